@@ -15,11 +15,12 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import describe
 from pulse_core.ports.host import ProcessId
-from pulse_core.projections import Intent, Snapshot, State
 from pulse_core.projections.effects import MINUTE
 from pulse_core.projections.notices import PREFIX
-from pulse_core.settings import ProcessSettings
+from pulse_core.projections.processes import Intent
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.groups import AbsolutePath, RootedPath
+from pulse_core.settings.processes import ProcessSettings
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 

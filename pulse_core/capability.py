@@ -1,8 +1,7 @@
 """The contents of a capability. The core uses them by their types, and knows no capability by name.
 
-A capability is a folder of pure code, `pulse_core/NAME/`, whose module `capability.py` has one value, `CAPABILITY`. What
-of it touches the outside lies in `pulse_adapters/NAME/`, its commands lie in `upulse_cli/capabilities/NAME/`; both are
-found by the name alone. `pulse_core.capabilities` is the list of them, `docs/adding-a-capability.md` says how to add one.
+`pulse_core.capabilities` is the list of them; the module `capability.py` of each has one value, `CAPABILITY`.
+`docs/adding-a-capability.md` says how to add one.
 """
 
 import re
@@ -14,12 +13,14 @@ from pulse_core.actions import ActionDeclaration
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Clock, Prober, Watcher
-from pulse_core.projections import CurrentState, Snapshot, State, StateProjection
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.prober import Prober
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
-from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.settings import Settings
 
 Check = Callable[[Draft, State, Settings], None]
 """Checks a draft from outside before it is recorded; raises Refused with the reason if it may not be."""
@@ -28,8 +29,7 @@ Check = Callable[[Draft, State, Settings], None]
 class SurvivalRule(NamedTuple):
     """A rule of the reflex, and the core's own survival rule directly inside of which it stands (its name).
 
-    The reflex has one order, and each place in it has a reason; so a capability says where its rule belongs, and
-    `tests/unit/test_composition.py` writes the whole order down.
+    The reflex has one order, which `tests/unit/test_composition.py` writes down, and each place in it has a reason.
     """
 
     rule: Rule

@@ -17,14 +17,16 @@ from pulse_core.model import payload
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import OUTWARD
-from pulse_core.projections import Fold, Snapshot
-from pulse_core.projections.state import CORE
+from pulse_core.projections.fold import Fold
+from pulse_core.projections.state import CORE, Snapshot
 from pulse_core.rules import Rule
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival import survival_rules
 from pulse_core.rules.survival.error_escalate import EXPLAINS
 from pulse_core.rules.survival.holds import Hold
-from pulse_core.settings import Settings as Settings  # the root, complete once this module is imported
+from pulse_core.settings.settings import (
+    Settings as Settings,  # the root, complete once this module is imported
+)
 
 
 def load_capabilities(names: Sequence[str]) -> tuple[Capability, ...]:

@@ -8,33 +8,41 @@ import traceback
 from collections.abc import Sequence
 
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import is_text, one_line
 from upulse_cli.app import app
 from upulse_cli.output import say
 
 UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+
+NOT_UNDERSTOOD = 2
+BUG = 70
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
     fill_closed_streams()
     show_what_has_no_place()
-    if "_UPULSE_COMPLETE" in os.environ:
-        from typer.completion import get_completion_inspect_parameters
-
-        get_completion_inspect_parameters()  # makes typer know the shells, without options of its own in every help
     try:
-        code = run(argv)
+        code = run([as_text(word) for word in (sys.argv[1:] if argv is None else argv)])
         sys.stdout.flush()
         return code
+    except NoText as error:
+        return failed(str(error), NOT_UNDERSTOOD)
     except PulseError as error:
         return failed(str(error))
     except OSError as error:
         let_go_of_stdout()
         return failed(sentence(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, people get a sentence
+        return failed(unexpected(error), BUG)
 
 
-def run(argv: Sequence[str] | None) -> int:
+def run(argv: Sequence[str]) -> int:
     """Run one command; the exit code that it asked for."""
+    if "_UPULSE_COMPLETE" in os.environ:
+        from typer.completion import get_completion_inspect_parameters
+
+        get_completion_inspect_parameters()  # makes typer know the shells, without options of its own in every help
     try:
         app(args=argv, prog_name="upulse")
     except SystemExit as end:
@@ -42,12 +50,36 @@ def run(argv: Sequence[str] | None) -> int:
     return 0
 
 
-def failed(words: str) -> int:
+class NoText(PulseError):
+    """An argument that is no text, so nothing can find, record or print it."""
+
+    def __init__(self, word: str) -> None:
+        super().__init__(f"the argument {word!r} is no text in UTF-8; write it in UTF-8, without NUL")
+
+
+def as_text(word: str) -> str:
+    """An argument as text: Python has surrogates for bytes that the locale's encoding lacks. Raises NoText."""
+    try:
+        word = word if is_text(word) else os.fsencode(word).decode()
+    except UnicodeError as error:
+        raise NoText(word) from error
+    if "\0" in word:
+        raise NoText(word)
+    return word
+
+
+def failed(words: str, code: int = 1) -> int:
     """Say what went wrong; the exit code for it."""
     if os.environ.get("UPULSE_DEBUG", "") not in ("", "0"):
         traceback.print_exc()
     say(words)
-    return 1
+    return code
+
+
+def unexpected(error: Exception) -> str:
+    """What nobody thought of, and how to see where it is."""
+    what = one_line(f"{type(error).__name__}: {error}")
+    return f"upulse failed, and that is a bug of its own ({what[:500]}); with UPULSE_DEBUG=1 it says where"
 
 
 def sentence(error: OSError) -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.capabilities import packages
+from pulse_core.capabilities import capability_modules
 from upulse_cli.commands import (
     backup,
     completion,
@@ -20,10 +20,7 @@ from upulse_cli.commands import (
     events,
     explain,
     gc,
-    incidents,
     init,
-    instances,
-    new,
     plugins,
     process,
     profile,
@@ -32,15 +29,13 @@ from upulse_cli.commands import (
     shadow,
     state,
     status,
-    verify,
     vitals,
-    why,
 )
 from upulse_cli.options import INSTANCE_HELP, check_instance, completed_by, group
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 not done, and the words on stderr say why; 2 the command line was not understood;"
-    " 3 done, and there is a difference (replay, shadow); 130 interrupted. Data goes to stdout, words to stderr."
+    " 3 done, and there is a difference (replay, shadow); 70 a bug; 130 interrupted. Data goes to stdout, words to stderr."
 )
 
 app = group("The autonomic nervous system of a machine that runs AI agents.", epilog=EXIT_CODES)
@@ -83,28 +78,28 @@ def print_version(asked: bool) -> None:
 
 
 app.command()(init.init)
-app.command()(instances.instances)
+app.command()(init.instances)
 app.add_typer(daemon.app, name="daemon")
 app.command()(status.status)
 app.command()(events.events)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
-for package in packages():
+for package in capability_modules("upulse_cli.capabilities"):
     package.add_to(app)
-app.command()(why.why)
+app.command()(explain.why)
 app.command()(explain.explain)
-app.command()(incidents.incidents)
+app.command()(events.incidents)
 app.command()(vitals.vitals)
 app.command()(profile.profile)
 app.command()(state.state)
 app.command()(control.pause)
 app.command()(control.resume)
-app.command()(verify.verify)
+app.command()(backup.verify)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(doctor.doctor)
 app.command()(gc.gc)
-app.command()(new.new)
+app.command()(dev.new)
 app.command()(dev.dev)
 app.command()(promote.promote)
 app.command()(promote.deploy)

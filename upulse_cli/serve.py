@@ -27,6 +27,7 @@ from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import build_models
+from pulse_core.model.text import clean
 from upulse_cli.views.narrator import speak
 from upulse_cli.wiring.daemon import real_daemon
 
@@ -41,7 +42,10 @@ UNDER_SYSTEMD = 5.0
 def main() -> int:
     """Run the daemon of a home until a signal ends it; the exit code."""
     options = arguments()
-    home = Home(Path(options.home))
+    try:
+        home = Home.resolve(options.home)
+    except PulseError as error:
+        sys.exit(clean(error))
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()

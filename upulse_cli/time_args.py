@@ -4,17 +4,19 @@ import re
 import time
 from datetime import UTC, datetime
 
-import typer
-
 from pulse_core.model.durations import parse_duration
 from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
+LONGEST_ROW = 18
+"""Digits of a row's number, for SQLite."""
 
 
 def since_arg(text: str) -> EventQuery:
     """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
+        if len(text) > LONGEST_ROW:
+            raise _usage_error("no row has a number of so many digits", "--since")
         return EventQuery(since_seq=int(text))
     return EventQuery(since_at=_moment(text, "--since", ", nor a row's number"))
 
@@ -28,10 +30,10 @@ def _moment(text: str, option: str, nor: str = "") -> int:
     if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
         return time.time_ns() // 1000 - duration_arg(span[1], option)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * US)
+        return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'){nor}"
-        raise typer.BadParameter(words, param_hint=option) from error
+        raise _usage_error(words, option) from error
 
 
 def duration_arg(text: str, option: str) -> int:
@@ -39,7 +41,13 @@ def duration_arg(text: str, option: str) -> int:
     try:
         return parse_duration(text)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint=option) from error
+        raise _usage_error(str(error), option) from error
+
+
+def _usage_error(words: str, option: str) -> Exception:
+    from typer import BadParameter  # the daemon reads and writes times, too, and needs no command line
+
+    return BadParameter(words, param_hint=option)
 
 
 def local(at: str | None, *, date: bool = False) -> str:

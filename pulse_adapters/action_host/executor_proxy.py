@@ -15,7 +15,8 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import EngineFault, GivenUp, Policy, Result, Safety, Unsure
+from pulse_core.ports.engine import EngineFault
+from pulse_core.ports.executor import GivenUp, Policy, Result, Safety, Unsure
 
 ASKING = 1.0
 """Seconds in which an author's code says what policy it has for an effect."""

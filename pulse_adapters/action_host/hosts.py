@@ -15,7 +15,8 @@ from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, with_place
 from pulse_core.model.vitals import Window
-from pulse_core.ports import CannotLoad, Clock, EngineFault, ReservedNames, Revision
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import CannotLoad, EngineFault, ReservedNames, Revision
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded."""

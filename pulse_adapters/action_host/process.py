@@ -14,7 +14,7 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
-from pulse_core.ports import EngineFault
+from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 

@@ -9,7 +9,8 @@ from pydantic_core import to_json
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import CutTo, decode
 from pulse_adapters.workers.source_locations import with_place
-from pulse_core.ports import EngineFault, Policy, Safety
+from pulse_core.ports.engine import EngineFault
+from pulse_core.ports.executor import Policy, Safety
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, EngineFault
+from pulse_core.ports.engine import CannotLoad, EngineFault
 
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
 """Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""

@@ -10,7 +10,8 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Clock, EngineCodeBroken, EngineFault
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import EngineCodeBroken, EngineFault
 
 MARGIN = 3 * GRACE
 """Seconds that the loops allow beyond a call's time: by then it has ended here, in words that name its place."""

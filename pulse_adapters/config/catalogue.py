@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from pulse_core.composition import Settings
-from pulse_core.settings import format_duration
+from pulse_core.model.durations import format_duration
 from pulse_core.settings.durations import is_duration
 from pulse_core.settings.secrets import is_secret
 

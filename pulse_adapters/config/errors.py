@@ -16,8 +16,9 @@ from pulse_adapters.config.toml_lines import Path, locate, nearest
 from pulse_adapters.config.toml_writer import dotted, key, value_as_toml
 from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
-from pulse_core.settings import ProcessSettings
+from pulse_core.model.text import count
 from pulse_core.settings.cross_checks import disagreements
+from pulse_core.settings.processes import ProcessSettings
 
 Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)
@@ -38,10 +39,19 @@ _WANTED: Mapping[str, str] = {
 _BOUNDS = frozenset({"greater_than_equal", "greater_than", "less_than_equal", "less_than"})
 
 
+MOST_FAULTS = 50
+"""Of a file: nobody reads more, and to find them all would take a hostile file's reader for ever."""
+
+LONGEST = 500
+"""Characters of a fault."""
+
+
 def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tuple[int, str]]:
-    """Each fault as its line and `KEY: what is wrong`, in the file's order."""
+    """Each fault as its line and `KEY: what is wrong`, in the file's order: the first ones, and how many more there are."""
     lines, details = locate(text), _details(data, error)
-    placed = list(_masked_faults(data, details))
+    if more := len(details) - MOST_FAULTS:
+        details = sorted(details, key=lambda detail: nearest(lines, detail["loc"]))[:MOST_FAULTS]
+    placed = list(_masked_faults(data, details)) if more <= 0 else []
     for detail in details:
         if detail["loc"]:  # what is between tables has none, and is told with its place below
             words = error_sentence(data, detail)
@@ -49,7 +59,13 @@ def faults(text: str, data: dict[str, Any], error: ValidationError) -> list[tupl
                 (_mentioned(data, detail["loc"], words) if _of_group(detail) else detail["loc"], words)
             )
     placed += _faults_between_tables(data)
-    return sorted({(nearest(lines, path), f"{path_text(data, path)}: {words}") for path, words in placed})
+    found = sorted({(nearest(lines, path), f"{path_text(data, path)}: {words}") for path, words in placed})
+    told = [
+        (line, words if len(words) <= LONGEST else f"{words[:LONGEST]}…")
+        for line, words in found[:MOST_FAULTS]
+    ]
+    more = max(0, more) + len(found) - len(told)
+    return [*told, (told[-1][0], f"and {count(more, 'more fault')}")] if more else told
 
 
 def _masked_faults(data: dict[str, Any], details: list[ErrorDetails]) -> Iterator[Placed]:

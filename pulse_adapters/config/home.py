@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import is_text
 
 BASE = "~/.upulse"
 VARIABLE = "UPULSE_INSTANCE"
@@ -72,7 +73,10 @@ class Home(HomeLayout):
             raise NotUsable(f"UPULSE_HOME and {VARIABLE} both say which home is meant; unset one of them")
         chosen = option or home or (home_called(name) if name else BASE)
         try:
-            return cls(Path(os.path.abspath(os.path.expanduser(chosen))))
+            path = os.path.abspath(os.path.expanduser(chosen))
+            if "\0" in path or not is_text(path):
+                raise NotUsable(f"{path!r} is no text in UTF-8, and it is told in the log; give another home")
+            return cls(Path(path))
         except FileNotFoundError as error:
             raise NotUsable(
                 f"{chosen} is relative to the current directory, and that is deleted; give an absolute path"

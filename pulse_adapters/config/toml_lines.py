@@ -1,4 +1,4 @@
-"""Finds the line of each key in a TOML text; `tomllib` reads the values but keeps no line numbers."""
+"""Walks over a TOML text: the line of each key, which `tomllib` does not keep, and what it would take for ever to parse."""
 
 import re
 import tomllib
@@ -11,6 +11,45 @@ _TOKEN = re.compile(
     r"""|[\[\]{}=,.\n]|[^\s\[\]{}=,."'#]+|[ \t]+|#[^\n]*""",
     re.DOTALL,
 )
+
+_ENDS_OF_KEYS = frozenset("[]{}=,\n")
+
+DEEPEST = 8
+"""Lists and tables within each other, and parts of one key."""
+
+LONGEST_WORD = 1_000
+"""Characters of a number or bare key; no number of Python's has more than 4,300 digits."""
+
+MOST_LISTS = 10_000
+"""Lists and tables of a file."""
+
+
+def excess(text: str) -> tuple[int, str] | None:
+    """Where a text has more of something than settings ever need, and of what: parsers fail at it, or take for ever.
+
+    It ends where the text stops being TOML, and so does a parser: each takes time linear in the text.
+    """
+    line, end, depth, parts, lists = 1, 0, 0, 1, 0
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if found.start() != end or (token in ('""', "''") and text.startswith(token[0], found.end())):
+            return None  # what is no token, or the beginning of a text without an end
+        end = found.end()
+        if token in ("[", "{"):
+            depth, lists = depth + 1, lists + 1
+        elif token in ("]", "}"):
+            depth -= 1
+        parts = parts + (token == ".") if token not in _ENDS_OF_KEYS else 1
+        if depth > DEEPEST:
+            return line, f"no usable TOML: lists and tables lie more than {DEEPEST} deep in each other"
+        if parts > DEEPEST:
+            return line, f"no usable TOML: a key has more than {DEEPEST} parts"
+        if len(token) > LONGEST_WORD and token[0] not in "\"'# \t":
+            return line, f"no usable TOML: a number or key has {len(token)} characters"
+        if lists > MOST_LISTS:
+            return line, f"no usable TOML: there are more than {MOST_LISTS} lists and tables"
+        line += token.count("\n")
+    return None
 
 
 def locate(text: str) -> Mapping[Path, int]:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from pulse_adapters.config.catalogue import Setting, settings_of
 from pulse_core.composition import Settings
-from pulse_core.settings import format_duration, parse_duration
+from pulse_core.model.durations import format_duration, parse_duration
 
 
 def settings_as_toml(settings: Settings) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import shutil
 import stat
 import time
 from contextlib import suppress
@@ -10,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.engine_user.account import READABLE, Account, engine_account, first_unreadable
-from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
+from pulse_adapters.sandbox.copy_tree import copy_tree
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad
+from pulse_core.ports.engine import CannotLoad
 
 BASE = Path("/var/cache/pulse-engine")
 """Of all homes; what lies there can be made anew at any time."""
@@ -91,7 +92,7 @@ class EngineUserLayout:
             name = source.name if is_commit else _LYING + digest[:24]
             shown = _named(begun, self.path / name)
         finally:
-            remove_tree(begun)
+            shutil.rmtree(begun, ignore_errors=True)
         os.utime(shown)  # it is used: not old
         self._sweep(shown)
         return shown
@@ -118,7 +119,7 @@ class EngineUserLayout:
         for one in self.path.iterdir():
             with suppress(FileNotFoundError):  # somebody else sweeps, too
                 if one != keep and self._is_over(one.name, time.time() - one.lstat().st_mtime):
-                    remove_tree(one)
+                    shutil.rmtree(one, ignore_errors=True)
 
     def _is_over(self, name: str, age: float) -> bool:
         if name.startswith(_BEGUN):

@@ -13,8 +13,9 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, Result, Safety
-from pulse_core.settings import SessionsSettings, Settings
+from pulse_core.ports.executor import Policy, Result, Safety
+from pulse_core.settings.resources import SessionsSettings
+from pulse_core.settings.settings import Settings
 
 CLEAN_TIMEOUT = 600.0
 ARCHIVE_TIMEOUT = 3_600.0

@@ -10,7 +10,7 @@ from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 
 TIMEOUT_S = 30.0
 GRACE_S = 1.0

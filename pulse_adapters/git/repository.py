@@ -10,7 +10,7 @@ from pulse_adapters.git.git_files import read_main
 from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.git.update_main import MainUpdate
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from pulse_core.ports.engine_repository import RejectedFiles, StagingState
 
 _HEX = re.compile(r"[0-9a-f]{4,64}")

@@ -14,7 +14,7 @@ from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.git_files import COMMIT, blob_hash, folder_hash, is_laid_out, revision_folder
 from pulse_adapters.git.locks import repository_lock
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 
 if TYPE_CHECKING:
     from pulse_adapters.git.git_command import Git

@@ -12,7 +12,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import remove_revisions
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.framing import Message
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 
 KEPT, AGE_S = 20, 3_600.0
 """Commits of main that stay laid out, and how long every other one does: somebody may just be trying it."""

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -33,18 +34,7 @@ FLEETING = {"tmpfs", "ramfs"}
 JUMP_US = 5_000_000
 _UNSYNCHRONISED = 0x40
 PRIVATE = 0o700
-STORES = (
-    "config.toml",
-    "events.db*",
-    "vitals.db*",
-    "state.db*",
-    "objects",
-    "objects/??",
-    "logs",
-    "logs/*",
-    "run",
-    "run/*",
-)
+STORES = ("config.toml", "*.db*", "objects", "objects/??", "logs", "logs/*", "run", "run/*")
 
 
 @dataclass(frozen=True)
@@ -69,12 +59,8 @@ class HostChecks:
             except PackageNotFoundError:
                 missing.append(package)
         if missing:
-            yield Finding(
-                "packages",
-                FAIL,
-                f"not installed: {', '.join(missing)}",
-                "install Pulse again: pip install upulse",
-            )
+            words = f"not installed: {', '.join(missing)}"
+            yield Finding("packages", FAIL, words, "install Pulse again: pip install upulse")
         else:
             yield Finding("packages", OK, ", ".join(found))
 
@@ -85,9 +71,8 @@ class HostChecks:
             yield Finding("pidfd", OK, f"the kernel ({os.uname().release}) tells deaths through pidfds")
         except OSError as error:
             words = f"the kernel ({os.uname().release}) has no pidfds: {error.strerror}"
-            yield Finding(
-                "pidfd", FAIL, words, "use Linux 5.3 or later, or a container that allows pidfd_open"
-            )
+            remedy = "use Linux 5.3 or later, or a container that allows pidfd_open"
+            yield Finding("pidfd", FAIL, words, remedy)
 
     def pressure(self) -> Iterator[Finding]:
         """Check for pressure stall information (PSI)."""
@@ -150,9 +135,8 @@ class HostChecks:
         """Check that the wall clock is synchronised, and that it was not set while the machine was up."""
         status = kernel_clock_status()
         if status is None:
-            yield Finding(
-                "clock", WARN, "whether the clock is synchronised can't be known", "see: timedatectl"
-            )
+            words = "whether the clock is synchronised can't be known"
+            yield Finding("clock", WARN, words, "see: timedatectl")
         elif status & _UNSYNCHRONISED:
             words = "the clock is not synchronised; durations are right all the same, times of day may not be"
             yield Finding("clock", WARN, words, "run chrony, systemd-timesyncd, or another NTP client")
@@ -180,7 +164,7 @@ class HostChecks:
             if mode != PRIVATE:
                 fault = "others may look at settings and secrets, or the daemon can't work there"
                 words = f"{path} has mode {mode:04o}: {fault}"
-                yield Finding("access", FAIL, words, f"chmod 700 {path}", lambda path=path: _is_private(path))  # type: ignore[misc]
+                yield Finding("access", FAIL, words, f"chmod 700 {path}", partial(_make_private, path))
             else:
                 yield Finding("access", OK, f"{path} is its owner's alone")
 
@@ -228,7 +212,7 @@ def kernel_clock_status() -> int | None:
     return None if answer < 0 else int(asked.status)
 
 
-def _is_private(path: Path) -> str:
+def _make_private(path: Path) -> str:
     path.chmod(PRIVATE)
     return f"{path} has mode 0700 now"
 

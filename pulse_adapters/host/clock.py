@@ -18,17 +18,12 @@ def boot_id() -> str:
         return ""
 
 
-def require_linux() -> None:
-    """Raise at start if /proc or pidfds are missing, instead of failing later."""
-    if sys.platform != "linux":
-        raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")
-
-
 class SystemClock:
     """Reads the wall clock and the boot clock, which counts time asleep and never jumps."""
 
     def __init__(self) -> None:
-        require_linux()
+        if sys.platform != "linux":  # at the start: without /proc and pidfds it would fail later
+            raise PulseError(f"Pulse guards processes on Linux only for now, and this is {sys.platform}")
         self._boot = boot_id()
 
     def now(self) -> Moment:

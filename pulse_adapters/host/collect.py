@@ -10,7 +10,7 @@ from pulse_core.actions import COLLECT, CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Executor, Policy, Result, Safety
+from pulse_core.ports.executor import Executor, Policy, Result, Safety
 
 TIMEOUT_S = 120.0
 

@@ -15,7 +15,10 @@ from pulse_adapters.workers.environment import PROCESS_MARK
 
 def filled_settings(template: str, home: Path) -> str:
     """The settings of a scene: {python}, a free {port} and the {home} are filled in, doubled braces are braces."""
-    for name, value in (("python", f'"{sys.executable}"'), ("port", str(free_port())), ("home", str(home))):
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    for name, value in (("python", f'"{sys.executable}"'), ("port", port), ("home", str(home))):
         template = template.replace(f"{{{name}}}", value)
     return template.replace("{{", "{").replace("}}", "}")
 
@@ -27,10 +30,3 @@ def kill_started(home: Path) -> Sequence[int]:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     return left
-
-
-def free_port() -> int:
-    """A TCP port that is free at this moment."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])

@@ -8,7 +8,7 @@ from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 _PATIENCE_S = 2.0
 # Their statvfs answers from memory. Everything else (nfs, cifs, fuse, autofs …) may wait for somebody.
@@ -27,14 +27,17 @@ class Disks:
 
     async def sample(self, paths: Sequence[str]) -> Mapping[str, Json]:
         """For each path: used fraction, free bytes, used fraction of inodes; or `error`."""
-        distant = [path for path in paths if not is_local(path)]
-        found = {path: _sample_local(path) for path in paths if path not in distant}
-        if distant:
-            answers = await asyncio.gather(*(self._sample_remote(path) for path in distant))
-            found.update(zip(distant, answers, strict=True))
-        return {path: found[path] for path in paths}
+        return dict(zip(paths, await asyncio.gather(*map(self._sample, paths)), strict=True))
 
-    async def _sample_remote(self, path: str) -> Mapping[str, Json]:
+    async def _sample(self, path: str) -> Mapping[str, Json]:
+        if is_local(path):
+            try:
+                said = os.statvfs(path)
+            except OSError as error:
+                return {"error": error.strerror}
+            return _usage(
+                said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree
+            )
         if any(is_alive(one) for one in self._stuck.get(path, ())):
             return {"error": "the last one who asked is still waiting for an answer"}
         try:
@@ -49,14 +52,6 @@ class Disks:
         if outcome.exit != 0:
             return {"error": outcome.output.strip()}
         return _usage(*(int(word) for word in outcome.output.split()))
-
-
-def _sample_local(path: str) -> Mapping[str, Json]:
-    try:
-        said = os.statvfs(path)
-    except OSError as error:
-        return {"error": error.strerror}
-    return _usage(said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree)
 
 
 def _usage(
@@ -86,7 +81,10 @@ def _stays_local(path: str, types: Mapping[str, str], links: int = 40) -> bool:
     steps = path.strip("/").split("/")
     while steps:
         here = os.path.normpath(os.path.join(here, steps.pop(0)))
-        if _type(here, types) not in _LOCAL:
+        mount = here
+        while mount not in types and mount != "/":
+            mount = os.path.dirname(mount)
+        if types.get(mount, "") not in _LOCAL:
             return False
         try:
             target = os.readlink(here)
@@ -95,9 +93,3 @@ def _stays_local(path: str, types: Mapping[str, str], links: int = 40) -> bool:
         onwards = os.path.join(os.path.dirname(here), target, *steps)
         return links > 0 and _stays_local(onwards, types, links - 1)
     return True
-
-
-def _type(path: str, types: Mapping[str, str]) -> str:
-    while path not in types and path != "/":
-        path = os.path.dirname(path)
-    return types.get(path, "")

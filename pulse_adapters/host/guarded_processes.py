@@ -7,8 +7,9 @@ from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import ProcessId, ProcessObservation, ProcessTable
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 LAUNCH_S = 10.0
 """How soon, at least, a program that only starts another one is over."""

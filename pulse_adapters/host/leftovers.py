@@ -17,7 +17,8 @@ from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
 from pulse_adapters.host.own_files import bytes_on_disk
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.home import HomeLayout
-from pulse_core.settings import SessionsSettings, Settings
+from pulse_core.settings.resources import SessionsSettings
+from pulse_core.settings.settings import Settings
 
 OLD_LOG = 7 * 86_400.0
 """Seconds after which a log that was put aside at a rotation goes."""
@@ -36,9 +37,10 @@ class Leftover(NamedTuple):
 
 @dataclass(frozen=True)
 class HomeLeftovers:
-    """Implements `LeftoverFiles`. broken_off: remains of interrupted writes among the objects, with their bytes.
+    """The files of a home that are of no use any more; both methods are for a thread.
 
-    expand: the absolute path that a setting names.
+    broken_off: remains of interrupted writes among the objects, with their bytes; expand: the absolute path that a
+    setting names.
     """
 
     home: HomeLayout

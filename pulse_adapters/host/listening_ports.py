@@ -3,6 +3,7 @@
 import asyncio
 import os
 import socket
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
@@ -10,8 +11,9 @@ from typing import NamedTuple
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
+_PATIENCE_S = 1.0
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -23,11 +25,6 @@ class ListeningAddress(NamedTuple):
     family: socket.AddressFamily
     host: str
     port: int
-
-    @property
-    def packed(self) -> bytes:
-        """The address in the kernel's binary form."""
-        return socket.inet_pton(self.family, self.host)
 
 
 async def resolve_addresses(address: str, spawner: Spawner) -> tuple[ListeningAddress, ...]:
@@ -52,28 +49,21 @@ def _family(host: str) -> socket.AddressFamily | None:
     return None
 
 
-async def accepts_connections(where: Iterable[ListeningAddress], patience: float = 1.0) -> bool:
+async def accepts_connections(where: Iterable[ListeningAddress]) -> bool:
     """Whether one of the addresses accepts a connection in time."""
-    for endpoint in where:
-        if await _accepts(endpoint, patience):
-            return True
-    return False
-
-
-async def _accepts(endpoint: ListeningAddress, patience: float) -> bool:
-    try:
-        with socket.socket(endpoint.family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-            async with asyncio.timeout(patience):
-                await asyncio.get_running_loop().sock_connect(probe, (endpoint.host, endpoint.port))
+    for family, host, port in where:
+        with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+            async with asyncio.timeout(_PATIENCE_S):
+                await asyncio.get_running_loop().sock_connect(probe, (host, port))
             # A port of the ephemeral range that nobody listens on can be given to the probe itself.
-            return bool(probe.getsockname() != probe.getpeername())
-    except (OSError, TimeoutError):
-        return False
+            if probe.getsockname() != probe.getpeername():
+                return True
+    return False
 
 
 def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
     """The inodes of the sockets on this machine that these addresses reach."""
-    targets = [(endpoint.port, endpoint.packed) for endpoint in wanted]
+    targets = [(one.port, socket.inet_pton(one.family, one.host)) for one in wanted]
     return frozenset(
         inode
         for port, packed, inode in _listening()
@@ -93,24 +83,18 @@ def _listening() -> Iterator[tuple[int, bytes, bytes]]:
             field = line.split()
             if field[3] == _LISTEN:
                 bound, port = field[1].split(b":")
-                yield int(port, 16), _parse_address(bound.decode()), field[9]
+                # The kernel prints addresses as 32-bit numbers of this machine's byte order.
+                numbers = (int(bound[at : at + 8], 16) for at in range(0, len(bound), 8))
+                packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
+                yield int(port, 16), packed, field[9]
 
 
-def _parse_address(text: str) -> bytes:
-    """The kernel prints addresses as 32-bit numbers of this machine's byte order."""
-    numbers = (int(text[at : at + 8], 16) for at in range(0, len(text), 8))
-    return b"".join(socket.ntohl(number).to_bytes(4, "big") for number in numbers)
-
-
-def socket_owners(inodes: frozenset[bytes]) -> dict[bytes, list[ProcessId]]:
-    """Which processes hold these sockets, oldest first; those of other users are invisible without root."""
-    names = {f"socket:[{inode.decode()}]": inode for inode in inodes}
-    held: dict[bytes, list[ProcessId]] = {inode: [] for inode in inodes}
-    for pid in pids() if inodes else ():
-        for inode in {names[link] for link in _links(pid) if link in names}:
-            if (since := start_time_of(pid)) is not None:
-                held[inode].append(ProcessId(pid, since))
-    return {inode: sorted(found, key=lambda one: one.started) for inode, found in held.items()}
+def socket_owners(inodes: frozenset[bytes]) -> tuple[ProcessId, ...]:
+    """The processes that hold one of these sockets, oldest first; those of other users are invisible without root."""
+    names = {f"socket:[{inode.decode()}]" for inode in inodes}
+    held = [pid for pid in (pids() if names else ()) if not names.isdisjoint(_links(pid))]
+    found = (ProcessId(pid, since) for pid in held if (since := start_time_of(pid)) is not None)
+    return tuple(sorted(found, key=lambda one: one.started))
 
 
 def _links(pid: int) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Memory consumers that may be stopped: processes that the settings' patterns match, never those Pulse keeps alive."""
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pulse_adapters.host.process_search import find_matching
@@ -15,8 +15,8 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports import ProcessId
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.settings import Settings
 
 MAX_LISTED = 10
 """How many are listed, the largest first."""
@@ -48,18 +48,19 @@ class MemoryConsumers:
 
     async def largest(self) -> list[Mapping[str, Json]]:
         """The largest ones: pid, started, rss and swap (bytes), name, and the pattern that they match."""
-        told = []
+        told: list[Mapping[str, Json]] = []
         for found, pattern in (await self._allowed()).items():
             held = memory_of(found.pid)
             if held and os.geteuid() in (0, held.uid):
-                told.append(_as_json(found, held, pattern))
+                name = os.path.basename((command_line(found.pid) or [""])[0])
+                words = name.encode("utf-8", "replace").decode()[:100]
+                sizes = {"rss": held.rss, "swap": held.swap}
+                told.append({**found._asdict(), **sizes, "name": words, "pattern": pattern})
         return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:
         """Whether this exact process may still be stopped, by this pattern."""
-        if pattern not in self._settings().resources.stop:
-            return False
-        return found in await self._allowed(pattern)
+        return pattern in self._settings().resources.stop and found in await self._allowed(pattern)
 
     async def _allowed(self, *patterns: str) -> Mapping[ProcessId, str]:
         """The processes that may be stopped, each with the first pattern that it matches.
@@ -73,7 +74,9 @@ class MemoryConsumers:
         if len(known) < len(kept):
             return {}
         hits = await find_matching(wanted | known, self._running())
-        guarded = self._guarded(settings.process, [hits[name] for name in known])
+        names = {process.name for process in settings.process}
+        guarded = {one.pid for name, one in self._known().items() if name in names}
+        guarded |= {one.pid for name in known for one in hits[name]}
         spared = protected_pids(guarded, live_processes())
         return {
             found: pattern
@@ -81,14 +84,6 @@ class MemoryConsumers:
             for found in hits[pattern]
             if found.pid not in spared
         }
-
-    def _guarded(
-        self, processes: Iterable[ProcessSettings], matching: Iterable[Sequence[ProcessId]]
-    ) -> set[int]:
-        known = self._known()
-        names = {process.name for process in processes}
-        found = {one.pid for name, one in known.items() if name in names}
-        return found | {one.pid for some in matching for one in some}
 
 
 def protected_pids(guarded: Collection[int], processes: Iterable[ProcStat]) -> set[int]:
@@ -122,10 +117,3 @@ def memory_of(pid: int) -> MemoryUse | None:
         return None
     rss, swap = (int(said.get(name, b"0 kB").split()[0]) * 1024 for name in (b"VmRSS", b"VmSwap"))
     return MemoryUse(rss, swap, int(said[b"Uid"].split()[1]))
-
-
-def _as_json(found: ProcessId, held: MemoryUse, pattern: str) -> Mapping[str, Json]:
-    argv = command_line(found.pid)
-    name = os.path.basename(argv[0]) if argv else ""
-    words = name.encode("utf-8", "replace").decode()[:100]
-    return {**found._asdict(), "rss": held.rss, "swap": held.swap, "name": words, "pattern": pattern}

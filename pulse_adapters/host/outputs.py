@@ -19,7 +19,8 @@ def open_output(path: Path) -> int:
     # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
     try:
-        if _size(path) > ROTATE_AT:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > ROTATE_AT:
             os.replace(path, f"{path}.1")
         file = os.open(path, flags, 0o600)
         if not stat.S_ISREG(os.fstat(file).st_mode):
@@ -29,14 +30,6 @@ def open_output(path: Path) -> int:
         return file
     except OSError as error:
         raise PulseError(f"cannot write output to {path}: {error.strerror}") from error
-
-
-def _size(path: Path) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return 0
 
 
 def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:

@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import has_marker, pids, read_proc_file, read_stat
 from pulse_core.model.pattern import SearchPattern
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 SEARCHED = 4_096
 """How much of a command line is searched, in characters: any user may start one of 2 MiB."""
@@ -99,18 +99,16 @@ def joined_argv(raw: bytes) -> bytes:
 
 
 def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
-    """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`."""
-    seen = None if _is_ours(pid, raw) else read_stat(pid)
-    return seen.found if seen and seen.alive and seen.session not in besides else None
+    """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`.
 
-
-def _is_ours(pid: int, raw: bytes) -> bool:
-    """Whether it is Pulse, or runs in a session that a Pulse helper leads, as `journalctl` for the log reader."""
+    What runs in a session that a Pulse helper leads is Pulse's, as `journalctl` for the log reader.
+    """
     if pid == os.getpid() or is_pulse(argv_of(raw)):
-        return True
-    seen = read_stat(pid)
-    leader = read_proc_file(f"/proc/{seen.session}/cmdline") if seen and seen.session != pid else None
-    return leader is not None and is_pulse(argv_of(leader))
+        return None
+    if not (seen := read_stat(pid)) or not seen.alive or seen.session in besides:
+        return None
+    leader = read_proc_file(f"/proc/{seen.session}/cmdline") if seen.session != pid else None
+    return None if leader and is_pulse(argv_of(leader)) else seen.found
 
 
 def is_pulse(argv: list[str]) -> bool:

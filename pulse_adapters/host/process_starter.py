@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 
 def launch(

@@ -13,13 +13,13 @@ from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
 from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.systemctl import Systemctl, UnitState
+from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.settings import ProcessSettings
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
 
@@ -37,7 +37,8 @@ class LinuxProcessTable:
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = Systemctl(spawner)
-        self._held = PidfdWatch(self._reap)
+        self._handles: dict[ProcessId, int | None] = {}
+        self._reported: set[ProcessId] = set()
 
     async def look(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
@@ -46,19 +47,18 @@ class LinuxProcessTable:
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
-            sight = sights[process.name] = await self._check_known(process, known.get(process.name))
+            sight = sights[process.name] = self._check_known(process, known.get(process.name))
             if process.tcp or not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
-        first = [one for one in processes if _has_no_way(one) and one.name not in self._searched_once]
-        for process in first:
-            self._searched_once.add(process.name)
-            if not sights[process.name].found:
-                await self._adopt_unrecorded(process.name, sights)
-        for process in processes:
-            if _has_no_way(process) and not sights[process.name].found and process.name in known:
-                await self._adopt_background(process, known[process.name], sights)
+        for process in filter(_has_no_way, processes):
+            name, is_first = process.name, process.name not in self._searched_once
+            self._searched_once.add(name)
+            if is_first and not sights[name].found:
+                await self._adopt_unrecorded(name, sights)
+            if name in known and not sights[name].found:
+                await self._adopt_background(process, known[name], sights)
         return sights
 
     async def _adopt_background(
@@ -80,7 +80,7 @@ class LinuxProcessTable:
                 found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
             )
 
-    async def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
+    def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives and still matches its settings."""
         if known is None:
             return ProcessObservation(detail="not seen yet")
@@ -122,8 +122,9 @@ class LinuxProcessTable:
         patterns = {name: pattern for name, text in matches.items() if (pattern := search_pattern(text))}
         hits = await find_matching(patterns, self._spawner.running) if patterns else {}
         for name, text in matches.items():
-            if name in hits:
-                sights[name] = sights[name]._replace(found=hits[name], detail=_describe_matches(hits[name]))
+            if (found := hits.get(name)) is not None:
+                words = f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
+                sights[name] = sights[name]._replace(found=found, detail=words)
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
                 words = f"nobody is searched for: RE2 does not support {text!r} (upulse config check)"
                 sights[name] = sights[name]._replace(busy=True, detail=words)
@@ -136,10 +137,7 @@ class LinuxProcessTable:
                 raise  # it lives, and whether it answers cannot be asked: nothing follows from that
             return sight._replace(answering=False, detail=str(error))
         answering = await listening_ports.accepts_connections(where)
-        found = sight.found
-        if not found and (inodes := listening_ports.listening_inodes(where)):
-            held = listening_ports.socket_owners(inodes).values()
-            found = tuple(sorted({one for some in held for one in some}, key=lambda one: one.started))
+        found = sight.found or listening_ports.socket_owners(listening_ports.listening_inodes(where))
         words = f"{address} {'answers' if answering else 'does not answer'}"
         return sight._replace(found=found, answering=answering, detail=words)
 
@@ -150,37 +148,60 @@ class LinuxProcessTable:
                 break
             await asyncio.sleep(pause)
             unit = await self._systemctl.show(name, user=user)
-        return _unit_sight(unit)._replace(known=sight.known)
+        since = start_time_of(unit.pid) if unit.pid else None
+        found = (ProcessId(unit.pid, since),) if since is not None else ()
+        # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
+        answering = True if unit.active == "active" and not unit.pid else None
+        return ProcessObservation(found, answering, sight.known, unit.intended, unit.busy, unit.words)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Watch exactly these from now on; each death is reported once."""
-        self._held.hold(found, died)
+        """Watch exactly these from now on; each death is reported once, even if the dead is asked for again."""
+        wanted = frozenset(found)
+        self._reported &= wanted
+        for gone in self._handles.keys() - wanted:
+            self._release(gone)
+        self._died = died
+        for one in wanted - self._handles.keys() - self._reported:
+            self._watch(one)
 
-    def _reap(self, pid: int) -> None:
-        """Reap a child, unless the spawner waits for its exit code."""
-        if not self._spawner.reaps(pid):
+    def _watch(self, found: ProcessId) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            handle = open_pidfd(found)
+        except OSError as error:
+            # The next look is the safety net, and tries again; losing this one would be worse.
+            LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
+            return
+        self._handles[found] = handle
+        if handle is None:
+            loop.call_soon(self._report, found)
+        else:
+            loop.add_reader(handle, self._report, found)
+
+    def _report(self, found: ProcessId) -> None:
+        if found not in self._handles:  # it was released after the call was due
+            return
+        self._release(found)
+        self._reported.add(found)
+        if not self._spawner.reaps(found.pid):  # else the spawner waits for its exit code
             with suppress(ChildProcessError):
-                os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG)
+                os.waitid(os.P_PID, found.pid, os.WEXITED | os.WNOHANG)
+        self._died(found)
+
+    def _release(self, found: ProcessId) -> None:
+        handle = self._handles.pop(found)
+        if handle is not None:
+            asyncio.get_running_loop().remove_reader(handle)
+            os.close(handle)
 
     def close(self) -> None:
         """Stop watching all processes."""
-        self._held.close()
+        for found in list(self._handles):
+            self._release(found)
 
 
 def _has_no_way(process: ProcessSettings) -> bool:
     return not (process.match or process.pid_file or process.systemd_unit or process.tcp)
-
-
-def _describe_matches(found: Sequence[ProcessId]) -> str:
-    return f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
-
-
-def _unit_sight(unit: UnitState) -> ProcessObservation:
-    since = start_time_of(unit.pid) if unit.pid else None
-    found = (ProcessId(unit.pid, since),) if since is not None else ()
-    # A unit may be up without a main process (a oneshot that remains); then systemd's word is all there is.
-    answering = True if unit.active == "active" and not unit.pid else None
-    return ProcessObservation(found, answering, intended=unit.intended, busy=unit.busy, detail=unit.words)
 
 
 async def _observe_or_busy(
@@ -197,12 +218,16 @@ def observe_pid_file(path: str) -> ProcessObservation:
     """The process that a PID file names, if it is alive and was there when the file was written."""
     try:
         pid, written = _read_pid_file(path)
-    except (OSError, ValueError) as error:
-        return ProcessObservation(detail=_read_error(path, error))
+    except FileNotFoundError:
+        return ProcessObservation(detail=f"there is no {path}")
+    except OSError as error:
+        return ProcessObservation(detail=f"{path} cannot be read: {error.strerror}")
+    except ValueError:
+        return ProcessObservation(detail=f"{path} holds no process id")
     since = start_time_of(pid)
     if since is None:
         return ProcessObservation(detail=f"process {pid} of {path} is not alive")
-    if _wall_time(since) > written + _SLACK_S:
+    if time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND > written + _SLACK_S:
         return ProcessObservation(
             detail=f"process {pid} is younger than {path}: its number was given to another process"
         )
@@ -229,67 +254,3 @@ def _read_pid_file(path: str) -> tuple[int, float]:
         return pid, os.fstat(file).st_mtime
     finally:
         os.close(file)
-
-
-def _wall_time(since: int) -> float:
-    return time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND
-
-
-def _read_error(path: str, error: OSError | ValueError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return f"there is no {path}"
-    if isinstance(error, OSError):
-        return f"{path} cannot be read: {error.strerror}"
-    return f"{path} holds no process id"
-
-
-class PidfdWatch:
-    """The watched processes; each death is reported once, even if the dead process is asked for again."""
-
-    def __init__(self, reap: Callable[[int], None]) -> None:
-        self._reap = reap
-        self._handles: dict[ProcessId, int | None] = {}
-        self._reported: set[ProcessId] = set()
-
-    def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        """Watch exactly these; those already watched keep their descriptor."""
-        wanted = frozenset(found)
-        self._reported &= wanted
-        for gone in self._handles.keys() - wanted:
-            self._release(gone)
-        fresh = wanted - self._handles.keys() - self._reported
-        self._died = died
-        for one in fresh:
-            self._watch(one)
-
-    def _watch(self, found: ProcessId) -> None:
-        loop = asyncio.get_running_loop()
-        try:
-            handle = open_pidfd(found)
-        except OSError as error:
-            # The next look is the safety net, and tries again; losing this one would be worse.
-            LOG.warning("cannot hold process %d by a pidfd: %s", found.pid, error.strerror)
-            return
-        self._handles[found] = handle
-        if handle is None:
-            loop.call_soon(self._report, found)
-        else:
-            loop.add_reader(handle, self._report, found)
-
-    def _report(self, found: ProcessId) -> None:
-        if found in self._handles:  # else it was released after the call was due
-            self._release(found)
-            self._reported.add(found)
-            self._reap(found.pid)
-            self._died(found)
-
-    def _release(self, found: ProcessId) -> None:
-        handle = self._handles.pop(found)
-        if handle is not None:
-            asyncio.get_running_loop().remove_reader(handle)
-            os.close(handle)
-
-    def close(self) -> None:
-        """Close all pidfds."""
-        for found in list(self._handles):
-            self._release(found)

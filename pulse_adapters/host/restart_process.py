@@ -13,7 +13,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.spawner import ProcessEnded, Spawner
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
@@ -21,8 +21,10 @@ from pulse_core.actions import RESTART_PROCESS, RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, ProcessId, ProcessObservation, Result, Safety
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.executor import Policy, Result, Safety
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 _FRESH_US = 1_000_000
 _SOFT_S = 10.0
@@ -62,7 +64,9 @@ class RestartProcess:
     async def execute(self, effect: Effect, params: RestartParams, event: Event) -> Result:
         """Restart it; the result has the new process if Pulse itself started it."""
         process = guarded_process(self._settings(), params.process)
-        start = self._start_before(process, params)
+        # How the start before ended, if it ended early: what it left in the background would run twice.
+        before = params.instead_of.found if params.instead_of else self._known().get(params.process)
+        start = early_exit(self._spawner, process, before) if before else None
         if not start and self._just_seen_dead(params, event):
             return await self._start(process, (), event)
         behind = await processes_left_by(start.effect) if start else ()
@@ -70,19 +74,14 @@ class RestartProcess:
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if params.if_dead or params.instead_of:
-            if up := _up_by_now(sight):
-                return up
+            if sight.answering is not False and (sight.found or sight.answering):  # it is up by now
+                return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})
             if start and start.code == 0 and behind:
                 # It went into the background, and has its grace to come up there.
                 return Result({"already": True, **behind[0]._asdict()})
         return await self._start(
             process, (*{*sight.found, *self._live_predecessors(params), *behind},), event
         )
-
-    def _start_before(self, process: ProcessSettings, params: RestartParams) -> ProcessEnded | None:
-        """How the previous start ended, if it ended early: its background processes would run twice."""
-        start = params.instead_of.found if params.instead_of else self._known().get(params.process)
-        return early_exit(self._spawner, process, start) if start else None
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher saw it dead a moment ago, so that another search would only cost time."""
@@ -100,7 +99,7 @@ class RestartProcess:
     async def _start(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
         """Start it; systemd and a restart command end the old one themselves."""
         if process.systemd_unit:
-            await self._systemctl.restart(process.systemd_unit, user=process.systemd_user, timeout=55.0)
+            await self._systemctl.change("restart", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
@@ -138,16 +137,8 @@ class RestartProcess:
             started = await processes_left_by(event.id)
             return Result(started[0]._asdict()) if started else None
         sight = await observe_all(self._table, process, self._known())
-        younger = (one for one in sight.found if self._is_younger(one, event))
-        return next((Result(one._asdict()) for one in younger), None)
-
-    def _is_younger(self, found: ProcessId, event: Event) -> bool:
-        # Start times are cut to a hundredth of a second.
-        return event.boot != self._boot or (found.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono
-
-
-def _up_by_now(sight: ProcessObservation) -> Result | None:
-    """The result if it is up by now and, where it has a port, accepts connections."""
-    if sight.answering is False or not (sight.found or sight.answering):
+        for one in sight.found:
+            # Start times are cut to a hundredth of a second.
+            if event.boot != self._boot or (one.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono:
+                return Result(one._asdict())
         return None
-    return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})

@@ -10,8 +10,8 @@ from pulse_core.actions import RUN_COMMAND, CommandParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Executor, Policy, Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor, Policy, Result, Safety
+from pulse_core.settings.settings import Settings
 
 _TO_END_IT_S = 10.0
 
@@ -70,7 +70,12 @@ class RunCommand(Executor):
         )
         if outcome.exit != 0:
             words = end_of_output(outcome.output) or "it said nothing"
-            raise PulseError(f"{params.argv[0]!r} {_describe_exit(outcome.exit)}: {words}")
+            how = (
+                f"ended with exit {outcome.exit}"
+                if outcome.exit > 0
+                else f"was ended by signal {-outcome.exit}"
+            )
+            raise PulseError(f"{params.argv[0]!r} {how}: {words}")
         return Result({"exit": 0, "output": outcome.output})
 
 
@@ -82,7 +87,3 @@ def _resolve(name: str) -> str:
         return found
     where = "" if os.path.isabs(name) else f" in PATH ({os.environ.get('PATH', '')})"
     raise Refused(f"there is no program {name!r}{where}")
-
-
-def _describe_exit(code: int) -> str:
-    return f"ended with exit {code}" if code > 0 else f"was ended by signal {-code}"

@@ -9,14 +9,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.host.clock import require_linux
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
 from pulse_adapters.host.process_starter import launch
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.proc import open_pidfd, read_stat
 from pulse_adapters.workers.process_tree import end_tree, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 REMEMBERED = 256
 """Ends of processes that are remembered."""
@@ -68,7 +67,6 @@ class Spawner:
     """
 
     def __init__(self) -> None:
-        require_linux()
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
         self._inherited = inherited_environment()
@@ -202,7 +200,13 @@ class Spawner:
             return
         leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
         try:
-            _terminate(found, handle, leads)
+            with suppress(ProcessLookupError):
+                # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
+                # handle it.
+                for number in (signal.SIGTERM, signal.SIGCONT):
+                    signal.pidfd_send_signal(handle, number if not leads else 0)
+                    if leads:
+                        os.killpg(found.pid, number)
             ended = await _readable(handle, soft)
         except PermissionError as error:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
@@ -222,15 +226,6 @@ class Spawner:
         for child in list(self._children.values()):
             self._release(child)
             child.exited.cancel()
-
-
-def _terminate(found: ProcessId, handle: int, leads: bool) -> None:
-    """Send one SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones handle it."""
-    with suppress(ProcessLookupError):
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            signal.pidfd_send_signal(handle, number if not leads else 0)
-            if leads:
-                os.killpg(found.pid, number)
 
 
 async def _readable(handle: int, timeout: float) -> bool:

@@ -11,8 +11,9 @@ from pulse_core.actions import STOP_PROCESS, Consumer, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Executor, Policy, ProcessId, ProcessTable, Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor, Policy, Result, Safety
+from pulse_core.ports.host import ProcessId, ProcessTable
+from pulse_core.settings.settings import Settings
 
 _SOFT_S = 10.0
 
@@ -50,7 +51,7 @@ class StopProcess(Executor):
             return await self._stop(params.consumer)
         process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
-            await self._systemctl.stop(process.systemd_unit, user=process.systemd_user, timeout=55.0)
+            await self._systemctl.change("stop", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         sight = await observe_all(self._table, process, self._known())
         believed = self._known().get(process.name)

@@ -6,7 +6,6 @@ import select
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import TracebackType
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
@@ -17,21 +16,19 @@ from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
 from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
-from pulse_core.projections import CurrentState
-from pulse_core.settings import Settings
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
 
 UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""
 
-
-RESOURCES = ("cpu", "memory", "io")
 # Unprivileged triggers need windows that are multiples of 2 s. Microseconds of stall in two seconds: memory
 # that stalls a tenth of the time is about to thrash, disks and CPUs are often busy to a half in good health.
 TRIGGERS: Mapping[str, str] = {
+    "cpu": "some 1000000 2000000",
     "memory": "some 200000 2000000",
     "io": "some 1000000 2000000",
-    "cpu": "some 1000000 2000000",
 }
 _APART_S = 2.0
 
@@ -61,7 +58,8 @@ class SystemResource:
         self._lateness = lateness
         self._consumers, self._current_state, self._window = consumers, current_state, window
         self._clock = SystemClock()
-        self._nudge = asyncio.Event()
+        self.nudge = asyncio.Event()
+        """Set when a resource comes under pressure."""
         self._meter = ResourceMeter()
         self._disks = Disks(spawner)
         self._triggers = PsiTriggers(self._fired)
@@ -72,14 +70,9 @@ class SystemResource:
         """Seconds between two samples."""
         return self._settings().watch.system_interval / 1e6
 
-    @property
-    def nudge(self) -> asyncio.Event:
-        """Set when a resource comes under pressure."""
-        return self._nudge
-
     def _fired(self, resource: str) -> None:
         self._trigger = resource
-        self._nudge.set()
+        self.nudge.set()
 
     async def collect(self) -> Reading:
         """Take one full sample; a disk that does not answer has an error in its place."""
@@ -87,30 +80,18 @@ class SystemResource:
         data = self._meter.read()
         data["loop_late_ms"] = round(self._lateness(), 3)
         data["psi"] = pressure()
-        data["disks"] = await self._disks.sample(self._paths())
-        if trigger:
-            data["trigger"] = trigger
-        if consumers := await self._allowed():
-            data["consumers"] = consumers
-        return self._concluded(data)
-
-    def _paths(self) -> list[str]:
-        """The file systems to sample: those that the settings list, and those with bounds."""
         settings = self._settings()
         bounded = (bound.path for bound in settings.resources.disk)
-        return list(dict.fromkeys((*settings.watch.disks, *bounded)))
-
-    async def _allowed(self) -> list[Mapping[str, Json]]:
-        """The processes that may be stopped; searched only while memory is short."""
+        data["disks"] = await self._disks.sample(list(dict.fromkeys((*settings.watch.disks, *bounded))))
+        if trigger:
+            data["trigger"] = trigger
         standing = self._current_state().conditions
-        if self._settings().resources.stop and any(standing[name] for name in OF_MEMORY):
-            return await self._consumers.largest()
-        return []
-
-    def _concluded(self, data: dict[str, Json]) -> Reading:
-        last, settings = self._window().last, self._settings()
+        is_short = any(standing[name] for name in OF_MEMORY)
+        if settings.resources.stop and is_short and (consumers := await self._consumers.largest()):
+            data["consumers"] = consumers
+        last = self._window().last
         patience = max(WINDOW_US, UNSEEN * settings.watch.system_interval)
-        history = History(self._current_state().conditions, streaks(last.data) if last else {}, patience)
+        history = History(standing, streaks(last.data) if last else {}, patience)
         drafts, over = conclude(data, settings.resources, history, self._clock.now())
         if over:
             data[STREAKS_FIELD] = streaks_to_json(over)
@@ -124,22 +105,18 @@ class SystemResource:
         self._triggers.open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         self._triggers.close()
 
 
 def pressure() -> dict[str, Json]:
     """For each resource the share of the last 10 s in which `some` or all (`full`) work was stalled, 0 to 1."""
-    said = ((name, read_proc_file(f"/proc/pressure/{name}")) for name in RESOURCES)
-    return {name: _averages(text) for name, text in said if text}
-
-
-def _averages(text: bytes) -> dict[str, Json]:
-    """`some avg10=1.50 avg60=…` in percent, line by line."""
-    fields = (line.split(b" ", 2) for line in text.splitlines())
-    return {field[0].decode(): round(float(field[1][6:]) / 100, 4) for field in fields}
+    shares: dict[str, Json] = {}
+    for name in TRIGGERS:
+        if text := read_proc_file(f"/proc/pressure/{name}"):  # lines as `some avg10=1.50 avg60=…`, in percent
+            fields = (line.split(b" ", 2) for line in text.splitlines())
+            shares[name] = {field[0].decode(): round(float(field[1][6:]) / 100, 4) for field in fields}
+    return shares
 
 
 class PsiTriggers:

@@ -8,7 +8,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
 from pulse_core.model.errors import PulseError
 
-SHOW_S = 3.0
+SHOW_S, CHANGE_S = 3.0, 55.0
 _ASK = "LoadState,ActiveState,SubState,Result,MainPID"
 
 
@@ -58,13 +58,9 @@ class Systemctl:
             int(pid) if pid.isdecimal() else 0,
         )
 
-    async def restart(self, unit: str, *, user: bool, timeout: float) -> None:
-        """Restart the unit and wait until systemd reports it active."""
-        await self._run(["restart", unit], user, timeout)
-
-    async def stop(self, unit: str, *, user: bool, timeout: float) -> None:
-        """Stop the unit and wait until it is down."""
-        await self._run(["stop", unit], user, timeout)
+    async def change(self, verb: str, unit: str, *, user: bool) -> None:
+        """Restart or stop the unit, and wait until systemd reports it active, or down."""
+        await self._run([verb, unit], user, CHANGE_S)
 
     async def _run(self, words: Sequence[str], user: bool, timeout: float) -> str:
         argv = ["systemctl", *(["--user"] if user else []), *words]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_core.model.errors import PulseError
+from pulse_core.model.json_types import read_json
 
 VERSION = 1
 BEAT = 3.0
@@ -52,11 +53,11 @@ def short_socket_path(path: Path) -> Iterator[str]:
 def request(line: bytes) -> dict[str, Any]:
     """A request read from its line, or BadRequest, or NewerProtocol."""
     try:
-        found = json.loads(line, parse_constant=_no_number)
-        if b"\\ud" in line.lower():
-            json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is no text
-    except (ValueError, RecursionError) as error:
-        raise BadRequest('no JSON; a request is one line, as {"v": 1, "op": "status"}') from error
+        found = read_json(line.decode())
+    except ValueError as error:
+        raise BadRequest(
+            f'no JSON ({error}); a request is one line, as {{"v": 1, "op": "status"}}'
+        ) from error
     if not isinstance(found, dict) or not isinstance(found.get("op"), str):
         raise BadRequest('no request; one is an object with "v" and "op", as {"v": 1, "op": "status"}')
     _check_version(found.get("v"))
@@ -96,10 +97,6 @@ def _check_version(version: object) -> None:
             f"the request speaks protocol {version}, this daemon only {VERSION}: it runs an older Pulse "
             "than the caller; restart it with the new one (upulse daemon restart)"
         )
-
-
-def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
 
 
 def _plain(value: object) -> bool:

@@ -13,7 +13,7 @@ from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.json_types import Json
-from pulse_core.settings import SocketSettings
+from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
 LOOK = 3.0

@@ -1,6 +1,5 @@
 """Follows a unit's messages through its own `journalctl --follow`, which is restarted if it ends."""
 
-import ctypes
 import json
 import os
 import signal
@@ -9,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.logs.rotated_files import subject_name
+from pulse_adapters.workers.syscalls import prctl
 from pulse_core.model.backoff import Backoff, Restarts
 
 FIELDS = "MESSAGE,MESSAGE_ID,N_DROPPED"
@@ -17,8 +17,7 @@ DROPPED = "a596d6fe7bfa4994828e72309e95d61e"
 BACKOFF = Backoff(1.0, 300.0)
 LONGEST = 256 * 1024
 _ROOM = 256 * 1024
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None, use_errno=True)
+_DEATH_SIGNAL = 1
 
 Tell = Callable[[str, str], None]
 
@@ -147,7 +146,7 @@ class JournalUnit:
 def _exec_journalctl(argv: Sequence[str], environment: Mapping[str, str], out: int, said: int) -> None:
     """In the child: exec journalctl, killed when the parent ends. Never returns."""
     try:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        prctl(_DEATH_SIGNAL, signal.SIGKILL)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
         os.dup2(out, 1)
         os.dup2(said, 2)

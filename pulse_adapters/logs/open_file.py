@@ -69,19 +69,16 @@ class FollowedFile:
         before = max(0, size - CHUNK)
         last = os.pread(self.file, size - before, before).rfind(b"\n")
         cut = last < 0 < before
-        self._stand_at(size if cut else before + last + 1, cut)
+        self.stand_at(size if cut else before + last + 1, cut)
 
     def resume(self, mark: FileMark) -> bool:
         """Continue at the mark, if it was made of this file; returns whether it was."""
         if is_fit := fits_mark(self.file, mark):
-            self._stand_at(mark.offset, cut=mark.cut)
+            self.stand_at(mark.offset, cut=mark.cut)
         return is_fit
 
-    def begin_anew(self) -> None:
-        """Read from the beginning: the file was rewritten."""
-        self._stand_at(0, cut=False)
-
-    def _stand_at(self, offset: int, cut: bool) -> None:
+    def stand_at(self, offset: int, cut: bool = False) -> None:
+        """Read from this offset on; cut: it is within a line that is too long."""
         self.offset, self.cut = offset, cut
         self.head = os.pread(self.file, min(PRINT, offset), 0)
         self.tail = os.pread(self.file, min(PRINT, offset), offset - min(PRINT, offset))

@@ -1,7 +1,6 @@
 """Runs the log reader's child: restarts it at the stored positions when it has died."""
 
 import asyncio
-import logging
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -13,10 +12,9 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits, decode
 from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
-from pulse_core.ports import LogBatch, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
-LOG = logging.getLogger("pulse.logs")
 BACKOFF = Backoff(0.5, 300.0)
 SILENCE = 60.0
 """Seconds without a word after which the child is taken for stuck; it says something every fifteen."""
@@ -34,10 +32,6 @@ def program() -> Program:
     return module_program("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
 
 
-def _log(whose: str, message: str) -> None:
-    LOG.error("%s: %s", whose, message)
-
-
 class FollowedLogs:
     """Implements `LogFollower` for files and journald, with one child process; none while there is nothing to follow.
 
@@ -46,7 +40,7 @@ class FollowedLogs:
 
     def __init__(
         self,
-        failed: Callable[[str, str], None] = _log,
+        failed: Callable[[str, str], None],
         journalctl: Sequence[str] = ("journalctl",),
     ) -> None:
         self._failed, self._journalctl = failed, tuple(journalctl)

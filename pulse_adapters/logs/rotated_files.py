@@ -120,7 +120,7 @@ class RotatedFiles:
                 if copy := self.copy_of(followed.mark()):
                     copy.copy = True
                     self.add(copy, before=followed)
-                followed.begin_anew()
+                followed.stand_at(0)
                 self.total += 1
                 return self.take(now, visible)
             if not block and self._is_over(followed, now, visible):

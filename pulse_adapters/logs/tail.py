@@ -5,7 +5,6 @@ Its one request has the logs to follow and their positions. It sends a source's 
 (`{"sources", "places", "behind", "polled", "dropped"}`).
 """
 
-import ctypes
 import os
 import resource
 import select
@@ -20,6 +19,7 @@ from pulse_adapters.logs.line_filter import pattern_from_json
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.logs.outbox import Outbox
 from pulse_adapters.workers import child_side
+from pulse_adapters.workers.syscalls import prctl
 
 BREATH = 0.005
 """Seconds between two reads while lines come: each read costs the same, be it one line or a thousand."""
@@ -32,7 +32,7 @@ IN_DOUBT = 1.0
 PROGRESS = 15.0
 """Seconds between two progress messages, with the positions that moved."""
 _OPEN_FILES = 4_096
-_PR_SET_PDEATHSIG = 1
+_DEATH_SIGNAL = 1
 
 
 class TailReader:
@@ -54,6 +54,8 @@ class TailReader:
         self.units = [JournalUnit(*unit, numbers, self.tell, program) for unit, numbers in rules.items()]
         for one in self.units:
             one.restore(places.get(one.name, {}))
+        # Said with the first progress: who takes over before a line was read must know where this one began.
+        self.outbox.moved.update(self.files.trails)
         self._poll = select.poll()
         if self.files.watches.fileno is not None:
             self._poll.register(self.files.watches.fileno, select.POLLIN)
@@ -153,7 +155,7 @@ def main() -> None:
     """Follow until the parent ends."""
     child_side.begin()
     os.chdir("/")
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    prctl(_DEATH_SIGNAL, signal.SIGKILL)
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)

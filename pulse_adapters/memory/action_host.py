@@ -9,18 +9,9 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.vitals import Reading
-from pulse_core.ports import (
-    CannotLoad,
-    EngineCodeBroken,
-    EngineFault,
-    Executor,
-    ReservedNames,
-    Result,
-    Revision,
-    Safety,
-    Unsure,
-    Watcher,
-)
+from pulse_core.ports.engine import CannotLoad, EngineCodeBroken, EngineFault, ReservedNames, Revision
+from pulse_core.ports.executor import Executor, Result, Safety, Unsure
+from pulse_core.ports.watcher import Watcher
 
 T = TypeVar("T")
 Failed = Callable[[EngineFault], None]

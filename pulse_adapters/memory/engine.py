@@ -11,7 +11,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import (
+from pulse_core.ports.engine import (
     CannotLoad,
     EngineFault,
     FoldResult,
@@ -22,7 +22,7 @@ from pulse_core.ports import (
     Revision,
     UserProjectionState,
 )
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Answer, Inner, Trace, rule_name, run_synchronously, without_survival_marks
 

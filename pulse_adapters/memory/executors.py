@@ -11,7 +11,7 @@ from pulse_adapters.memory.host import MemoryHost
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import Policy, Result, Safety
+from pulse_core.ports.executor import Policy, Result, Safety
 
 
 async def at_once(event: Event) -> None:

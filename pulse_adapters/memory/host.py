@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.settings import ProcessSettings
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
 
 
 @dataclass

@@ -8,7 +8,8 @@ from pulse_core.model.errors import Conflict, Refused
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.ports import Clock, Listener
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import Listener
 
 BATCH = 2_000
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.ports import LogBatch, MatchedLines, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, MatchedLines, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 
 GOOD = {
     "dns": ProbeResult(took_ms=5.0, addresses=("192.0.2.1",)),

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
+from pulse_core.model.event import Checkpoint
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import MINUTE_US, Sample, Trimmed
-from pulse_core.ports import Checkpoint
 
 
 class MemoryVitals:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.ports import OutgoingMessage
+from pulse_core.ports.transport import OutgoingMessage
 
 
 @dataclass

@@ -12,7 +12,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, Status, StatusCode, TraceFlags
 
-from pulse_adapters.metrics.spans import Span
+from pulse_adapters.metrics.tracing import Span
 
 TIMEOUT_S = 10.0
 

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pulse_core.model.errors import PulseError
 
@@ -28,13 +28,6 @@ def require_package(package: str, name: str, extra: str) -> None:
     raise PulseError(f"the package {name} is not installed; install it with: pip install 'upulse[{extra}]'")
 
 
-class ServedPage(NamedTuple):
-    """A page and the type that its header says."""
-
-    body: bytes
-    kind: str
-
-
 class Page:
     """Samples Pulse and caches the sample for a second. look: takes a sample, which may take long; it is never
     called concurrently, and must not raise. What makes the page is imported when it is first served."""
@@ -49,23 +42,20 @@ class Page:
         """The families as of now; all that is asked of a registry."""
         from pulse_adapters.metrics.families import families
 
-        return families(self._recent(), self._version)
-
-    def _recent(self) -> "MetricsInput":
         with self._lock:
             if self._seen is None or time.monotonic() - self._at >= self._fresh:
                 self._seen = self._look()
                 self._at = time.monotonic()
-            return self._seen
+            return families(self._seen, self._version)
 
-    def served(self, accept: str = TEXT) -> ServedPage:
-        """The page in the format that an Accept header requests. Raises PulseError without the package."""
+    def served(self, accept: str = TEXT) -> tuple[bytes, str]:
+        """The page in the format that an Accept header requests, and its type. Raises PulseError without the package."""
         require_package(*PROMETHEUS)
         from prometheus_client.exposition import choose_encoder
 
         encode: Any
         encode, kind = choose_encoder(accept)
-        return ServedPage(encode(self), kind)
+        return encode(self), kind
 
     def farewell(self) -> bool:
         """From now on report that there is no daemon, and no state; whether anything else was ever reported."""

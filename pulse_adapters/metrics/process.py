@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
-from pulse_adapters.metrics.replace_file import replace_file
-from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing
+from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing, replace_file
 from pulse_adapters.workers import child_side
 from pulse_core import __version__
 from pulse_core.model.backoff import Backoff
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pulse_adapters.metrics.families import MetricsInput
 
 NICE = 10
-VICTIM = 500
+VICTIM = "500"
 """The kernel's out-of-memory killer takes this before it takes the daemon."""
 
 RETRY_S, EXPORT_S = 5.0, 2.0
@@ -39,7 +38,8 @@ class MetricsHome(NamedTuple):
 def run(home: MetricsHome, listen: str | None, textfile: str | None, every: float, otlp: str | None) -> None:
     """Serve at an address, write a file every so many seconds, export to a collector: as far as each is requested."""
     child_side.begin(NICE)
-    prefer_oom_kill()
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(VICTIM)
     page = Page(home.look, __version__)
     if listen:
         PeriodicTask(lambda: serve_page(page, listen), RETRY_S, report_problem, RETRY_S).begin("web")
@@ -97,12 +97,6 @@ class PeriodicTask:
             time.sleep(self.once())
 
 
-def prefer_oom_kill() -> None:
-    """Raise the OOM score, so that the kernel kills this process first."""
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(str(VICTIM))
-
-
 def report_problem(words: str) -> None:
     """Report a problem to the daemon."""
     child_side.send({"why": words[:1_000]})
@@ -119,7 +113,7 @@ def serve_page(page: Page, listen: str) -> str:
 def write_page(page: Page, path: Path) -> str:
     """Write the page into a file; returns why that failed, or empty."""
     try:
-        replace_file(path, page.served().body)
+        replace_file(path, page.served()[0])
     except OSError as error:
         return f"{path} can't be written: {error.strerror}"
     return ""
@@ -136,20 +130,18 @@ class TraceExport:
     def round(self) -> str:
         """Send what is new; returns the problem, or empty. Raises PulseError."""
         with self._sending:
-            self._tracing = self._tracing or self._start()
+            if self._tracing is None:
+                require_package(
+                    "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
+                )
+                from pulse_adapters.metrics.otlp import OtlpCollector
+
+                source = self._home.traces
+                collector = OtlpCollector(self._url, source.here().host, __version__)
+                self._tracing = Tracing(source, PositionFile(self._home.exported), collector.take)
             why = self._tracing.round()
         return f"{self._url} did not take the traces: {why}" if why else ""
 
     def rest(self) -> None:
         """Begin no further round; a running one has a second, so that its position is stored."""
         self._sending.acquire(timeout=1.0)
-
-    def _start(self) -> "Tracing":
-        require_package(
-            "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
-        )
-        from pulse_adapters.metrics.otlp import OtlpCollector
-
-        source = self._home.traces
-        collector = OtlpCollector(self._url, source.here().host, __version__)
-        return Tracing(source, PositionFile(self._home.exported), collector.take)

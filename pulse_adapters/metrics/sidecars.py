@@ -6,6 +6,7 @@ Both follow the settings in force: started, changed and ended with them.
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -16,11 +17,12 @@ from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Prober, ProbeRequest
-from pulse_core.settings import HeartbeatSettings, MetricsSettings
+from pulse_core.ports.prober import Prober, ProbeRequest
 from pulse_core.settings.groups import is_http_url
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings
 
 Failed = Callable[[str, str], None]
+IsTurning = Callable[[float], Awaitable[bool]]
 FAREWELL_S = 2.0
 """How long the metrics process has for its last page, and its last traces."""
 BACKOFF, WELL_S = Backoff(1.0, 300.0), 60.0
@@ -40,20 +42,18 @@ def sidecars(
     home: Path,
     current_settings: CurrentSettings,
     prober: Prober,
-    is_turning: Callable[[float], Awaitable[bool]],
+    is_turning: IsTurning,
     failed: Failed,
 ) -> Mapping[str, Service]:
     """The services that do it. is_turning: whether the daemon's loops made progress within so many seconds."""
-
-    def metrics(wanted: MetricsSettings) -> Awaitable[None]:
-        return supervise_metrics(home, wanted, failed)
-
-    def heartbeat(wanted: HeartbeatSettings) -> Awaitable[None]:
-        return Heartbeat(wanted, prober, is_turning, failed).run()
-
     return {
-        "metrics": SettingsService(lambda: current_settings().metrics, metrics),
-        "heartbeat outwards": SettingsService(lambda: current_settings().heartbeat, heartbeat),
+        "metrics": SettingsService(
+            lambda: current_settings().metrics, lambda wanted: supervise_metrics(home, wanted, failed)
+        ),
+        "heartbeat outwards": SettingsService(
+            lambda: current_settings().heartbeat,
+            lambda wanted: Heartbeat(wanted, prober, is_turning, failed).run(),
+        ),
     }
 
 
@@ -86,31 +86,28 @@ async def run_metrics(program: Program, failed: Failed) -> str:
         return f"cannot be started ({error.strerror})"
 
 
+@dataclass(frozen=True)
 class Heartbeat:
     """Sends heartbeats, each only if the daemon's loops made progress. A failure is reported once, until it is over."""
 
-    def __init__(
-        self,
-        heartbeat: HeartbeatSettings,
-        prober: Prober,
-        is_turning: Callable[[float], Awaitable[bool]],
-        failed: Failed,
-    ) -> None:
-        self._url, self._every = heartbeat.url, heartbeat.every / US_PER_SECOND
-        self._prober, self._is_turning, self._failed = prober, is_turning, failed
+    settings: HeartbeatSettings
+    prober: Prober
+    is_turning: IsTurning
+    failed: Failed
 
     async def run(self) -> None:
         """Send heartbeats for ever, if the settings ask for them."""
-        if self._url is None:
+        if self.settings.url is None:
             return
-        loop, wait, said = asyncio.get_running_loop(), min(FIRST_S, self._every), ""
+        every = self.settings.every / US_PER_SECOND
+        loop, wait, said = asyncio.get_running_loop(), min(FIRST_S, every), ""
         while True:
-            turning = await self._is_turning(wait)
+            turning = await self.is_turning(wait)
             began = loop.time()
-            why = await self._send(self._url) if turning else "the loops do not turn, so none is sent"
-            wait = max(FIRST_S, self._every - (loop.time() - began))
+            why = await self._send(self.settings.url) if turning else "the loops do not turn, so none is sent"
+            wait = max(FIRST_S, every - (loop.time() - began))
             if why and not said:
-                self._failed("heartbeat", why)
+                self.failed("heartbeat", why)
             said = why
 
     async def _send(self, url: str) -> str:
@@ -120,8 +117,8 @@ class Heartbeat:
             return f"the environment variable {name} of [heartbeat] url is not set"
         if not is_http_url(url):
             return f"what {name} holds is no http or https URL"
-        timeout_us = round(min(ANSWER_S, self._every) * US_PER_SECOND)
-        answer = await self._prober.ask(ProbeRequest("http", url, timeout_us, follows=True))
+        timeout_us = min(round(ANSWER_S * US_PER_SECOND), self.settings.every)
+        answer = await self.prober.ask(ProbeRequest("http", url, timeout_us, follows=True))
         if answer.trouble:
             return f"it could not be sent: {answer.detail}"
         if answer.status is None or not 200 <= answer.status < 300:

@@ -1,17 +1,22 @@
-"""Exports ticks and effects to a collector, from where the last export ended: nothing accepted is sent again."""
+"""Exports ticks and effects to a collector as spans, from where the last export ended: nothing accepted is sent again.
+
+A tick is the root of a trace; the effects that it requested are its children, and an effect's attempts are the effect's.
+An effect that no tick requested is the root of its own trace. The same rows give the same spans and ids, so that an
+export can be repeated.
+"""
 
 import json
+import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from pulse_adapters.metrics.replace_file import replace_file
-from pulse_adapters.metrics.spans import Span, effect_spans, tick_span
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import SETTLING
 from pulse_core.model.tick import TickRecord
 from pulse_core.ports.readers import EventQuery, EventReader, VitalsReader
@@ -20,6 +25,107 @@ MOST = 200
 """Ticks, and effects, of one export."""
 RIPE_US = 3 * US_PER_SECOND
 """A tick's record may be replaced until the whole onion has seen it."""
+
+US = 1_000
+"""Nanoseconds."""
+
+EFFECT, EXECUTING = "effect", "effect-executing"
+ACKED, CANCELLED = "effect-acked", "effect-cancelled"
+
+
+class Span(NamedTuple):
+    """A span: numbers as OpenTelemetry has them, times in nanoseconds; failed: why, or empty."""
+
+    trace: int
+    id: int
+    parent: int | None
+    name: str
+    start: int
+    end: int
+    attributes: Mapping[str, Any]
+    failed: str = ""
+
+
+def number(text: str, size: int) -> int:
+    """A number derived from a text, of so many bytes, never 0."""
+    return int.from_bytes(sha256(text.encode()).digest()[:size], "big") or 1
+
+
+def tick_span(host: str, tick: TickRecord) -> Span:
+    """The span of a tick."""
+    trace, own = _names_of_tick(host, tick.tick)
+    errors = [f"{one.rule}: {'; '.join(one.notes)}" for one in tick.layers if one.outcome == "error"]
+    attributes = {
+        "pulse.tick": tick.tick,
+        "pulse.woken_by": tick.woken_by,
+        "pulse.version": tick.version,
+        "pulse.effects": list(tick.effects),
+        "pulse.rules": [f"{one.rule} {one.outcome} {one.took_us} us" for one in tick.layers],
+    }
+    start = tick.moment.at * US
+    return Span(trace, own, None, "tick", start, start + tick.took_us * US, attributes, "; ".join(errors))
+
+
+def effect_spans(host: str, events: Sequence[Event]) -> Iterator[Span]:
+    """The spans of a settled effect: its own, and one for each attempt. events: all of its own, the request first."""
+    request, last = events[0], events[-1]
+    data = _data_of(request)
+    tick = data.get("tick")
+    trace, parent = _names_of_tick(host, tick) if tick else (number(request.id, 16), None)
+    own = number(request.id, 8)
+    attributes = {
+        "pulse.effect": request.id,
+        "pulse.key": request.subject,
+        "pulse.actor": request.actor,
+        "pulse.reason": str(data.get("reason", "")),
+        "pulse.rule": str(data.get("rule", "")),
+        "pulse.outcome": last.kind.removeprefix("effect-"),
+        "pulse.attempts": sum(event.kind == EXECUTING for event in events),
+    }
+    start, end = _between(request.moment, last.moment)
+    name = str(data.get("action", EFFECT))
+    yield Span(trace, own, parent, name, start, end, attributes, _failure(last))
+    for place, (begun, ended) in enumerate(_attempts(events), 1):
+        start, end = _between(begun.moment, ended.moment)
+        about = {"pulse.effect": request.id, "pulse.attempt": place}
+        yield Span(trace, number(begun.id, 8), own, f"{name} attempt", start, end, about, _failure(ended))
+
+
+def _names_of_tick(host: str, tick: int) -> tuple[int, int]:
+    """The trace and the span of a tick."""
+    return number(f"{host} tick {tick}", 16), number(f"{host} tick {tick}", 8)
+
+
+def _attempts(events: Sequence[Event]) -> Iterator[tuple[Event, Event]]:
+    """Each attempt's first event with its last; one that a crash cut off ends with the next one."""
+    begun: Event | None = None
+    for event in events[1:]:
+        if begun is not None and event.kind != "effect-cancel-requested":
+            yield begun, event
+            begun = None
+        if event.kind == EXECUTING:
+            begun = event
+
+
+def _between(first: Moment, last: Moment) -> tuple[int, int]:
+    """Start and end in nanoseconds; the duration is from the boot clock."""
+    return first.at * US, (first.at + last.since(first)) * US
+
+
+def _failure(event: Event) -> str:
+    """Why this is a failure, or empty."""
+    if event.kind in (ACKED, CANCELLED):
+        return ""
+    if event.kind == EXECUTING:
+        return "interrupted, and begun again"
+    data = _data_of(event)
+    return f"{event.kind.removeprefix('effect-')}: {data.get('error') or data.get('why') or ''}"
+
+
+def _data_of(event: Event) -> Mapping[str, Any]:
+    """The decoded payload; empty if it was redacted or lost."""
+    data = json.loads(event.data)
+    return data if isinstance(data, dict) else {}
 
 
 class ExportPosition(NamedTuple):
@@ -83,6 +189,19 @@ def events_of_effect(log: EventReader, effect: str) -> Sequence[Event]:
     if request.id != effect:
         return ()
     return [request, *log.events(EventQuery(subject=effect, since_seq=request.seq))]
+
+
+def replace_file(path: Path, body: bytes) -> None:
+    """Replace it whole; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
+    new = path.with_name(f".{path.name}.new")
+    try:
+        with open(new, "wb") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(body)
+        os.replace(new, path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
 
 
 class PositionFile:

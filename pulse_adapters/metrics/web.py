@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -44,16 +45,11 @@ class PageServer(ThreadingHTTPServer):
         """Answer in a thread, after closing the oldest connection if there are too many."""
         with self._lock:
             if len(self._open) >= MOST:
-                self._hang_up(next(iter(self._open)))
+                del self._open[oldest := next(iter(self._open))]
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread sees that, and closes it
             self._open[request] = None
         super().process_request(request, client_address)
-
-    def _hang_up(self, request: socket.socket) -> None:
-        del self._open[request]
-        try:
-            request.shutdown(socket.SHUT_RDWR)  # its thread sees that, and closes it
-        except OSError:
-            return
 
     def shutdown_request(self, request: Any) -> None:
         """Close the connection."""
@@ -77,8 +73,7 @@ class PageHandler(BaseHTTPRequestHandler):
         """Serve the page, or a hint at its path."""
         if self.path.partition("?")[0] != PATH:
             return self._say(404, f"the metrics are at {PATH}\n".encode(), "text/plain; charset=utf-8")
-        served = self.server.page.served(self.headers.get("Accept", ""))
-        return self._say(200, served.body, served.kind)
+        return self._say(200, *self.server.page.served(self.headers.get("Accept", "")))
 
     do_HEAD = do_GET
 

@@ -36,7 +36,10 @@ async def resolve(name: str, servers: Sequence[str], timeout: float) -> list[str
     """The addresses of a name (IPv4, or IPv6 if it has no others), within `timeout` seconds; raises ProbeFailed."""
     until = asyncio.get_running_loop().time() + timeout
     asked = [server_of(text) for text in servers] or system_servers()
-    question = _name(name)
+    try:
+        question = dns.name.from_text(name)
+    except dns.exception.DNSException as error:
+        raise ProbeFailed("unasked", f"{name!r} is no domain name: {error}") from error
     failures: list[ProbeFailed] = []
     for number, server in enumerate(asked):
         left = until - asyncio.get_running_loop().time()
@@ -67,13 +70,6 @@ def system_servers() -> list[DnsServer]:
     if not servers:
         raise ProbeFailed("unreachable", "/etc/resolv.conf names no DNS server")
     return servers
-
-
-def _name(text: str) -> dns.name.Name:
-    try:
-        return dns.name.from_text(text)
-    except dns.exception.DNSException as error:
-        raise ProbeFailed("unasked", f"{text!r} is no domain name: {error}") from error
 
 
 async def _addresses(name: dns.name.Name, server: DnsServer, timeout: float) -> list[str]:

@@ -62,20 +62,18 @@ class FetchProgress:
         return ProbeFailed("stalled", f"it took the connection, but did not answer {within}")
 
 
-class Lookups:
-    """Looks names up in threads, which may block for long: at most one thread for each name."""
+LOOKUPS: dict[str, asyncio.Task[str]] = {}
+"""Those under way, by name. Each is in a thread, which may block for long: at most one for each name."""
 
-    def __init__(self) -> None:
-        self._under_way: dict[str, asyncio.Task[str]] = {}
 
-    async def check(self, host: str) -> None:
-        """Raise ProbeFailed if the system has no address for this name."""
-        task = self._under_way.get(host)
-        if task is None:
-            task = self._under_way[host] = asyncio.create_task(_look_up(host), name=f"look up {host}")
-            task.add_done_callback(lambda _: self._under_way.pop(host))
-        if words := await asyncio.shield(task):
-            raise ProbeFailed("unresolved", words)
+async def check_name(host: str) -> None:
+    """Raise ProbeFailed if the system has no address for this name."""
+    task = LOOKUPS.get(host)
+    if task is None:
+        task = LOOKUPS[host] = asyncio.create_task(_look_up(host), name=f"look up {host}")
+        task.add_done_callback(lambda _: LOOKUPS.pop(host))
+    if words := await asyncio.shield(task):
+        raise ProbeFailed("unresolved", words)
 
 
 async def _look_up(host: str) -> str:
@@ -84,9 +82,6 @@ async def _look_up(host: str) -> str:
     except (OSError, UnicodeError) as error:
         return f"its name cannot be resolved: {getattr(error, 'strerror', None) or error}"
     return ""
-
-
-LOOKUPS = Lookups()
 
 
 def trusted_context() -> ssl.SSLContext:
@@ -122,7 +117,7 @@ async def fetch(url: str, timeout: float, follows: bool) -> int:
 async def _fetch(url: httpx.URL, follows: bool, progress: FetchProgress) -> int:
     proxied = is_proxied(url)
     if not (proxied or is_address(url.host)):
-        await LOOKUPS.check(url.host)
+        await check_name(url.host)
     verify = trusted_context() if proxied or follows or url.scheme == "https" else untrusted_context()
     async with (
         httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
-from pulse_adapters.network.probe_failure import ProbeFailed, describe_cause
+from pulse_adapters.network.probe_failure import ProbeFailed, causes
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
@@ -46,7 +46,8 @@ async def answer(question: Message) -> Message:
     except ModuleNotFoundError as error:
         found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
     except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target
-        found = {"trouble": "unasked", "detail": describe_cause(error)[:LONGEST_DETAIL]}
+        *_, root = causes(error)
+        found = {"trouble": "unasked", "detail": f"{type(root).__name__}: {root}"[:LONGEST_DETAIL]}
     return {"id": question["id"], "took_ms": round((time.perf_counter() - began) * 1000, 3), **found}
 
 

@@ -24,9 +24,3 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
             for one in error.exceptions:
                 yield from causes(one)
         error = error.__cause__ or error.__context__
-
-
-def describe_cause(error: Exception) -> str:
-    """The root cause in words."""
-    *_, bottom = causes(error)
-    return f"{type(bottom).__name__}: {bottom}"

@@ -7,7 +7,7 @@ from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Seq, decode
 from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 
 MARGIN_S = 5.0
 """Seconds beyond its timeout after which a question is given up, and the child with it: that hangs. Its start, of
@@ -57,13 +57,10 @@ class ChildProber:
         self._open[self._number] = _OpenRequest(question, loop.create_future(), overdue)
         answer = self._open[self._number].answer
         self._send(self._number)
-        self._postpone_stop(loop)
-        return answer
-
-    def _postpone_stop(self, loop: asyncio.AbstractEventLoop) -> None:
         if self._idle:
             self._idle.cancel()
         self._idle = loop.call_later(IDLE_S, self._stop_idle)
+        return answer
 
     def _stop_idle(self) -> None:
         """End the child after a long time without requests."""

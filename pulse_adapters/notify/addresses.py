@@ -3,10 +3,10 @@
 import logging
 import os
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from pulse_core.settings import NotifySettings
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.secrets import mask_secret
 
 VARIABLE = "env:"
@@ -42,16 +42,6 @@ def unknown_services(
     urls = {place: resolve_url(name, environment) for place, name in enumerate(settings.urls)}
     if not any(urls.values()) or find_spec(PACKAGE) is None:
         return {}
-    known = _usable([url for url in urls.values() if url])
-    return {
-        place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
-        for place, url in urls.items()
-        if url and url not in known
-    }
-
-
-def _usable(urls: Sequence[str]) -> Collection[str]:
-    """The URLs that Apprise can use."""
     logger = logging.getLogger("apprise")
     logger.addHandler(logging.NullHandler())  # it would show the address
     logger.propagate = False
@@ -59,4 +49,9 @@ def _usable(urls: Sequence[str]) -> Collection[str]:
         warnings.simplefilter("ignore")  # about what its many services import
         import apprise
 
-        return {url for url in urls if apprise.Apprise().add(url)}
+        known = {url for url in urls.values() if url and apprise.Apprise().add(url)}
+    return {
+        place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
+        for place, url in urls.items()
+        if url and url not in known
+    }

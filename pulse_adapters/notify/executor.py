@@ -4,21 +4,24 @@ import asyncio
 import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import NamedTuple
 
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
-from pulse_adapters.notify.message_text import RecordedNotice, compose_message, one_line
 from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
-from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Clock, Executor, GivenUp, OutgoingMessage, Policy, Result, Safety, Transport
+from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
+from pulse_core.ports.transport import OutgoingMessage, Transport
 from pulse_core.projections.effects import decode_plain_effect
-from pulse_core.settings import Settings
 from pulse_core.settings.secrets import mask_secret
+from pulse_core.settings.settings import Settings
 
 KEPT_US = 7 * 86_400 * US_PER_SECOND
 """For how long a notice is retried."""
@@ -31,6 +34,22 @@ ATTEMPTS = 10_000
 """More than there can be in that time: a notice is given up for its age, not for the number of its attempts."""
 
 REMEMBERED = 5_000
+
+LATE_US = 300 * US_PER_SECOND
+"""From this age on a notice is said to be late."""
+
+TITLE, ENTRY, ALONE = 250, 400, 4_000
+"""Characters of a title, of a notice in a list, and of one by itself; `upulse effect show` has the rest."""
+
+
+class RecordedNotice(NamedTuple):
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), and its content."""
+
+    id: str
+    seq: int
+    at: int
+    said: NoticeParams
+
 
 Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
 """Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
@@ -79,15 +98,9 @@ class Notify(Executor):
                 self._strange.clear()
                 self._report_faults()
             elif event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == self.action:
-                self._log_notice(event)
-
-    def _log_notice(self, event: Event) -> None:
-        try:
-            self._say(
-                event.id, NoticeParams.model_validate(decode_plain_effect(event.data).get("params", {}))
-            )
-        except ValidationError:
-            return  # of another version; its executor says what is wrong with it
+                with suppress(ValidationError):  # of another version; its executor says what is wrong with it
+                    params = decode_plain_effect(event.data).get("params", {})
+                    self._say(event.id, NoticeParams.model_validate(params))
 
     def _say(self, id_: str, said: NoticeParams) -> None:
         if id_ not in self._said:
@@ -115,7 +128,8 @@ class Notify(Executor):
         self._reached.pop(id_, None)
 
     def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
-        if self._reached_all_known(event.id):
+        reached = self._reached.get(event.id, set())
+        if reached | self._strange >= set(self._settings().notify.urls):  # all that a service knows
             self._forget(event.id)
             return GivenUp(f"{error}; no other attempt would do better")
         if self._clock.now().since(event.moment) < KEPT_US:
@@ -124,43 +138,30 @@ class Notify(Executor):
         self._forget(event.id)
         return GivenUp(f"{error}; given up after 7 days")
 
-    def _reached_all_known(self, id_: str) -> bool:
-        """Whether it reached every address but those that no service knows."""
-        reached = self._reached.get(id_, set())
-        return reached | self._strange >= set(self._settings().notify.urls)
-
     async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
         """Send to each address the notices that it lacks; returns why each did not arrive everywhere."""
         self._report_faults()
         addresses = self._settings().notify.urls
-        messages = {
-            address: written
-            for address in addresses
-            if (written := self._message_for(address, notices)) is not None
-        }
+        messages: dict[str, OutgoingMessage] = {}
+        for address in addresses:
+            url = resolve_url(address, self._environment)
+            due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
+            if url and due:
+                messages[address] = compose_message(url, due, self._host, self._clock.now().at)
         answers = await self._transport.deliver(tuple(messages.values()))
         wrong = dict(zip(messages, answers, strict=True))
         for address, error in wrong.items():
             if not error:
-                self._record_arrival(address, notices)
+                for notice in notices:
+                    self._reached.setdefault(notice.id, set()).add(address)
             elif error == NOT_UNDERSTOOD and address not in self._strange:
                 self._strange.add(address)
                 self._failed(
                     "notify", f"no notices go to {mask_secret(address)}: {error}; see upulse config check"
                 )
-        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
-
-    def _message_for(self, address: str, notices: Sequence[RecordedNotice]) -> OutgoingMessage | None:
-        """The message for this address; None if it lacks none, or if its URL is not set."""
-        url = resolve_url(address, self._environment)
-        due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
-        return compose_message(url, due, self._host, self._clock.now().at) if url and due else None
-
-    def _record_arrival(self, address: str, notices: Sequence[RecordedNotice]) -> None:
-        for notice in notices:
-            self._reached.setdefault(notice.id, set()).add(address)
         while len(self._reached) > REMEMBERED:
             del self._reached[next(iter(self._reached))]
+        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
 
     def _missing(self, notice: RecordedNotice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
         """Which addresses it has not reached, and why."""
@@ -210,3 +211,39 @@ class PendingMessage:
                 self.closed = True
                 self._sending.cancel()
                 await asyncio.wait([self._sending])
+
+
+def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
+    """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
+    good = all(notice.said.over for notice in notices)
+    late = sum(now - notice.at > LATE_US for notice in notices)
+    if len(notices) > 1:
+        waited = "1 of them" if late == 1 else f"{late} of them"
+        entries = [f"{utc_text(notice.at)}  {_entry(notice.said)}" for notice in notices]
+        body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
+        return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
+    (notice,) = notices
+    words = truncate(notice.said.text or notice.said.title, ALONE)
+    body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
+    return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
+
+
+def _entry(said: NoticeParams) -> str:
+    """A notice's title and text for a list."""
+    return truncate(f"{truncate(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
+
+
+def utc_text(at: int) -> str:
+    """UTC microseconds, to the second: `2027-01-15 08:00:02 UTC`."""
+    return f"{iso(at)[:19].replace('T', ' ')} UTC"
+
+
+def truncate(text: str, most: int) -> str:
+    """The text, cut if it is longer than this."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def one_line(said: NoticeParams) -> str:
+    """Title and text on one line: no line breaks, so that it can't pass for two, and no control characters."""
+    words = ": ".join(part for part in (said.title, said.text) if part)
+    return "".join(char if char.isprintable() else "?" for char in " ".join(words.split()))

@@ -7,7 +7,7 @@ from typing import Annotated, NamedTuple
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
-from pulse_core.ports import OutgoingMessage
+from pulse_core.ports.transport import OutgoingMessage
 
 PATIENCE_S = 60.0
 DELIVER = "pulse_adapters.notify.deliver"
@@ -31,23 +31,17 @@ class ChildTransport:
         if not letters:
             return ()
         answers: dict[int, str] = {}
+        # It ends itself a little later, should the daemon be gone.
+        order = {"seconds": round(self._patience) + 5, "letters": [letter._asdict() for letter in letters]}
+        program = self._program or module_program(DELIVER)
         try:
-            why = await self._delivered(letters, answers)
+            async with conversation(program, Delivered) as child, asyncio.timeout(self._patience):
+                child.tell(order)
+                while said := await child.next():
+                    answers[said.number] = said.why
+                why = f"what delivers it {await child.end()}"
         except TimeoutError:
             why = f"no answer within {self._patience:g} s"
         except OSError as error:
             why = f"what delivers it cannot be started ({error.strerror})"
         return [answers.get(number, why) for number in range(len(letters))]
-
-    async def _delivered(self, letters: Sequence[OutgoingMessage], answers: dict[int, str]) -> str:
-        """Send the child its order and take its answers as they come; returns the reason for those without one.
-
-        The order has a deadline at which the child ends itself, should the daemon be gone.
-        """
-        program = self._program or module_program(DELIVER)
-        order = {"seconds": round(self._patience) + 5, "letters": [letter._asdict() for letter in letters]}
-        async with conversation(program, Delivered) as child, asyncio.timeout(self._patience):
-            child.tell(order)
-            while said := await child.next():
-                answers[said.number] = said.why
-            return f"what delivers it {await child.end()}"

@@ -8,8 +8,14 @@ from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, ReplayRepl
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
 from pulse_adapters.workers.framing import Message
 from pulse_core.model.event import Event
-from pulse_core.ports import FoldResult, LoadedRevision, RecordedInput, ReplayBatch, UserProjectionState
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import (
+    FoldResult,
+    LoadedRevision,
+    RecordedInput,
+    ReplayBatch,
+    UserProjectionState,
+)
+from pulse_core.projections.state import Snapshot
 
 US = 1_000_000
 LEISURE = 1.0

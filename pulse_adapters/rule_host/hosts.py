@@ -15,21 +15,21 @@ from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places
 from pulse_core.model.event import Event
-from pulse_core.ports import CannotLoad, History, Revision, UserProjectionState
+from pulse_core.ports.engine import CannotLoad, History, Revision, UserProjectionState
 
 if TYPE_CHECKING:
     from pulse_adapters.rule_host.host import ChildRuleHost
     from pulse_adapters.rule_host.replies import LoadReply
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
 
 LOAD = 10.0
 """Seconds in which an engine must be loaded, and a batch of history folded."""
 _MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ChildHosts:
-    """`Hosts` as child processes.
+    """`StandbyRuleHosts` as child processes.
 
     scratch: the parent of each child's own writable folder (the system's temporary folder if None); run_as: called at
     each load for the user that the child then takes on (raises CannotLoad if a required user can't be had); plugins: entry
@@ -41,14 +41,42 @@ class ChildHosts:
     plugins: Mapping[str, str] = field(default_factory=dict)
     dev: bool = False
     load: float = LOAD
+    _spare: RuleChild | None = field(default=None, init=False)
 
     async def start(
         self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, UserProjectionState]
     ) -> "ChildRuleHost":
         """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
-        return await self.start_in(await self.child(), revision, prev, history, kept)
+        if self._spare and not self._spare.alive:
+            await self.close()
+        child, self._spare = self._spare or self._child(), None
+        from pulse_adapters.rule_host.host import ChildRuleHost
 
-    async def child(self) -> RuleChild:
+        try:
+            run_as = await asyncio.to_thread(self.run_as)
+            child.scratch.give_to(run_as.user)
+            reply = await self._load(child, await run_as.path_of(revision), run_as.user, prev)
+            await self._rebuild(child, reply, prev.state.seq, history, kept)
+            return ChildRuleHost(child, reply.loaded(), prev)
+        except BaseException as error:
+            await child.shut_down()
+            if isinstance(error, OSError):
+                raise CannotLoad(f"its scratch folder can't be handed over: {error}") from error
+            raise
+
+    def warm(self) -> None:
+        """Start a child that stands by for the next start, which takes longer without one."""
+        if self._spare is None:
+            with suppress(CannotLoad):
+                self._spare = self._child()
+
+    async def close(self) -> None:
+        """End the child that stands by."""
+        spare, self._spare = self._spare, None
+        if spare:
+            await spare.shut_down()
+
+    def _child(self) -> RuleChild:
         """Start a child, which imports everything but the authors' code. Raises CannotLoad."""
         try:
             scratch = Scratch(self.scratch)
@@ -59,30 +87,6 @@ class ChildHosts:
                 raise
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
-
-    async def start_in(
-        self,
-        child: RuleChild,
-        revision: Revision,
-        prev: "Snapshot",
-        history: History,
-        kept: Mapping[str, UserProjectionState],
-    ) -> "ChildRuleHost":
-        """Make a host of a child that was started before. Raises CannotLoad."""
-        from pulse_adapters.rule_host.host import ChildRuleHost
-
-        try:
-            run_as = await asyncio.to_thread(self.run_as)
-            child.scratch.give_to(run_as.user)
-            reply = await self._load(child, await run_as.path_of(revision), run_as.user, prev)
-            await self._rebuild(child, reply, prev.state.seq, history, kept)
-            return ChildRuleHost(child, reply.loaded(), prev)
-        except OSError as error:
-            await child.shut_down()
-            raise CannotLoad(f"its scratch folder can't be handed over: {error}") from error
-        except BaseException:
-            await child.shut_down()
-            raise
 
     async def _load(
         self, child: RuleChild, root: str, user: tuple[int, int] | None, prev: "Snapshot"
@@ -144,51 +148,3 @@ class ChildHosts:
         if await child.ask(message, HistoryReply, self.load) is None:
             fault = await child.reason_of_end()
             raise CannotLoad(f"{fault.whose}: {fault.message}")
-
-
-class StandbyHosts:
-    """`Hosts` with a child that was started in advance: `warm` starts it, `close` ends one that was not used."""
-
-    def __init__(self, hosts: ChildHosts) -> None:
-        self._hosts = hosts
-        self._spare: RuleChild | None = None
-        self._warming: asyncio.Task[None] | None = None
-        self._one_by_one = asyncio.Lock()
-
-    @property
-    def spare(self) -> int | None:
-        """The waiting process."""
-        return self._spare.pid if self._spare else None
-
-    async def warm(self) -> None:
-        """Start a child that waits for a revision to load; without one, the next start takes longer."""
-        async with self._one_by_one:
-            if self._spare is None or not self._spare.alive:
-                await self.discard()
-                with suppress(CannotLoad):
-                    self._spare = await self._hosts.child()
-
-    def warm_soon(self) -> None:
-        """Start it in the background."""
-        self._warming = asyncio.create_task(self.warm(), name="a child that stands by")
-
-    async def close(self) -> None:
-        """End the waiting child, also one that is just started."""
-        if self._warming:
-            await self._warming
-        await self.discard()
-
-    async def discard(self) -> None:
-        """End the waiting child."""
-        spare, self._spare = self._spare, None
-        if spare:
-            await spare.shut_down()
-
-    async def start(
-        self, revision: Revision, prev: "Snapshot", history: History, kept: Mapping[str, UserProjectionState]
-    ) -> "ChildRuleHost":
-        """Start a host that has loaded the revision and stands at `prev`. Raises CannotLoad."""
-        if self._spare and not self._spare.alive:
-            await self.discard()
-        spare, self._spare = self._spare, None
-        return await self._hosts.start_in(spare or await self._hosts.child(), revision, prev, history, kept)

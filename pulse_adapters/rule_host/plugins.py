@@ -1,11 +1,22 @@
-"""Finds packages with plugins by their metadata, without importing anything of theirs."""
+"""Finds packages with plugins by their metadata, and lists what these define in a process of its own: here none runs."""
 
+import asyncio
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import distributions
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pulse_adapters.workers.child_side import answer_once
+from pulse_adapters.workers.conversation import ask
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.framing import Message, WorkerFault
+from pulse_adapters.workers.worker import module_program
+from pulse_core.model.errors import PulseError
 
 GROUP = "pulse.plugins"
+PATIENCE = 10.0
+"""Seconds that a plugin may take to be imported."""
 
 
 class Entry(NamedTuple):
@@ -15,6 +26,16 @@ class Entry(NamedTuple):
     value: str
     package: str
     version: str
+
+
+class PluginParts(NamedTuple):
+    """The names that a plugin defines, by part; error: why they are not known."""
+
+    rules: tuple[str, ...] = ()
+    projections: tuple[str, ...] = ()
+    watchers: tuple[str, ...] = ()
+    executors: tuple[str, ...] = ()
+    error: str | None = None
 
 
 def plugin_entries() -> Mapping[str, str]:
@@ -31,3 +52,46 @@ def entries(folders: Sequence[str] | None = None) -> Sequence[Entry]:
         if point.group == GROUP
     )
     return sorted(found, key=lambda entry: entry.name)
+
+
+def installed_plugins() -> Sequence[Mapping[str, Any]]:
+    """Every installed plugin: its name, its package with the version, what it defines, and any error."""
+    return [{**entry._asdict(), **_parts(entry.value)._asdict()} for entry in entries()]
+
+
+def _parts(value: str) -> PluginParts:
+    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    program = module_program("pulse_adapters.rule_host.plugins", env=env)
+    try:
+        return asyncio.run(ask(program, {"value": value}, PluginParts, seconds=PATIENCE))
+    except WorkerFault as error:
+        return PluginParts(error=f"importing {value} {error}")
+    except PulseError as error:
+        return PluginParts(error=str(error))
+
+
+def contents(request: Message) -> Mapping[str, Any]:
+    """The names that an entry point's value defines; it is imported in this process."""
+    from pkgutil import resolve_name
+
+    from pulse_adapters.rule_host.loader import load_plugin
+    from pulse_core.rules.onion import rule_name
+
+    try:
+        thing = resolve_name(request["value"])
+        return {
+            "rules": [rule_name(rule) for rule in load_plugin(request["value"])[0]],
+            "projections": list(getattr(thing, "projections", ())),
+            "watchers": _called("name", getattr(thing, "watchers", ())),
+            "executors": _called("action", getattr(thing, "executors", ())),
+        }
+    except Exception as error:
+        raise PulseError(f"{type(error).__name__}: {error}") from error
+
+
+def _called(attribute: str, things: Iterable[Any]) -> list[str]:
+    return [str(getattr(one, attribute, type(one).__name__)) for one in things]
+
+
+if __name__ == "__main__":
+    answer_once(contents)

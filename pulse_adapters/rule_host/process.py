@@ -9,7 +9,7 @@ from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
-from pulse_core.ports import EngineFault
+from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 

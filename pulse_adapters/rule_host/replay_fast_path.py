@@ -8,7 +8,7 @@ from pulse_adapters.rule_host.guarded_rule import MOST_NOTE, MOST_NOTES
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.descriptors import MARK
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule, as_verdict
 
 SHARE = 0.1

@@ -11,7 +11,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
+from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
 
 MOST_EFFECTS = 1_000
 _WORDS = 2_000

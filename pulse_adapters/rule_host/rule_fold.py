@@ -10,7 +10,7 @@ from pulse_adapters.rule_host.replay_fast_path import FastPath
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Rule, Trace, compose, run_synchronously
 
 MOST_LAYERS = 1_000

@@ -6,8 +6,8 @@ from typing import Any
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Snapshot
-from pulse_core.settings import Settings
+from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
 
 _NOTHING = Window()
 Message = dict[str, Any]

@@ -11,8 +11,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.state import Snapshot
-from pulse_core.settings import Settings
 from pulse_core.settings.groups import PATTERN_CHECK
+from pulse_core.settings.settings import Settings
 
 _HIDDEN, _STANDS_FOR = '://***"', '://hidden"'
 Told = Mapping[str, Any]

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from pulse_adapters.sandbox.tool_sandbox import ToolFailed, ToolJob, ToolResult, run
+from pulse_adapters.sandbox.tool_sandbox import ToolJob, ToolResult, run
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
-SHOWN = 40
 NO_TESTS = 5
 """How pytest exits that has run none."""
 _DECIDING = re.compile(rb"# mypy: |\s*#\s*type:\s*ignore")
@@ -51,7 +50,7 @@ class SandboxedChecks:
             raise GateFailed("\n".join(overrides))
         config, work = str(self.config), self.work()
         words = ("--config-file", config, "--cache-dir", str(work / "mypy"), "--no-error-summary", ".")
-        result = _run(path, ToolJob("mypy", words, [config], [str(work)], self.user))
+        result = run(Path(path), ToolJob("mypy", words, [config], [str(work)], self.user))
         return _sentence(result, *result.text.splitlines()[-1:])
 
     def tests(self, path: str) -> str:
@@ -60,10 +59,10 @@ class SandboxedChecks:
         if not any(Path(path).glob("tests/**/test_*.py")):
             raise GateSkipped("it has no tests; upulse new makes one with each rule")
         words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-        result = _run(path, ToolJob("pytest", words, user=self.user), NO_TESTS)
+        result = run(Path(path), ToolJob("pytest", words, user=self.user), NO_TESTS)
         ends = result.told.get("tests")
         if not isinstance(ends, dict):
-            raise GateFailed(f"pytest ended before it could tell how the tests did\n{_tail(result)}".strip())
+            raise GateFailed(f"pytest ended before it could tell how the tests did\n{result.tail}".strip())
         counts = ", ".join(f"{number} {end}" for end in ENDS if isinstance(number := ends.get(end), int))
         if not ends.get("passed") and not ends.get("xfailed"):
             raise GateFailed(
@@ -76,25 +75,6 @@ def _demand(program: str) -> None:
     """Skip, saying how it is installed, where a program is missing."""
     if find_spec(program) is None:
         raise GateSkipped(f"{program} is not installed: pip install {program}")
-
-
-def _run(path: str, job: ToolJob, *fine: int) -> ToolResult:
-    """What a tool says of the files. Raises GateFailed, with the end of it, if it fails or does not end well.
-
-    fine: exit codes that are no failure besides 0.
-    """
-    try:
-        result = run(Path(path), job)
-    except ToolFailed as broke:
-        raise GateFailed(str(broke)) from broke
-    if result.exit not in (0, *fine):
-        raise GateFailed(_tail(result) or f"{job.tool} ended with {result.exit}")
-    return result
-
-
-def _tail(result: ToolResult) -> str:
-    """The end of what was printed."""
-    return "\n".join(result.text.splitlines()[-SHOWN:])
 
 
 def _sentence(result: ToolResult, *words: str) -> str:

@@ -6,7 +6,6 @@ followed, and a file that was only linked into it is not given away.
 
 import hashlib
 import os
-import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -110,10 +109,3 @@ def _file(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
     with open(new, "wb") as written:
         written.write(content)
         os.fchmod(new, 0o555 if known.st_mode & stat.S_IXUSR else 0o444)
-
-
-def remove_tree(folder: Path) -> None:
-    """Remove what was laid out, as far as it goes."""
-    for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)

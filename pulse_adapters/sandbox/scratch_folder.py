@@ -2,12 +2,12 @@
 
 import fcntl
 import os
-import secrets
+import shutil
+import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from itertools import count
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
 _PREFIX = "pulse-rules-"
@@ -47,14 +47,9 @@ class Scratch:
     def remove(self) -> None:
         """Delete it, and those beside it that somebody left who was killed."""
         _delete(self.path, self._held)
-        os.close(self._held)
         for path in _left(os.path.dirname(self.path)):
             with suppress(OSError):
-                held = _held(path)  # nobody holds it
-                try:
-                    _delete(path, held)
-                finally:
-                    os.close(held)
+                _delete(path, _held(path))  # nobody holds it
 
 
 def _held(path: str) -> int:
@@ -78,49 +73,21 @@ def _left(beneath: str) -> list[str]:
 
 
 def _delete(path: str, held: int) -> None:
-    """Delete a folder however deep it is: what its folders hold is moved up. What can't be deleted is left. held: it, open.
+    """Delete a folder, as far as that is possible. held: it, open; it is closed.
 
-    Its owner may live and change it meanwhile, and we may be root: every name is looked up in a folder that is open.
+    Its owner may live and change it meanwhile, and we may be root: every name is looked up in a folder that is open, and
+    no link is followed. Python gives up where folders are nested too deep, or must not be written.
     """
-    prefix, numbers = secrets.token_hex(8), count()
+    with suppress(RecursionError):
+        shutil.rmtree(".", ignore_errors=True, dir_fd=held)
+    if left := os.listdir(held):
+        allow: list[Sequence[str]] = [("chmod", "-R", "u+rwx", ".")] if os.geteuid() else []
+        for command in (*allow, ("rm", "-rf", "--", *left)):
+            with suppress(OSError):
+                subprocess.run(command, cwd=f"/proc/self/fd/{held}", stderr=subprocess.DEVNULL, check=False)
+    os.close(held)
     with suppress(OSError):
-        while entries := _entries(held):
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    _flatten(held, entry.name, (f"{prefix}-{number}" for number in numbers))
-                else:
-                    os.unlink(entry.name, dir_fd=held)
         os.rmdir(path)
-
-
-def _flatten(held: int, name: str, free: Iterator[str]) -> None:
-    """Remove a folder in this one if it is empty; else move up what is in it."""
-    folder = _opened(held, name)
-    try:
-        for one in (inside := _entries(folder)):
-            if one.is_dir(follow_symlinks=False):
-                os.close(_opened(folder, one.name))  # one that must not be written can't be moved
-            os.rename(one.name, next(free), src_dir_fd=folder, dst_dir_fd=held)
-    finally:
-        os.close(folder)
-    if not inside:
-        os.rmdir(name, dir_fd=held)
-
-
-def _opened(held: int, name: str) -> int:
-    """A folder in this one, made accessible."""
-    try:
-        folder = os.open(name, _LOOK, dir_fd=held)
-    except PermissionError:  # root never comes here: following a link, it could open what is not its owner's
-        os.chmod(name, 0o700, dir_fd=held)
-        folder = os.open(name, _LOOK, dir_fd=held)
-    os.fchmod(folder, 0o700)
-    return folder
-
-
-def _entries(folder: int) -> list["os.DirEntry[str]"]:
-    with os.scandir(folder) as entries:
-        return list(entries)
 
 
 def _size(entry: "os.DirEntry[str]") -> int:

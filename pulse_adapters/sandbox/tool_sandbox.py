@@ -16,22 +16,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.sandbox.copy_tree import copy_tree, remove_tree
+from pulse_adapters.sandbox.copy_tree import copy_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import selected_variables
-from pulse_core.model.errors import PulseError
+from pulse_core.ports.code_checks import GateFailed
 
 PATIENCE = 120.0
 """Seconds that a tool may take."""
 SCRATCH_BYTES, SCRATCH_FILES = 512 * 1024 * 1024, 20_000
+SHOWN = 40
+"""Lines of what a tool prints that its failure tells."""
 _PULSE = str(Path(__file__).parents[2])
 _LOOK, _PRINTED, _TOLD = 0.25, 64 * 1024, 64 * 1024
 _KERNEL = ("landlock", "seccomp", "rlimits")
-
-
-class ToolFailed(PulseError):
-    """A tool that could not be run or did not end."""
 
 
 @dataclass(frozen=True)
@@ -56,19 +54,31 @@ class ToolResult(NamedTuple):
     told: Mapping[str, Any]
 
     @property
+    def tail(self) -> str:
+        """The last lines."""
+        return "\n".join(self.text.splitlines()[-SHOWN:])
+
+    @property
     def missing(self) -> Sequence[str]:
         """The parts of the cage that this kernel doesn't give."""
         cage = self.told.get("cage", {})
         return [part for part in _KERNEL if not cage.get(part)]
 
 
-def run(source: Path, job: ToolJob) -> ToolResult:
-    """Run a tool on a copy of these files. Raises ToolFailed."""
+def run(source: Path, job: ToolJob, *fine: int) -> ToolResult:
+    """Run a tool on a copy of these files. Raises GateFailed, with the end of what it printed, if it does not end well.
+
+    fine: exit codes that are no failure besides 0.
+    """
     try:
-        with _laid_out(source, job.user) as root, _scratch(job.user) as scratch:
-            return _run(job, root, scratch)
+        with _scratch() as beneath, _scratch() as scratch:
+            scratch.give_to(job.user)
+            result = _run(job, _laid_out(source, beneath.path, job.user), scratch)
     except OSError as error:
-        raise ToolFailed(f"{job.tool} could not be run: {error}") from error
+        raise GateFailed(f"{job.tool} could not be run: {error}") from error
+    if result.exit not in (0, *fine):
+        raise GateFailed(result.tail or f"{job.tool} ended with {result.exit}")
+    return result
 
 
 def _run(job: ToolJob, root: Path, scratch: Scratch) -> ToolResult:
@@ -89,13 +99,13 @@ def _run(job: ToolJob, root: Path, scratch: Scratch) -> ToolResult:
 
 
 def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None:
-    """Wait until a tool has ended. Raises ToolFailed for one that takes too much of anything."""
+    """Wait until a tool has ended. Raises GateFailed for one that takes too much of anything."""
     until = time.monotonic() + PATIENCE
     while child.poll() is None:
         if time.monotonic() > until:
-            raise ToolFailed(f"{tool} did not end within {PATIENCE:g} s")
+            raise GateFailed(f"{tool} did not end within {PATIENCE:g} s")
         if scratch.is_over():
-            raise ToolFailed(
+            raise GateFailed(
                 f"{tool} has written more than {SCRATCH_BYTES:,} bytes or {SCRATCH_FILES:,} files"
             )
         with suppress(subprocess.TimeoutExpired):
@@ -156,30 +166,24 @@ def _told(raw: bytes) -> Mapping[str, Any]:
 
 
 @contextmanager
-def _scratch(user: tuple[int, int] | None) -> Iterator[Scratch]:
+def _scratch() -> Iterator[Scratch]:
     scratch = Scratch(None, SCRATCH_BYTES, SCRATCH_FILES)
     try:
-        scratch.give_to(user)
         yield scratch
     finally:
         scratch.remove()
 
 
-@contextmanager
-def _laid_out(source: Path, user: tuple[int, int] | None) -> Iterator[Path]:
+def _laid_out(source: Path, beneath: str, user: tuple[int, int] | None) -> Path:
     """A copy, read-only, for us or for that user alone."""
-    with _scratch(None) as beneath:
-        root = Path(beneath.path) / "engine"
-        try:
-            copy_tree(source, root)
-            for file in root.rglob("*.py*"):
-                _date(file)
-            if user:
-                os.chown(beneath.path, -1, user[1])
-                os.chmod(beneath.path, 0o750)
-            yield root
-        finally:
-            remove_tree(root)
+    root = Path(beneath) / "engine"
+    copy_tree(source, root)
+    for file in root.rglob("*.py*"):
+        _date(file)
+    if user:
+        os.chown(beneath, -1, user[1])
+        os.chmod(beneath, 0o750)
+    return root
 
 
 def _date(file: Path) -> None:

@@ -8,8 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pulse_core.model.event import Head
-from pulse_core.ports import Checkpoint
+from pulse_core.model.event import Checkpoint, Head
 
 T = TypeVar("T")
 _SCHEMA = Path(__file__).parent / "schema" / "checkpoints.sql"
@@ -58,7 +57,8 @@ def _write(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         except sqlite3.OperationalError:
             return
         except sqlite3.DatabaseError:
-            _forget(path)
+            path.unlink(missing_ok=True)
+            path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
             _replace(path, checkpoints)
 
 
@@ -74,11 +74,6 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
         connection.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?,?)", rows)
         connection.commit()
-
-
-def _forget(path: Path) -> None:
-    path.unlink(missing_ok=True)
-    path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
 
 
 async def _to_the_end(work: Callable[[], T]) -> T:

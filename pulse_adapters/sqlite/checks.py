@@ -5,23 +5,20 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import (
     NEW_BEGINNINGS,
-    LastBackup,
     compare_with_log,
     last_backup,
     last_checkpoint_row,
 )
-from pulse_adapters.sqlite.backup.restore import finish_decided
+from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
-from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -30,7 +27,6 @@ from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
-from pulse_core.ports.readers import EventQuery
 
 WAL_RESET_FIXED = (3, 51, 3)
 OLDEST_SQLITE = (3, 38, 0)
@@ -46,7 +42,8 @@ class StoreChecks:
     """Checks of the stores of a home.
 
     deep: read the whole log, however long it is; is_held: whether somebody holds the home; lock: holds it for the
-    caller, waiting at most so many seconds; spell: a time (UTC microseconds) for a person, with its date or without.
+    caller, waiting at most so many seconds; spell: a time (UTC microseconds) for a person, with its date or without;
+    newest: the newest event of a kind, None also if the log can't be read.
     """
 
     home: HomeLayout
@@ -54,22 +51,18 @@ class StoreChecks:
     is_held: Callable[[], bool]
     lock: Callable[[float], AbstractContextManager[object]]
     spell: Callable[[int, bool], str]
+    newest: Callable[[str], Event | None]
 
     def sqlite(self) -> Iterator[Finding]:
         """Its version, and the one bug that matters."""
         found = sqlite3.sqlite_version
         if sqlite3.sqlite_version_info < OLDEST_SQLITE:
-            oldest = ".".join(map(str, OLDEST_SQLITE))
-            yield Finding(
-                "sqlite", FAIL, f"SQLite {found} is older than {oldest}", "use a Python with a newer SQLite"
-            )
+            words = f"SQLite {found} is older than {'.'.join(map(str, OLDEST_SQLITE))}"
+            yield Finding("sqlite", FAIL, words, "use a Python with a newer SQLite")
         elif sqlite3.sqlite_version_info < WAL_RESET_FIXED:
-            yield Finding(
-                "sqlite",
-                OK,
-                f"SQLite {found}, without the fix of the WAL-reset bug (3.51.3); Pulse is safe all the same: only"
-                " whoever holds the home's lock writes and checkpoints, all others open read-only",
-            )
+            words = f"SQLite {found}, without the fix of the WAL-reset bug (3.51.3); Pulse is safe all the same: only"
+            rest = "whoever holds the home's lock writes and checkpoints, all others open read-only"
+            yield Finding("sqlite", OK, f"{words} {rest}")
         else:
             yield Finding("sqlite", OK, f"SQLite {found}, with the fix of the WAL-reset bug")
 
@@ -96,13 +89,8 @@ class StoreChecks:
             words = (
                 "a restore was broken off in its last step, and nobody may use the home until it is finished"
             )
-            yield Finding(
-                "restore",
-                FAIL,
-                words,
-                "upulse doctor --repair, or upulse restore again",
-                self._finish_restore,
-            )
+            remedy = "upulse doctor --repair, or upulse restore again"
+            yield Finding("restore", FAIL, words, remedy, self._finish_restore)
         elif self.home.restoring.exists() and not self.is_held():
             words = "a restore was broken off before it changed anything; do it again if it is wanted"
             yield Finding("restore", WARN, words)
@@ -114,14 +102,10 @@ class StoreChecks:
 
     def log(self) -> Iterator[Finding]:
         """Whether the log can be opened, and its last rows, or all of them, are what was written."""
-        home = self.home
+        home, is_accepted = self.home, False
         if not home.events.exists():
-            yield Finding(
-                "log",
-                FAIL,
-                f"there is no {home.events}",
-                "upulse restore a backup; a start would begin a new log",
-            )
+            remedy = "upulse restore a backup; a start would begin a new log"
+            yield Finding("log", FAIL, f"there is no {home.events}", remedy)
             return
         try:
             refuse_damage(home.events)
@@ -129,7 +113,9 @@ class StoreChecks:
         except Damaged as damage:
             yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
             return
-        if words and _is_accepted(home):
+        with suppress(PulseError):
+            is_accepted = bool(words and examine(home.events, home.objects).accepted)
+        if is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
@@ -152,17 +138,15 @@ class StoreChecks:
 
     def _sound(self, rows: int) -> Iterator[Finding]:
         whole = self.deep or rows <= SMALL
-        wal = "the daemon has it open" if is_open_elsewhere(_shm(self.home)) else "its -wal is whole"
+        shm = self.home.events.with_name(f"{self.home.events.name}-shm")
+        wal = "the daemon has it open" if is_open_elsewhere(shm) else "its -wal is whole"
         if whole:
             yield Finding("log", OK, f"all {rows} rows are what was written; {wal}")
             return
         yield Finding("log", OK, f"the last {TAIL} of {rows} rows are what was written; {wal}",
                       "upulse doctor --deep reads all of them")  # fmt: skip
-        try:
-            payloads = lost_payloads(self.home.events, self.home.objects)
-            lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
-        except sqlite3.Error as error:
-            raise translate_error(error, self.home.events) from error
+        payloads = lost_payloads(self.home.events, self.home.objects)
+        lost = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in payloads]
         if lost:
             yield Finding("objects", FAIL, f"{len(lost)} large payloads are lost; {lost[0]}", DAMAGE_REMEDY)
         else:
@@ -170,26 +154,16 @@ class StoreChecks:
 
     def verified(self) -> Iterator[Finding]:
         """When the whole log was last read by the daemon, and what it found."""
-        if (last := newest_event(self.home, "log-verified")) is None:
-            yield Finding(
-                "last check",
-                WARN,
-                "the daemon has not read the whole log yet",
-                "it does, soon after each start",
-            )
+        name = "last check"
+        if (last := self.newest("log-verified")) is None:
+            words = "the daemon has not read the whole log yet"
+            yield Finding(name, WARN, words, "it does, soon after each start")
         elif fault := (data := json.loads(last.data)).get("fault"):
-            begun = [kind for kind in NEW_BEGINNINGS if newest_event(self.home, kind)]
-            level = WARN if begun else FAIL  # what was accepted is found again each time
-            yield Finding(
-                "last check",
-                level,
-                f"{self.spell(last.at, False)}: {fault}",
-                "" if level == WARN else DAMAGE_REMEDY,
-            )
+            begun = any(map(self.newest, NEW_BEGINNINGS))  # what was accepted is found again each time
+            words = f"{self.spell(last.at, False)}: {fault}"
+            yield Finding(name, WARN if begun else FAIL, words, "" if begun else DAMAGE_REMEDY)
         else:
-            yield Finding(
-                "last check", OK, f"{self.spell(last.at, True)}: all {data.get('rows')} rows were good"
-            )
+            yield Finding(name, OK, f"{self.spell(last.at, True)}: all {data.get('rows')} rows were good")
 
     def checkpoints(self) -> Iterator[Finding]:
         """Whether the log has the rows that state.db knows; a cache that can't be read is only a nuisance."""
@@ -204,8 +178,9 @@ class StoreChecks:
                           self._forget_checkpoints if not self.is_held() else None)  # fmt: skip
             return
         head = max(checkpoint.head for checkpoint in found.values())
-        good = f"checkpoints stand at row {head.seq} of this log"
-        yield _known(compare_with_log(home, head, "state.db"), "state", good)
+        agrees, words = compare_with_log(home, head, "state.db")
+        words = words or f"checkpoints stand at row {head.seq} of this log"
+        yield Finding("state", OK if agrees else FAIL, words, "" if agrees else DAMAGE_REMEDY)
 
     def _forget_checkpoints(self) -> str:
         with self.lock(0.0):
@@ -215,17 +190,21 @@ class StoreChecks:
 
     def backup(self) -> Iterator[Finding]:
         """Whether there is a recent backup, and the log still has what was in it."""
-        last = last_backup(self.home)
+        last, often = last_backup(self.home), "upulse backup DIRECTORY, every day"
         if last is None:
-            yield Finding(
-                "backup", WARN, "there was no backup of this home yet", "upulse backup DIRECTORY, every day"
-            )
+            yield Finding("backup", WARN, "there was no backup of this home yet", often)
             return
         when = self.spell(last.made_at, True)
-        good = f"the last one was made {when}: {last.path}"
-        comparison = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
-        finding = _known(comparison, "backup", good)
-        yield _aged(finding, last, when)
+        agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+        if not agrees:
+            yield Finding("backup", FAIL, words, DAMAGE_REMEDY)
+        elif not Path(last.path).exists():
+            yield Finding("backup", WARN, f"the last one, of {when}, is not in {last.path} now",
+                          "make sure that it is somewhere: upulse backup DIRECTORY")  # fmt: skip
+        else:
+            is_old = time.time_ns() // 1000 - last.made_at > OLD_BACKUP_US
+            words = words or f"the last one was made {when}: {last.path}"
+            yield Finding("backup", WARN if is_old else OK, words, often if is_old else "")
 
     def vitals(self) -> Iterator[Finding]:
         """Whether samples and ticks can be read; they may be lost."""
@@ -251,39 +230,3 @@ class StoreChecks:
         if kept:
             yield Finding("damaged", WARN, f"{self.home.damaged} keeps what was set aside ({', '.join(kept)}), and while it"
                           " does no object is removed", "delete them once nobody needs them any more")  # fmt: skip
-
-
-def _is_accepted(home: HomeLayout) -> bool:
-    try:
-        return bool(examine(home.events, home.objects).accepted)
-    except PulseError:
-        return False
-
-
-def _shm(home: HomeLayout) -> Path:
-    return home.events.with_name(f"{home.events.name}-shm")
-
-
-def newest_event(home: HomeLayout, kind: str) -> Event | None:
-    """The newest event of this kind; None if there is none, or the log can't be read, which is said of the log itself."""
-    try:
-        with SqliteEventReader(home.path) as reader:
-            return next(reader.events(EventQuery(kinds=(kind,)), limit=1, newest_first=True), None)
-    except PulseError:
-        return None
-
-
-def _known(comparison: tuple[bool, str], name: str, good: str) -> Finding:
-    agrees, words = comparison
-    return Finding(name, OK, words or good) if agrees else Finding(name, FAIL, words, DAMAGE_REMEDY)
-
-
-def _aged(finding: Finding, last: LastBackup, when: str) -> Finding:
-    if finding.level != OK:
-        return finding
-    if not Path(last.path).exists():
-        return finding._replace(level=WARN, words=f"the last one, of {when}, is not in {last.path} now",
-                                remedy="make sure that it is somewhere: upulse backup DIRECTORY")  # fmt: skip
-    if time.time_ns() // 1000 - last.made_at > OLD_BACKUP_US:
-        return finding._replace(level=WARN, remedy="upulse backup DIRECTORY, every day")
-    return finding

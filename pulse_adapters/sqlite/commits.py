@@ -1,21 +1,29 @@
-"""Group commit: whatever waits is written with one statement, and each caller hears of its own part."""
+"""Group commit: whatever waits is written with one statement, and each caller hears of its own part.
+
+Drafts are made rows before they wait, so that a bad one troubles only its caller.
+"""
 
 import asyncio
+import json
 import sqlite3
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import aiosqlite
 
-from pulse_adapters.sqlite.chain import link
+from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.errors import code, translate_error
+from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.rows import Row, content
-from pulse_core.model.errors import Conflict, LogUnavailable
-from pulse_core.model.event import Event, Head
-from pulse_core.ports import Listener
+from pulse_core.model.errors import Conflict, LogUnavailable, Refused
+from pulse_core.model.event import Draft, Event, Head
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import encode
+from pulse_core.ports.log import Listener
+from pulse_core.ports.stores import Objects
 
 GROUP = 256
 """Rows after which no further caller joins a commit; larger statements are slower by the row."""
@@ -25,6 +33,60 @@ STATEMENT = 2_000
 
 _SELECT = "SELECT seq, id, at, boot, mono, kind, subject, actor, host, cause, data, data_sha256 FROM event"
 _VALUES = "(?,?,?,?,?,?,?,?,?,?,?,?,?)"
+_INTEGER = 1 << 63
+
+
+class Row(NamedTuple):
+    """A checked draft: its columns from `id` to `data_sha256`, its seal, and its payload in full."""
+
+    columns: tuple[Any, ...]
+    seal: bytes
+    data: str
+
+    @property
+    def id(self) -> str:
+        return str(self.columns[0])
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """What must agree for two drafts of one id to be the same event."""
+        return content(self.columns)
+
+
+def content(columns: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Kind, subject, actor, cause and the data's hash, of columns from `id` to `data_sha256`."""
+    return (*columns[4:7], columns[8], columns[10])
+
+
+def prepare(draft: Draft, now: Moment, host: str, new_id: Callable[[], str]) -> Row:
+    """The row of a draft; raises Refused for what cannot be recorded."""
+    payload = draft.payload
+    data = draft.data or encode(payload)
+    at, boot, mono = draft.moment or now
+    if not (-_INTEGER <= at < _INTEGER and -_INTEGER <= mono < _INTEGER):
+        raise Refused(f"{payload.kind}: its moment ({at}, {mono}) is beyond 64 bits")
+    name = draft.id or new_id()
+    columns = (name, at, boot, mono, payload.kind, draft.subject, draft.actor, host, draft.cause)
+    digest = sha256(data.encode()).digest()
+    try:
+        return Row((*columns, data, digest), seal(columns, digest), data)
+    except ValueError as error:
+        raise Refused(
+            f"{payload.kind}: its id, subject, cause or actor holds a NUL or half a character"
+        ) from error
+
+
+def is_large(row: Row) -> bool:
+    """Whether the payload is more than a row should hold."""
+    return len(row.data) > LARGE // 4 and len(row.data.encode()) > LARGE
+
+
+async def move_to_objects(row: Row, objects: Objects) -> Row:
+    """The row with its payload in the objects and a reference in its place."""
+    raw = row.data.encode()
+    stored = reference(await objects.put(raw), len(raw))
+    digest = sha256(stored.encode()).digest()
+    return Row((*row.columns[:9], stored, digest), seal(row.columns[:9], digest), row.data)
 
 
 class CommitCall(NamedTuple):
@@ -131,18 +193,18 @@ class Commits:
                 agreed.append(call)
         if fresh:
             events = {event.id: event for event in await self._insert(list(fresh.values()))}
-        for call in agreed:
-            call.settle([events.get(row.id) or _as_recorded(known[row.id], row) for row in call.rows])
+        for (
+            call
+        ) in agreed:  # the payload of what is recorded is the draft's, which has the same hash and is whole
+            call.settle(
+                [events.get(row.id) or Event._make((*known[row.id][:10], row.data)) for row in call.rows]
+            )
 
     async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
-        found: dict[str, tuple[Any, ...]] = {}
-        names = list(ids)
-        for start in range(0, len(names), STATEMENT):
-            some = names[start : start + STATEMENT]
-            places = ",".join("?" * len(some))
-            rows = await self._connection.execute_fetchall(f"{_SELECT} WHERE id IN ({places})", some)
-            found |= {row[1]: tuple(row) for row in rows}
-        return found
+        rows = await self._connection.execute_fetchall(
+            f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
+        )
+        return {row[1]: tuple(row) for row in rows}
 
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
@@ -155,7 +217,11 @@ class Commits:
             await self._execute(statements)
         self.head = head
         for listener in tuple(self.listeners):  # one may leave while it is told
-            self._tell(listener, events)
+            try:
+                listener(events)
+            except Exception as error:  # noqa: BLE001  the rows are on disk: their callers must hear so
+                context = {"message": f"a listener of {self._path} failed", "exception": error}
+                asyncio.get_running_loop().call_exception_handler(context)
         return events
 
     async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
@@ -172,13 +238,6 @@ class Commits:
             if self._connection.in_transaction:  # a full disk may have rolled it back already
                 await self._connection.execute_fetchall("ROLLBACK")
             raise
-
-    def _tell(self, listener: Listener, events: Sequence[Event]) -> None:
-        try:
-            listener(events)
-        except Exception as error:  # noqa: BLE001  the rows are on disk: their callers must hear so
-            context = {"message": f"a listener of {self._path} failed", "exception": error}
-            asyncio.get_running_loop().call_exception_handler(context)
 
 
 def _fail(calls: Iterable[CommitCall], error: Exception) -> None:
@@ -221,8 +280,3 @@ def _new_rows(
                 f"the id {row.id} is taken by an event of other content; leave the id out for a new event"
             )
     return new
-
-
-def _as_recorded(columns: tuple[Any, ...], row: Row) -> Event:
-    """The recorded event; its payload from the draft, which has the same hash and is whole."""
-    return Event._make((*columns[:10], row.data))

@@ -13,7 +13,9 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted
-from pulse_core.ports import Checkpoints, Clock, EventLog, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints, Objects
 
 LOG = logging.getLogger("pulse.daemon")
 NAMED = 8
@@ -36,11 +38,18 @@ async def accept_damage(
 ) -> tuple[Opening, tuple[Draft, ...]]:
     """Set a damaged log aside, if it is damaged: how to open it all the same, and what to record of that."""
     kept = set_aside(home)
-    if damage := await lost_rows(home, how, clock, objects):
+    try:
+        async with SqliteEventLog.open(home.events, clock=clock, objects=objects, how=how) as log:
+            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+    except Damaged as error:
+        damage = str(error)
         for cache in home.path.glob(f"{home.state.name}*"):
             cache.unlink()  # it knows rows that are no more
-    else:
-        damage = payloads_gone(home)  # what was folded of them while they were there stays known
+    else:  # what was folded of lost payloads while they were there stays known
+        lost = lost_payloads(home.events, home.objects)
+        gone = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in lost]
+        more = len(gone) - NAMED
+        damage = "; ".join([*gone[:NAMED], f"and {more} more"] if more > 0 else gone)
     if not damage:
         shutil.rmtree(kept)
         return how, ()
@@ -65,23 +74,3 @@ def set_aside(home: HomeLayout) -> Path:
         with suppress(FileNotFoundError):
             shutil.copy2(f"{home.events}{suffix}", kept)
     return kept
-
-
-async def lost_rows(home: HomeLayout, how: Opening, clock: Clock, objects: Objects) -> str:
-    """What is wrong with the rows of the log, as far as a start looks; nothing if they are sound."""
-    try:
-        async with SqliteEventLog.open(home.events, clock=clock, objects=objects, how=how) as log:
-            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
-    except Damaged as damage:
-        return str(damage)
-    return ""
-
-
-def payloads_gone(home: HomeLayout) -> str:
-    """Which large payloads of a log with sound rows are lost; nothing if all are there."""
-    gone = [
-        f"the payload of row {seq} ({kind}): {why}"
-        for seq, kind, why in lost_payloads(home.events, home.objects)
-    ]
-    more = len(gone) - NAMED
-    return "; ".join([*gone[:NAMED], f"and {more} more"] if more > 0 else gone)

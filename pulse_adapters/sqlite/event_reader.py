@@ -22,22 +22,6 @@ _ALTERED = (
 )
 
 
-def where_clause(query: EventQuery) -> tuple[str, list[Any]]:
-    """The query as SQL; kinds never choose an index, which would be slower than the scan."""
-    parts: list[str] = []
-    values: list[Any] = []
-    if query.since_at is not None:
-        parts.append("at >= ?")
-        values.append(query.since_at)
-    if query.kinds:
-        parts.append(f"+kind IN ({','.join('?' * len(query.kinds))})")
-        values += query.kinds
-    if query.subject is not None:
-        parts.append("subject = ?")
-        values.append(query.subject)
-    return "".join(f" AND {part}" for part in parts), values
-
-
 class SqliteEventReader:
     """`EventReader` on `events.db` and `objects/` of a home. `with` closes it; raises NoHome if there is no log."""
 
@@ -70,7 +54,15 @@ class SqliteEventReader:
         self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
     ) -> Iterator[Event]:
         """Reads in batches that hold no snapshot of the file between them."""
-        where, values = where_clause(query)
+        where, values = "", list[Any]()
+        if query.since_at is not None:
+            where, values = " AND at >= ?", [query.since_at]
+        if query.kinds:  # never choose an index, which would be slower than the scan
+            where += f" AND +kind IN ({','.join('?' * len(query.kinds))})"
+            values += query.kinds
+        if query.subject is not None:
+            where += " AND subject = ?"
+            values.append(query.subject)
         order = "DESC" if newest_first else "ASC"
         low, high = query.since_seq, (1 << 63) - 1
         sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
@@ -110,8 +102,9 @@ class SqliteEventReader:
         try:
             return self._connection.execute(sql, values).fetchall()
         except sqlite3.Error as error:
-            if _no_text(error) and self._connection.text_factory is str:
-                self._connection.text_factory = _legible  # slower, so only once it is needed
+            if "decode" in str(error) and self._connection.text_factory is str:
+                # Bytes that are no text as `\x` and two digits, which is no JSON; slower, so only once it is needed.
+                self._connection.text_factory = lambda raw: raw.decode(errors="backslashreplace")
                 return self._rows(sql, values)
             raise translate_read_error(error, self._path) from error
 
@@ -130,16 +123,6 @@ class SqliteEventReader:
             return payload_in(self._objects, event.data)
         except LostPayload as lost:
             return damage_marker(f"its payload is lost: {lost}; restore it from a backup")
-
-
-def _no_text(error: sqlite3.Error) -> bool:
-    """Whether SQLite has met bytes that are no text."""
-    return "decode" in str(error)
-
-
-def _legible(raw: bytes) -> str:
-    """Bytes that are no text as `\\x` and two digits, which is no JSON."""
-    return raw.decode(errors="backslashreplace")
 
 
 def _is_json(text: str) -> bool:

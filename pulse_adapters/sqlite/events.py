@@ -1,5 +1,7 @@
 """The event log in events.db: one writing connection with a thread of its own, one that reads."""
 
+import asyncio
+import logging
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -11,19 +13,21 @@ import aiosqlite
 import uuid_utils
 
 from pulse_adapters.sqlite.chain import COLUMNS
-from pulse_adapters.sqlite.commits import Commits
+from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, prepare
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.large_payloads import LargePayloads
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
-from pulse_adapters.sqlite.payloads import all_plain, is_reference
+from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.rows import is_large, move_to_objects, prepare
+from pulse_core.model.errors import Damaged
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.stored_data import REDACTED
-from pulse_core.ports import Clock, Listener, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import Listener
+from pulse_core.ports.stores import Objects
 
+LOG = logging.getLogger("pulse.log")
 BATCH = 2_000
 _LAST = (1 << 63) - 1
 _MAKE: Callable[[Iterable[Any]], Event] = partial(tuple.__new__, Event)
@@ -52,12 +56,13 @@ class SqliteEventLog:
         self._commits = commits
         self._reader = reader
         self._path = path
-        self._host, self._torn = start.host, start.torn
+        self.host, self.torn = start.host, start.torn
+        """The home's UUID, in every row that this log writes; words about a torn transaction that was left away at open."""
         self._accepted = start.seq if how.accept_damage else 0
         self._clock = clock
         self._objects = objects
         self._new_id = new_id
-        self._large = LargePayloads(path, self._last_accepted)
+        self._may_be_lost: int | None = None
 
     @classmethod
     @asynccontextmanager
@@ -90,21 +95,11 @@ class SqliteEventLog:
     def head(self) -> Head:
         return self._commits.head
 
-    @property
-    def host(self) -> str:
-        """The home's UUID, in every row that this log writes."""
-        return self._host
-
-    @property
-    def torn(self) -> str:
-        """Words about a torn transaction that was left away at open, or nothing."""
-        return self._torn
-
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if not drafts:
             return ()
         now = self._clock.now()
-        rows = [prepare(draft, now, self._host, self._new_id) for draft in drafts]
+        rows = [prepare(draft, now, self.host, self._new_id) for draft in drafts]
         if any(map(is_large, rows)):
             rows = [await move_to_objects(row, self._objects) if is_large(row) else row for row in rows]
         return await self._commits.record(rows)
@@ -147,11 +142,25 @@ class SqliteEventLog:
                 if data is None:
                     events[place] = events[place]._replace(data=REDACTED)
                 elif is_reference(data):
-                    whole = await self._large.of(seq, events[place].kind, data)
+                    whole = await self._payload(seq, events[place].kind, data)
                     events[place] = events[place]._replace(data=whole)
         return events
 
-    async def _last_accepted(self) -> int:
-        """The last row that was there when a person last accepted damage; 0 if nobody ever did."""
-        rows = await self._read("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'", ())
-        return max(self._accepted, rows[0][0] or 0)
+    async def _payload(self, seq: int, kind: str, data: str) -> str:
+        """The large payload of a row. If it is lost: as of a redacted row, where a person accepted that; else Damaged.
+
+        A fold that passed it over unasked would go on with less than was recorded.
+        """
+        try:
+            return await asyncio.to_thread(payload_in, self._path.parent / "objects", data)
+        except LostPayload as lost:
+            if self._may_be_lost is None:  # up to the last row that was there when somebody accepted damage
+                rows = await self._read("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'", ())
+                self._may_be_lost = max(self._accepted, rows[0][0] or 0)
+            if seq > self._may_be_lost:
+                raise Damaged(
+                    f"{self._path}: the payload of row {seq} ({kind}) is lost: {lost}; restore it from a backup,"
+                    " or go on without it: `upulse daemon start --accept-damage` keeps a copy of the log in damaged/ first"
+                ) from lost
+            LOG.warning("the payload of row %d (%s) is lost, as was accepted: %s", seq, kind, lost)
+            return REDACTED

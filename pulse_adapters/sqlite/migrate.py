@@ -37,7 +37,12 @@ def migrate(
     if 0 < version < len(known):
         keep_copy(connection, path.with_name(f"{path.name}.before-{len(known)}"))
     for number, sql in known[version:]:
-        _apply(connection, number, sql)
+        try:
+            connection.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
+        except sqlite3.Error:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
 
 
 def format_of(connection: sqlite3.Connection) -> int:
@@ -57,12 +62,3 @@ def keep_copy(connection: sqlite3.Connection, copy: Path) -> None:
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     unfinished.replace(copy)
-
-
-def _apply(connection: sqlite3.Connection, number: int, sql: str) -> None:
-    try:
-        connection.executescript(f"BEGIN IMMEDIATE;\n{sql}\nPRAGMA user_version = {number};\nCOMMIT;")
-    except sqlite3.Error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise

@@ -44,17 +44,14 @@ class NamedObjects:
     def _read(self, connection: sqlite3.Connection, upto: int) -> None:
         sql = f"SELECT seq, data, data_sha256 FROM event WHERE seq > ? AND seq <= ? AND data GLOB '{MARK}*'"
         for seq, data, digest in connection.execute(sql, (self._seq, upto)).fetchall():
-            self._names.add(_name(self._path, seq, data, digest))
+            try:
+                if sha256(data.encode()).digest() != digest:
+                    raise ValueError("it was altered")
+                self._names.add(bytes.fromhex(referenced_object(data)))
+            except (ValueError, LookupError, TypeError):
+                words = f"the data of row {seq} was altered, so nobody can tell which object it names"
+                raise Damaged(f"{self._path}: {words}") from None
         self._seq = upto
-
-
-def _name(path: Path, seq: int, data: str, digest: bytes) -> bytes:
-    try:
-        if sha256(data.encode()).digest() == digest:
-            return bytes.fromhex(referenced_object(data))
-    except (ValueError, LookupError, TypeError):
-        pass
-    raise Damaged(f"{path}: the data of row {seq} was altered, so nobody can tell which object it names")
 
 
 def unnamed_by_ticks(path: Path, names: Sequence[str], since: int = 0) -> Sequence[str]:

@@ -36,7 +36,10 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     started = time.monotonic()
     try:
         refuse_damage(path)
-        rows, fault = _verify(path, objects, expect)
+        with closing(connect_readonly(path)) as connection:
+            walk = LogWalk(connection, objects)
+            fault = walk.to_end() or _short_of(walk, expect) or _schema_fault(connection)
+            rows, fault = walk.seq, fault or _page_fault(connection)
     except Damaged as damage:
         rows, fault = 0, str(damage)
     except sqlite3.Error as error:
@@ -44,15 +47,6 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
             raise translate_error(error, path) from error
         rows, fault = 0, f"the database cannot be read: {error}"
     return VerifyResult(rows, fault, round((time.monotonic() - started) * 1000))
-
-
-def _verify(path: Path, objects: Path, expect: tuple[int, bytes] | None) -> tuple[int, str]:
-    with closing(connect_readonly(path)) as connection:
-        walk = LogWalk(connection, objects)
-        fault = (
-            walk.to_end() or _short_of(walk, expect) or _schema_fault(connection) or _page_fault(connection)
-        )
-        return walk.seq, fault
 
 
 class LogWalk:

@@ -96,9 +96,10 @@ class SqliteVitals:
         return await self._samples_where("WHERE at > ? ORDER BY id", after)
 
     async def newest(self, key: str, field: str) -> Sample | None:
-        has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = json_extract(?1, '$[1]'))"
-        where = f"WHERE sample.key = json_extract(?1, '$[0]') AND {has} ORDER BY id DESC LIMIT 1"
-        found = await self._samples_where(where, json.dumps([key, field]))
+        has = "EXISTS (SELECT 1 FROM json_each(data) AS field WHERE field.key = ?)"
+        found = await self._samples_where(
+            f"WHERE sample.key = ? AND {has} ORDER BY id DESC LIMIT 1", key, field
+        )
         return found[0] if found else None
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
@@ -191,13 +192,12 @@ class SqliteVitals:
             if await self._quietly(sql, (json.dumps(rows, default=str),)) is None:
                 self.dropped += len(rows)
 
-    async def _samples_where(self, where: str, value: Any) -> list[Sample]:
-        rows = await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", value)
-        return list(map(sample_of, rows))
+    async def _samples_where(self, where: str, *values: Any) -> list[Sample]:
+        return list(map(sample_of, await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", *values)))
 
-    async def _read(self, sql: str, value: Any) -> list[Any]:
+    async def _read(self, sql: str, *values: Any) -> list[Any]:
         await self.flush()
-        return await self._quietly(sql, (value,)) or []
+        return await self._quietly(sql, values) or []
 
     async def _quietly(self, sql: str, values: Iterable[Any]) -> list[Any] | None:
         """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""

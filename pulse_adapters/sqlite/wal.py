@@ -73,13 +73,7 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
     committed, bad = _walk(wal, size, salt, _BIG[header[0]], header[5:])
     if index and index.salt == salt and index.frames > committed:
         raise _damaged(path, _where(bad, size) + f", and {index.frames} frames were acknowledged")
-    return _judge(wal, path, size, salt, committed, bad, rebooted)
-
-
-def _judge(
-    wal: Buffer, path: Path, size: int, salt: bytes, committed: int, bad: int, rebooted: bool
-) -> WalState:
-    """A bad frame with a commit after it is damage, unless it is inside the last transaction of a power cut."""
+    # A bad frame with a commit after it is damage, unless it is inside the last transaction of a power cut.
     same = [(number, frame) for number, frame in _headers(wal, size, bad) if frame.salt == salt]
     commits = [number for number, frame in same if frame.commit]
     later = [number for number in commits if number > bad]

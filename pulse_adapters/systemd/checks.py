@@ -23,29 +23,19 @@ class UnitChecks:
                 yield Finding("unit", WARN, "systemd does not start it at boot, or again if it dies",
                               "upulse daemon install")  # fmt: skip
             else:
-                yield Finding(
-                    "unit",
-                    OK,
-                    "systemd does not run this machine; whatever starts the daemon must keep it running",
-                )
+                words = "systemd does not run this machine; whatever starts the daemon must keep it running"
+                yield Finding("unit", OK, words)
             return
         text = installed.path.read_text()
         if text == installed.text():
             yield Finding("unit", OK, f"{installed.path} is up to date")
             return
-        gone = not _interpreter(text).exists()
-        words = (
-            f"{installed.path} names an interpreter that is gone"
-            if gone
-            else f"{installed.path} is of another version"
-        )
+        line = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "")
+        gone = not Path(line.partition('"')[2].partition('"')[0] or "/nowhere").exists()
+        why = "names an interpreter that is gone" if gone else "is of another version"
         remedy = f"upulse daemon install{' --user' if installed.user else ''}"
-        yield Finding("unit", FAIL if gone else WARN, words, remedy, lambda: _rewrite(installed))
-
-
-def _interpreter(text: str) -> Path:
-    line = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "")
-    return Path(line.partition('"')[2].partition('"')[0] or "/nowhere")
+        level = FAIL if gone else WARN
+        yield Finding("unit", level, f"{installed.path} {why}", remedy, lambda: _rewrite(installed))
 
 
 def _rewrite(unit: Unit) -> str:

@@ -46,17 +46,9 @@ class Notifier:
         """Draining."""
         self._send("STOPPING=1", _PATIENCE)
 
-    def extend(self, seconds: float) -> None:
-        """A start or stop that takes long asks for so many more seconds from now."""
-        self._send(f"EXTEND_TIMEOUT_USEC={round(seconds * 1_000_000)}", _PATIENCE)
-
     def watchdog(self) -> None:
         """Alive; call it only after real progress."""
         self._send("WATCHDOG=1")
-
-    def status(self, text: str) -> None:
-        """One line for `systemctl status`."""
-        self._send(f"STATUS={' '.join(text.split())}")
 
     def _send(self, message: str, patience: float = 0.0) -> None:
         if not self.address:
@@ -64,4 +56,4 @@ class Notifier:
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.settimeout(patience)
-            channel.sendto(message.encode(errors="replace"), address)
+            channel.sendto(message.encode(), address)

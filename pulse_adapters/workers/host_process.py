@@ -16,7 +16,7 @@ from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.messages import LIMITS, Limits, decode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
 from pulse_adapters.workers.worker import Program, Worker, duplicate_descriptor, module_program, pipe
-from pulse_core.ports import EngineFault
+from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 

@@ -19,7 +19,7 @@ from pulse_adapters.workers.proc import (
     send,
 )
 from pulse_core.model.backoff import Backoff
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 
 PATIENCE = 2.0
 """Seconds after which what is not dead is left: it sleeps uninterruptibly, or belongs to somebody else."""

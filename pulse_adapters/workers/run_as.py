@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable
 from typing import NamedTuple
 
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 
 
 class RunAs(NamedTuple):

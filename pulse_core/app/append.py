@@ -36,10 +36,8 @@ def append(
         except NotAnswering as error:
             failed: PulseError = error
         if home.daemon.lock_holder() is None:
-            from pulse_core.app.offline_append import append_offline  # slow to import, and seldom needed
-
             try:
-                return Appended(*append_offline(home, draft), by_daemon=False)
+                return Appended(*home.append_offline(home, draft), by_daemon=False)
             except HomeBusy as error:  # a daemon has just started, or another command is appending
                 failed = error
         if time.monotonic() >= until:

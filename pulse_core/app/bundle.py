@@ -1,7 +1,6 @@
-"""A diagnostic bundle: what a home tells of itself for whoever has to find out what went wrong.
+"""A diagnostic bundle for whoever has to find out what went wrong: the state, the last events, ticks and an hour of vitals.
 
-In it: the state, the last events, ticks and an hour of vitals. Not in it: anybody's environment, secrets of settings,
-and the contents of other files.
+Not in it: anybody's environment, secrets of settings, and the contents of other files.
 """
 
 import json

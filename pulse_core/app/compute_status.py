@@ -14,12 +14,14 @@ from pulse_core.model.home_status import (
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
-from pulse_core.ports import Watcher
-from pulse_core.projections import Phase, Snapshot, State
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.effects import Phase
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
 
 

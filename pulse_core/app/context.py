@@ -3,17 +3,17 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.home import HomeLayout
 from pulse_core.model.event import Checkpoint, Event
+from pulse_core.model.json_types import Json
 
 if TYPE_CHECKING:
     from pulse_core.ports.clock import Clock
     from pulse_core.ports.daemon_client import DaemonClient
-    from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 class LoadedSettings(NamedTuple):
@@ -27,18 +27,14 @@ FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Even
 """Passes batches of events on, and may tell a person how far they are of the last row."""
 
 
-def no_progress(batches: Iterable[Sequence[Event]], last: int) -> Iterator[Sequence[Event]]:
-    """Tells nobody."""
-    yield from batches
-
-
 @dataclass(frozen=True, slots=True)
 class HomeContext:
     """One home, over ports. Nothing is opened or loaded before it is asked for.
 
     settings: loads them; raises SettingsRefused. events: opens the log for reading; raises NoHome if there is none.
     checkpoints: of projections, by their names; none if that cache is missing or unreadable. new_id: makes the id of
-    an event, a UUIDv7.
+    an event, a UUIDv7. append_offline: records a draft without a daemon, as `DaemonClient.append` does with one; raises
+    HomeBusy if somebody has the home.
     """
 
     layout: HomeLayout
@@ -50,5 +46,5 @@ class HomeContext:
     objects: "Callable[[], ObjectReader]"
     daemon: "DaemonClient"
     new_id: Callable[[], str]
-    offline: "Callable[[], OfflineStores]"
-    progress: FoldProgress = no_progress
+    append_offline: "Callable[[HomeContext, Mapping[str, Any]], tuple[Mapping[str, Json], bool]]"
+    progress: FoldProgress

@@ -15,11 +15,9 @@ class BackgroundDaemon(Protocol):
 
     def start(self, *options: str) -> int:
         """Start it and wait until it is ready; its process. Raises PulseError with its own last words."""
-        ...
 
     def stop(self, patience: float) -> int | None:
         """Ask it to stop and wait until it has, so many seconds; its process, or None if there was none."""
-        ...
 
 
 class DaemonUnit(Protocol):
@@ -27,15 +25,12 @@ class DaemonUnit(Protocol):
 
     def path(self) -> str | None:
         """The path of the unit's file; None if none is installed."""
-        ...
 
     def is_active(self) -> bool:
         """Whether it says that the daemon is up. False without a unit."""
-        ...
 
     def install(self, user: bool) -> str:
         """Install the unit, for the machine or for this user alone, without starting it; the path of its file."""
-        ...
 
     def start(self) -> None: ...
 

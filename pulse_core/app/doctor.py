@@ -19,7 +19,7 @@ from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
 from pulse_core.ports.readers import EventQuery
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
 DAMAGE_REMEDY = (
@@ -46,17 +46,15 @@ Check = Callable[[], Iterable[Finding]]
 
 def examine(checks: Iterable[Check]) -> list[Finding]:
     """All findings; a check that fails itself is one, too."""
-    return [finding for check in checks for finding in _findings(check)]
-
-
-def _findings(check: Check) -> list[Finding]:
-    name = check.__name__.replace("_", " ")
-    try:
-        return list(check())
-    except (PulseError, OSError) as error:
-        return [
-            Finding(name, FAIL, f"it can't be looked at: {error}", "look at the disk and its permissions")
-        ]
+    found: list[Finding] = []
+    for check in checks:
+        try:
+            found += check()
+        except (PulseError, OSError) as error:
+            words = f"it can't be looked at: {error}"
+            name = check.__name__.replace("_", " ")
+            found.append(Finding(name, FAIL, words, "look at the disk and its permissions"))
+    return found
 
 
 def repair(findings: Iterable[Finding]) -> list[str]:
@@ -107,10 +105,10 @@ class DaemonChecks:
 
     def last_start(self) -> Moment | None:
         """When the daemon last started."""
-        event = self._newest("daemon-started")
+        event = self.newest("daemon-started")
         return event.moment if event else None
 
-    def _newest(self, kind: str) -> Event | None:
+    def newest(self, kind: str) -> Event | None:
         """The newest event of this kind; None also if the log can't be read, which is said of the log itself."""
         try:
             with self.home.events() as log:
@@ -157,7 +155,7 @@ class DaemonChecks:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             yield Finding("settings", FAIL, f"{faults[0]}{more}", "mend it, then: upulse config check")
             return
-        loaded = self._newest("settings-loaded")
+        loaded = self.newest("settings-loaded")
         in_force = json.loads(loaded.data).get("digest", "") if loaded else found.digest
         if isinstance(self.status, Mapping) and in_force != found.digest:
             words = "config.toml was changed and is not in force yet"

@@ -1,6 +1,6 @@
 """Effects as the log tells them: found by what people call them, each with its events from the wish to the outcome."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -113,7 +113,10 @@ def effect_called(log: EventReader, name: str) -> Event:
             return row
     except (UnknownName, Ambiguous):
         pass
-    found = list(islice(_meant(log, name), 4)) if name else []
+    effects = log.events(EventQuery(kinds=("effect",)), newest_first=True) if name else iter(())
+    is_end = len(name) >= SHORTEST
+    meant = (row for row in effects if row.id.startswith(name) or (is_end and row.id.endswith(name)))
+    found = list(islice(meant, 4))
     if not found:
         raise PulseError(
             f"no effect {name!r}; give an id, its beginning, at least {SHORTEST} characters of its end, or a key: "
@@ -124,12 +127,6 @@ def effect_called(log: EventReader, name: str) -> Event:
             f"{name!r} may mean several effects ({', '.join(row.id for row in found)}); write more of it"
         )
     return found[0]
-
-
-def _meant(log: EventReader, name: str) -> Iterator[Event]:
-    for row in log.events(EventQuery(kinds=("effect",)), newest_first=True):
-        if row.id.startswith(name) or (len(name) >= SHORTEST and row.id.endswith(name)):
-            yield row
 
 
 def newest_about(log: EventReader, keys: Iterable[str]) -> Event | None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,8 +42,12 @@ class EventFilter:
 
     def recorded(self, log: EventReader) -> Iterator[Event]:
         """What is in the log, oldest first."""
-        rows = self._about(log) if self.subject is not None else self._all(log)
-        return iter(rows)
+        wanted = self.since._replace(kinds=self.kinds)
+        if self.subject is not None:
+            return iter(self._about(log, self.subject))
+        if self.last is None:
+            return log.events(wanted)
+        return reversed(list(log.events(wanted, limit=self.last, newest_first=True)))
 
     def concerns(self, event: Mapping[str, Any]) -> bool:
         """Whether an event that comes is wanted; remembers effects that belong to the subject."""
@@ -63,45 +68,26 @@ class EventFilter:
     def _keys(self) -> Sequence[str]:
         return [key.format(self.subject) for key in ABOUT_PROCESS]
 
-    def _all(self, log: EventReader) -> Iterator[Event] | Sequence[Event]:
-        wanted = self.since._replace(kinds=self.kinds)
-        if self.last is None:
-            return log.events(wanted)
-        return list(log.events(wanted, limit=self.last, newest_first=True))[::-1]
-
-    def _about(self, log: EventReader) -> Sequence[Event]:
+    def _about(self, log: EventReader, subject: str) -> Sequence[Event]:
         """Through the index of subjects: its own events, its effects, and what became of those."""
-        rows = {
-            row.seq: row for subject in (self.subject or "", *self._keys()) for row in _with(log, subject)
-        }
-        if own := _own(log, self.subject or ""):
-            rows[own.seq] = own
+        subjects, since = (subject, *self._keys()), self.since
+        rows = {row.seq: row for one in subjects for row in log.events(EventQuery(subject=one))}
+        with suppress(UnknownName, Ambiguous):
+            if (own := log.event(subject)).kind == EFFECT and own.id == subject:
+                rows[own.seq] = own
         for row in list(rows.values()):
             if row.kind == EFFECT and self._is_ours(row.id, row.subject, json.loads(row.data)):
                 self.effects.add(row.id)
         for effect in self.effects:
-            rows.update((row.seq, row) for row in _with(log, effect))
-        found = [rows[seq] for seq in sorted(rows) if self._fits(rows[seq])]
+            rows.update((row.seq, row) for row in log.events(EventQuery(subject=effect)))
+        found = [
+            row
+            for seq, row in sorted(rows.items())
+            if seq > since.since_seq
+            and (since.since_at is None or row.at >= since.since_at)
+            and (not self.kinds or row.kind in self.kinds)
+        ]
         return found if self.last is None else found[len(found) - min(self.last, len(found)) :]
-
-    def _fits(self, row: Event) -> bool:
-        late = row.seq > self.since.since_seq and (
-            self.since.since_at is None or row.at >= self.since.since_at
-        )
-        return late and (not self.kinds or row.kind in self.kinds)
-
-
-def _with(log: EventReader, subject: str) -> Iterator[Event]:
-    return log.events(EventQuery(subject=subject))
-
-
-def _own(log: EventReader, name: str) -> Event | None:
-    """The effect of exactly this id."""
-    try:
-        row = log.event(name)
-    except (UnknownName, Ambiguous):
-        return None
-    return row if row.kind == EFFECT and row.id == name else None
 
 
 def events(home: HomeContext, wanted: EventFilter, *, and_new: bool) -> Iterator[Mapping[str, Any]]:

@@ -1,6 +1,5 @@
 """A snapshot folded through the onion, with nothing executed: what each rule would do, and why not more."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,12 +9,12 @@ from pulse_core.app.context import HomeContext
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import FoldResult
+from pulse_core.ports.engine import FoldResult
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.app.snapshots import CaveatedSnapshot
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
     from pulse_core.rules import Rule
 
 
@@ -52,19 +51,15 @@ class RuleTrace(NamedTuple):
         }
 
 
-def explain(home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = "") -> RuleTrace:
+async def explain(
+    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str = ""
+) -> RuleTrace:
     """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds).
 
     revision: of the user's rules, as `UserRules.ask` takes it.
     """
-    return asyncio.run(_explained(home, at, rules, revision))
-
-
-async def _explained(
-    home: HomeContext, at: int | None, rules: "UserRules | None", revision: str
-) -> RuleTrace:
     if rules:
-        await rules.hosts.warm()
+        rules.hosts.warm()
     try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
         from pulse_core.app.snapshots import CaveatedSnapshot, snapshot

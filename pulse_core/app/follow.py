@@ -1,7 +1,7 @@
 """Waiting for news: through the daemon while it answers, else by looking at the file now and then."""
 
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pulse_core.app.context import HomeContext
@@ -53,9 +53,5 @@ def settled(home: HomeContext, effect: str) -> Spelled:
     """The event that settles this effect, when it has come."""
     with home.events() as log:
         wish = log.event(effect)
-    return first(follow(home, wish.seq, SETTLING, brief=True), lambda event: event["subject"] == effect)
-
-
-def first(events: Iterator[Spelled], wanted: Callable[[Spelled], bool]) -> Spelled:
-    """The first event that is wanted, of a stream without end."""
-    return next(event for event in events if wanted(event))
+    events = follow(home, wish.seq, SETTLING, brief=True)
+    return next(event for event in events if event["subject"] == effect)

@@ -8,15 +8,14 @@ writes the log deletes: the daemon, or whoever holds the home's lock. In doubt n
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
-from pulse_core.ports import Sweep, SweepResult, Vitals
-from pulse_core.settings import WatchSettings
+from pulse_core.ports.stores import Sweep, SweepResult, Vitals
+from pulse_core.settings.settings import WatchSettings
 
 MINIMUM_AGE = 3_600.0
 """Seconds: what is younger may be somebody's work."""
@@ -26,65 +25,48 @@ PATIENCE = 600.0
 """Seconds without a sign of life after which a daemon that collects garbage is given up."""
 
 
-class References(Protocol):
-    """The objects that rows of the log name; both are for a thread."""
-
-    def __contains__(self, name: str) -> bool: ...
-
-    def advance(self) -> None:
-        """Go on to the head of the log. Raises Damaged if a reference is not what was recorded."""
-        ...
-
-
-class LeftoverFiles(Protocol):
-    """Files of a home that are of no use any more; both are for a thread."""
-
-    def sizes(self) -> Sequence[int]:
-        """The bytes that each of them would give back."""
-        ...
-
-    def remove(self) -> Sequence[int]:
-        """Take them away; the bytes that each gave back."""
-        ...
-
-
 @dataclass(frozen=True)
 class Sweeper:
     """A `Sweep` of a home.
 
     old_objects: those that are older than MINIMUM_AGE with their bytes, many at a time; discard: deletes those of them
-    that nobody has put since; unnamed_by_ticks: those of the given objects that no tick names; is_in_doubt: whether
-    the log is damaged, or copies of damaged stores are kept, whose rows may name objects, too.
+    that nobody has put since; advance_references: goes on to the head of the log, raises Damaged if a reference is not
+    what was recorded; is_referenced: whether a row of the log names an object; unnamed_by_ticks: those of the given
+    objects that no tick names; leftover_sizes: the bytes that each file of no use would give back, and
+    remove_leftovers: those that it gave back; is_in_doubt: whether the log is damaged, or copies of damaged stores are
+    kept, whose rows may name objects, too. All but the last are for a thread.
     """
 
     old_objects: Callable[[], Iterable[Mapping[str, int]]]
     discard: Callable[[Iterable[str]], Sequence[int]]
-    references: References
+    advance_references: Callable[[], None]
+    is_referenced: Callable[[str], bool]
     unnamed_by_ticks: Callable[[Sequence[str]], Sequence[str]]
-    leftovers: LeftoverFiles
+    leftover_sizes: Callable[[], Sequence[int]]
+    remove_leftovers: Callable[[], Sequence[int]]
     is_in_doubt: Callable[[], bool]
 
     async def __call__(self) -> SweepResult:
         """Sweep; what was taken away."""
         orphans = await self._orphans()
         objects = await asyncio.to_thread(self.discard, orphans)
-        files = await asyncio.to_thread(self.leftovers.remove)
+        files = await asyncio.to_thread(self.remove_leftovers)
         return SweepResult(len(objects), len(files), sum(objects) + sum(files))
 
     async def forecast(self) -> SweepResult:
         """What would be taken away."""
         orphans = await self._orphans()
-        files = await asyncio.to_thread(self.leftovers.sizes)
+        files = await asyncio.to_thread(self.leftover_sizes)
         return SweepResult(len(orphans), len(files), sum(orphans.values()) + sum(files))
 
     async def _orphans(self) -> Mapping[str, int]:
         """Old objects that neither a row of the log nor a tick names, with their bytes."""
         if self.is_in_doubt():
             return {}
-        await asyncio.to_thread(self.references.advance)
+        await asyncio.to_thread(self.advance_references)
         orphans: dict[str, int] = {}
         for objects in await asyncio.to_thread(lambda: list(self.old_objects())):
-            if unknown := [name for name in objects if name not in self.references]:
+            if unknown := [name for name in objects if not self.is_referenced(name)]:
                 unnamed = await asyncio.to_thread(self.unnamed_by_ticks, unknown)
                 orphans |= {name: objects[name] for name in unnamed}
         return orphans

@@ -101,11 +101,13 @@ class IncidentFold:
         elif about := BEGINS.get(row.kind):
             self._began(about, row)
         elif row.kind == STARTED:
-            self._forget_errors()
+            for one in self._open.values():
+                if one.about == "error":  # a daemon that starts says anew what is still wrong
+                    self._fade(one)
         elif (about := ENDS.get(row.kind)) and (story := self._open.get((about, row.subject))):
             story.last, story.over = row.moment, True
 
-    def heard(self, now: Moment) -> Sequence[Incident]:
+    def at(self, now: Moment) -> Sequence[Incident]:
         """The incidents, after the last event: what did not come again for long is over."""
         for story in self._open.values():
             if story.about in FADING and now.since(story.last) > FADED_US:
@@ -115,7 +117,9 @@ class IncidentFold:
     def _began(self, about: str, row: Event) -> None:
         now = row.moment
         before = self._open.get((about, row.subject))
-        if before and self._goes_on(before, now):
+        # The same episode goes on if this came soon, or nothing has ended what has an end.
+        stands = before and not before.over and about not in FADING
+        if before and (stands or now.since(before.last) <= QUIET_US):
             before.times, before.last, before.over, before.faded = before.times + 1, now, False, False
             if about != "log" or evidence(row):  # of a storm of lines, most are only counted
                 before.seen = row
@@ -127,21 +131,9 @@ class IncidentFold:
         self.all.append(story)
 
     @staticmethod
-    def _goes_on(story: Incident, now: Moment) -> bool:
-        """Whether what comes now is the same episode: it came soon, or nothing has ended what has an end."""
-        stands = not story.over and story.about not in FADING
-        return stands or now.since(story.last) <= QUIET_US
-
-    @staticmethod
     def _fade(story: Incident) -> None:
         story.faded = story.faded or not story.over
         story.over = True
-
-    def _forget_errors(self) -> None:
-        """A daemon that starts says anew what is still wrong."""
-        for story in self._open.values():
-            if story.about == "error":
-                self._fade(story)
 
     def _wished(self, row: Event) -> None:
         data = decoded(row)
@@ -195,7 +187,7 @@ def incidents_in(log: EventReader, wanted: EventQuery, now: Moment) -> Sequence[
     fold = IncidentFold()
     for row in log.events(wanted._replace(kinds=KINDS)):
         fold.take(row)
-    return fold.heard(now)
+    return fold.at(now)
 
 
 def events_since(log: EventReader, at: int | None) -> EventQuery:

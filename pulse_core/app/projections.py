@@ -10,7 +10,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
-from pulse_core.projections import State
+from pulse_core.projections.state import State
 
 
 class DescribedProjections(NamedTuple):

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError, UnknownName
-from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import VitalsReader
 
 MINUTE = 60_000_000
@@ -29,14 +28,14 @@ class Series(NamedTuple):
     points: Sequence[Point]
 
 
-def all_series(home: HomeContext, after: int, upto: int) -> list[Series]:
-    """Every number of every sense in that time (UTC microseconds), by name."""
+def all_series(home: HomeContext, after: int, upto: int, of: str | None = None) -> list[Series]:
+    """Every number of every sense, or of one, in that time (UTC microseconds), by name."""
     found: dict[str, list[Point]] = {}
     with home.vitals() as vitals:
-        for key in vitals.sample_keys():
+        for key in [of] if of else vitals.sample_keys():
             for name, point in rolled_up(vitals, key, after, upto):
                 found.setdefault(name, []).append(point)
-        for sample in vitals.between(after, upto):
+        for sample in vitals.between(after, upto, of):
             for name, value in numbers(sample.data, sample.key):
                 found.setdefault(name, []).append(Point(sample.moment.at, value, value, value))
     return [Series(name, points) for name, points in sorted(found.items())]
@@ -53,18 +52,9 @@ def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
     """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
     with home.vitals() as vitals:
         key = next((key for key in vitals.sample_keys() if name == key or name.startswith(f"{key}.")), None)
-        older = (
-            [point for field, point in rolled_up(vitals, key, after, upto) if field == name] if key else []
-        )
-        rows: Sequence[Sample] = vitals.between(after, upto, key) if key else ()
-    points = older + [
-        Point(row.moment.at, value, value, value)
-        for row in rows
-        for field, value in numbers(row.data, row.key)
-        if field == name
-    ]
-    if points:
-        return Series(name, points)
+    found = all_series(home, after, upto, key) if key else []
+    if one := next((one for one in found if one.name == name), None):
+        return one
     known = [one.name for one in all_series(home, after, upto)]
     if not known:
         raise PulseError(

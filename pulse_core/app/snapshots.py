@@ -9,8 +9,8 @@ from pulse_core.app.state import current_state, settings_for, state_at
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.vitals import WINDOW_US, Sample, Window
-from pulse_core.projections import Snapshot
+from pulse_core.model.vitals import WINDOW_US, windows_after
+from pulse_core.projections.state import Snapshot
 
 
 class CaveatedSnapshot(NamedTuple):
@@ -31,7 +31,7 @@ def current_snapshot(home: HomeContext) -> CaveatedSnapshot:
     settings, faults = settings_for(home, state)
     now = home.clock.now()
     with home.vitals() as vitals:
-        windows = windows_of(vitals.between(now.at - WINDOW_US, now.at))
+        windows = windows_after({}, vitals.between(now.at - WINDOW_US, now.at))
         number = vitals.tick_count() + 1
     caveats = (
         [f"the settings are faulty, so only the names of processes are known: {faults[0]}"] if faults else []
@@ -56,7 +56,7 @@ def past_snapshot(home: HomeContext, at: int) -> CaveatedSnapshot:
             raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
         state = state_at(home, log, last.seq, _kept(home, vitals.snapshot_before(at)))
         tick = vitals.tick_before(at)
-        windows = windows_of(vitals.between(at - WINDOW_US, at))
+        windows = windows_after({}, vitals.between(at - WINDOW_US, at))
     settings, faults = settings_for(home, state)
     caveats = [f"the settings are faulty: {faults[0]}"] if faults else []
     if state.control.digest not in ("", settings.digest):
@@ -85,11 +85,3 @@ def _kept(home: HomeContext, name: str | None) -> Mapping[str, Checkpoint]:
         }
     except (Damaged, ValueError, KeyError):
         return {}
-
-
-def windows_of(samples: Sequence[Sample]) -> dict[str, Window]:
-    """The samples, oldest first, as a window for each key."""
-    windows: dict[str, Window] = {}
-    for sample in samples:
-        windows[sample.key] = windows.get(sample.key, Window()).plus(sample)
-    return windows

@@ -11,8 +11,9 @@ from pulse_core.model.event import Checkpoint, Event
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.ports.engine import History
 from pulse_core.ports.readers import EventQuery, EventReader
-from pulse_core.projections import State
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.projections.state import State
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 BATCH = 2_000
 

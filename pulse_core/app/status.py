@@ -1,6 +1,7 @@
 """How a home stands: by the word of its daemon, or by what the files say while that is silent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
@@ -8,6 +9,8 @@ from pulse_core.model.home_status import DaemonStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import iso
 
 LAST_TICKS = 1_000
+SHOWN = 8
+COURSE_US = 600_000_000
 DAEMON = "pulse"
 """The actor of what the daemon records by itself."""
 
@@ -86,3 +89,26 @@ def last_seen(home: HomeContext, signs: Sequence[int]) -> str:
         event = next((event.at for event in log.events(newest_first=True) if event.actor == DAEMON), 0)
     last = max(event, *signs, 0)
     return iso(last) if last else ""
+
+
+def overview(home: HomeContext) -> dict[str, Any]:
+    """How everything stands, the newest effects and the last ticks, newest first."""
+    from pulse_core.app.effect_timeline import effect_timeline, last_effects  # as above
+
+    with home.events() as log, home.vitals() as vitals:
+        effects = [effect_timeline(log, wish).spelled() for wish in last_effects(log, SHOWN)]
+        ticks = [tick.spelled() for tick in vitals.ticks(SHOWN)]
+        now = home.clock.now().at
+        samples = [sample.data for sample in vitals.between(now - COURSE_US, now, "system-resource")]
+    return {**home_status(home), "recent": effects, "ticks": ticks, "courses": courses(samples)}
+
+
+def courses(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[float]]:
+    """CPU, memory, load and each disk's use over the last minutes, oldest first."""
+    found: dict[str, list[float]] = {}
+    for data in samples:
+        used = {path: disk.get("used") for path, disk in data.get("disks", {}).items()}
+        for name, value in {**{name: data.get(name) for name in ("cpu", "memory", "load1")}, **used}.items():
+            if value is not None:
+                found.setdefault(name, []).append(value)
+    return found

@@ -10,7 +10,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
-from pulse_core.ports.readers import EventQuery, EventReader
+from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.effects import Phase
 
 NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
@@ -123,21 +123,8 @@ def why(home: HomeContext, name: str | None) -> EffectExplanation:
         kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
         samples = vitals.samples(list(one.data.get("samples", ())))
         origin = log.event(one.wish.cause) if one.wish.cause else None
-        seen = _before(log, process, one.wish) if process else None
-        after = _after(log, process, one) if process else None
+        news = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True) if process else iter(())
+        seen = next((row for row in news if row.seq < one.wish.seq), None)
+        later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
+        after = next(log.events(later, limit=1), None) if process and one.outcome else None
         return EffectExplanation(one, process, samples, seen, tick, kept, origin, after)
-
-
-def _before(log: EventReader, process: str, wish: Event) -> Event | None:
-    """The last news of the process before the wish."""
-    rows = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True)
-    return next((row for row in rows if row.seq < wish.seq), None)
-
-
-def _after(log: EventReader, process: str, one: EffectTimeline) -> Event | None:
-    """The first news of the process after the outcome."""
-    if one.outcome is None:
-        return None
-    return next(
-        log.events(EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None
-    )

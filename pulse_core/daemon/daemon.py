@@ -32,14 +32,18 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.names import ENGINE, NETWORK, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US
-from pulse_core.ports import Executor, ReservedNames, Watcher
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import ReservedNames
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.conditions import UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
-from pulse_core.record import Gate, Journal
+from pulse_core.projections.state import Snapshot
+from pulse_core.record.gate import Gate
+from pulse_core.record.journal import Journal
 from pulse_core.record.view import restore_state
 from pulse_core.tick import RuleFolds, Sources, Stores, Ticker
-from pulse_core.watch import ProcessAlive, WatchLoop
+from pulse_core.watch.loop import WatchLoop
+from pulse_core.watch.process_alive import ProcessAlive
 from pulse_core.watch.watcher_costs import Cost
 
 LEAVING = frozenset({SafeModeLeft.kind, EnginePromoted.kind, EngineRolledBack.kind})
@@ -303,7 +307,7 @@ class Daemon:
                 await self.reporter.record("daemon", Draft(ReloadRequested()))  # so the request is made again
                 continue
             self.parts.service_manager.reloading()
-            await self.reporter.record("daemon", self.parts.current_settings.reload(request))
+            await self.reporter.record("daemon", await self.parts.current_settings.reload(request))
             self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in (*self.parts.watchers, *self.parts.optional_watchers):

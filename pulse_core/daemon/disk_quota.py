@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.text import format_size
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 CHECK_INTERVAL_S = 10.0
 
@@ -69,15 +69,12 @@ class OwnFiles(Protocol):
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of the vitals, and every output."""
-        ...
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Cut these outputs; returns what was done as sentences."""
-        ...
 
     def hold_back(self) -> None:
         """Allocate the reserve again if it was released and there is room for it."""
-        ...
 
 
 async def keep_quota(

@@ -11,10 +11,12 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import GcRequested
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports import Checkpoints, Clock, EventLog, Sweep, Vitals
-from pulse_core.projections import Snapshot
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints, Sweep, Vitals
+from pulse_core.projections.state import Snapshot
 from pulse_core.record.view import save_checkpoints
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 INTERVAL = 1.0
 FIRST_DELAY = 300.0

@@ -14,8 +14,9 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import SYSTEM_RESOURCE
 from pulse_core.model.text import format_size
 from pulse_core.model.vitals import Sample
-from pulse_core.ports import Watcher
-from pulse_core.settings import SelfSettings, Settings
+from pulse_core.ports.watcher import Watcher
+from pulse_core.settings.settings import Settings
+from pulse_core.settings.telemetry import SelfSettings
 
 MEASURES = (
     "watchers look four times less often",

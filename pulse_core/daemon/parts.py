@@ -7,25 +7,19 @@ from random import Random
 from pulse_core.composition import RULES
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
-from pulse_core.ports import (
-    Checkpoints,
-    Clock,
-    EventLog,
-    Executor,
-    Objects,
-    ProcessTable,
-    ServiceManager,
-    Sweep,
-    SweepResult,
-    Vitals,
-    Watcher,
-)
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.host import ProcessTable
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.service_manager import ServiceManager
+from pulse_core.ports.stores import Checkpoints, Objects, Sweep, SweepResult, Vitals
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 Service = Callable[[RequestHandler, Callable[[], None]], Awaitable[None]]
 """A task that runs beside the loops, as the socket's server; it ends by being cancelled.
@@ -35,11 +29,10 @@ It gets the request handler, and calls its second argument once it serves (or kn
 
 
 class CurrentSettings:
-    """Calling it returns the settings in force. `load` reads them again; raises SettingsRefused with every fault."""
+    """Calling it returns the settings in force. load: reads them again; raises SettingsRefused with every fault."""
 
-    def __init__(self, load: Callable[[], Settings]) -> None:
-        self._load = load
-        self._settings = load()
+    def __init__(self, settings: Settings, load: Callable[[], Awaitable[Settings]] | None = None) -> None:
+        self._settings, self._load = settings, load
 
     def __call__(self) -> Settings:
         return self._settings
@@ -49,12 +42,13 @@ class CurrentSettings:
         names = tuple(process.name for process in self._settings.process)
         return Draft(SettingsLoaded(digest=self._settings.digest, processes=names))
 
-    def reload(self, request: Event) -> Draft:
-        """Read the settings again; the answer to the request. If they are refused, the old ones stay."""
+    async def reload(self, request: Event) -> Draft:
+        """Read the settings again; the answer to the request. If they are refused or gone, the old ones stay."""
         try:
-            self._settings = self._load()
-        except SettingsRefused as refused:
-            return Draft(SettingsRejected(faults=refused.faults), cause=request.id)
+            self._settings = await self._load() if self._load else self._settings
+        except PulseError as error:
+            faults = error.faults if isinstance(error, SettingsRefused) else (str(error),)
+            return Draft(SettingsRejected(faults=faults), cause=request.id)
         return replace(self.loaded(), cause=request.id)
 
 

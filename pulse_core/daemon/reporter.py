@@ -6,7 +6,7 @@ import logging
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from pulse_core.record import Journal
+from pulse_core.record.journal import Journal
 
 QUIET_SECONDS = 600.0
 KEPT = 500

@@ -11,9 +11,9 @@ from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
-from pulse_core.ports import EventLog
-from pulse_core.projections import State
-from pulse_core.record import Gate
+from pulse_core.ports.log import EventLog
+from pulse_core.projections.state import State
+from pulse_core.record.gate import Gate
 
 OPERATIONS = ("append", "follow", "state", "status")
 MAX_DRAFTS = 1_000

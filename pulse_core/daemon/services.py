@@ -10,7 +10,7 @@ from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import LogVerified, SettingsLoaded
-from pulse_core.ports import EventLog
+from pulse_core.ports.log import EventLog
 
 T = TypeVar("T")
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from pulse_core.composition import declaration_of, is_reserved
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import EngineFault, FoldResult
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, FoldResult
+from pulse_core.projections.state import Snapshot
 
 
 def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:

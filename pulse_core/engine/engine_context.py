@@ -1,27 +1,33 @@
-"""What the engine's side of the daemon is given, and the state of a running host."""
+"""What the engine's side of the daemon is given, and the state of a running host: which of its rules are skipped."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pulse_core.engine.quarantine import Quarantine
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.json_types import Json
-from pulse_core.ports import (
+from pulse_core.model.tick import LayerOutcome
+from pulse_core.ports.engine import (
     ActionHost,
     ActionHosts,
-    Checkpoints,
-    EventLog,
-    Executor,
+    EngineFault,
     ReservedNames,
     Revisions,
     RuleHost,
     RuleHosts,
-    Watcher,
 )
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
+RULE = "rule:"
+SLOW = 0.5
+"""The part of the deadline that a rule must not take tick after tick."""
+SLOW_TICKS = 10
 BACKOFF = Backoff(0.5, 300.0)
 HEALTHY = 60.0
 """The backoff of restarts of a host that ended, and the uptime after which its earlier ends are forgotten (seconds)."""
@@ -62,6 +68,40 @@ class EngineContext:
 def restarts() -> Restarts:
     """The restart policy for hosts that ended."""
     return Restarts(BACKOFF, HEALTHY)
+
+
+@dataclass
+class Quarantine:
+    """Counts consecutive errors and slow ticks of each rule of one host. One good tick resets the count."""
+
+    errors: Counter[str] = field(default_factory=Counter)
+    slow: Counter[str] = field(default_factory=Counter)
+
+    def observe(
+        self, layers: Iterable[LayerOutcome], faults: Iterable[EngineFault], deadline_us: int
+    ) -> None:
+        """Count the outcome of one tick."""
+        erred = {fault.whose.removeprefix(RULE) for fault in faults if fault.whose.startswith(RULE)}
+        took = {layer.rule: layer.took_us for layer in layers}
+        slow = {rule for rule, us in took.items() if us > SLOW * deadline_us}
+        self.errors = _counted(self.errors, erred)
+        self.slow = _counted(self.slow, slow)
+
+    def verdicts(self, errors: int, of: Collection[str] | None = None) -> dict[str, str]:
+        """The rules to skip and why; errors: how many in a row are too many; of: only these rules, None for all."""
+        found = {
+            rule: f"it took more than {SLOW:.0%} of the deadline in {times} ticks in a row"
+            for rule, times in self.slow.items()
+            if times >= SLOW_TICKS
+        }
+        for rule, times in self.errors.items():
+            if times >= errors and (of is None or RULE + rule in of):
+                found[rule] = f"it failed in {times} ticks in a row"
+        return found
+
+
+def _counted(before: Counter[str], now: set[str]) -> Counter[str]:
+    return Counter({rule: before[rule] + 1 for rule in now})
 
 
 @dataclass

@@ -18,9 +18,8 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.names import ENGINE
-from pulse_core.ports import Revision
-from pulse_core.projections import Engine
-from pulse_core.projections.engine import OWN
+from pulse_core.ports.engine import Revision
+from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
 """Seconds between two checkpoints of the engine's own projections, and between two attempts while no host is up."""

@@ -7,7 +7,7 @@ from pulse_core.engine.engine_controller import EngineController
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import GivenUp, Policy, Result, Safety
+from pulse_core.ports.executor import GivenUp, Policy, Result, Safety
 
 
 class RollbackEngine:

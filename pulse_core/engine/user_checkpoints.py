@@ -3,8 +3,10 @@
 import json
 from collections.abc import Iterator, Mapping
 
-from pulse_core.model.event import Head
-from pulse_core.ports import Checkpoint, Checkpoints, EventLog, UserProjectionState
+from pulse_core.model.event import Checkpoint, Head
+from pulse_core.ports.engine import UserProjectionState
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints
 
 PREFIX = "engine/"
 FORMAT = 1

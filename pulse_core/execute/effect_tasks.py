@@ -22,10 +22,12 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports import Clock, Executor, GivenUp, Policy, Result, Safety, Unsure
-from pulse_core.projections import CurrentState, OpenEffect, Phase, State
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
-from pulse_core.record import Journal
+from pulse_core.projections.effects import OpenEffect, Phase
+from pulse_core.projections.state import CurrentState, State
+from pulse_core.record.journal import Journal
 
 MAX_INTERRUPTIONS = 10
 UNRECORDED_PAUSE = 0.2

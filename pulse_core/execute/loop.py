@@ -24,11 +24,13 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import encode_checked
-from pulse_core.ports import Clock, Executor
-from pulse_core.projections import CurrentState, OpenEffect, Phase
-from pulse_core.record import Gate, Journal
-from pulse_core.record.gate import check_executable
-from pulse_core.settings import Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor
+from pulse_core.projections.effects import OpenEffect, Phase
+from pulse_core.projections.state import CurrentState
+from pulse_core.record.gate import Gate, check_executable
+from pulse_core.record.journal import Journal
+from pulse_core.settings.settings import Settings
 
 NUDGING_KINDS = frozenset(
     kind.kind

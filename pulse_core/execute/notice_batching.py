@@ -12,9 +12,10 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DOWN, NETWORK, OUTWARD
 from pulse_core.model.urls import host_of, is_address, is_here
-from pulse_core.projections import Notices, OpenEffect, Phase, State
-from pulse_core.projections.notices import HOUR
-from pulse_core.settings import Settings
+from pulse_core.projections.effects import OpenEffect, Phase
+from pulse_core.projections.notices import HOUR, Notices
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 
 MAX_NOTICES = 30
 """Notices in one message; more go into the next one."""

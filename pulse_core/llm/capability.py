@@ -7,7 +7,7 @@ from pulse_core.capability import Capability, SurvivalRule, WatcherContext
 from pulse_core.llm.endpoint import PREFIX
 from pulse_core.llm.rule import llm_watchdog
 from pulse_core.llm.settings import ENDPOINTS
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:

@@ -7,10 +7,12 @@ from pulse_core.model.durations import rough_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.ports import ProbeResult, Trouble
-from pulse_core.projections import Condition, State
+from pulse_core.ports.prober import ProbeResult, Trouble
+from pulse_core.projections.conditions import Condition
+from pulse_core.projections.state import State
 from pulse_core.rules.survival.process_watchdog import restart_key
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 PREFIX = "llm:"
 """What the names of the conditions begin with; the URL follows."""

@@ -10,13 +10,13 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Condition, Measure, Snapshot
-from pulse_core.projections.conditions import FOR
+from pulse_core.projections.conditions import FOR, Condition, Measure
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.network_watchdog import outage_reason
-from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect, topic_text
 from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
-from pulse_core.settings import ProcessSettings
+from pulse_core.settings.processes import ProcessSettings
 
 KEY, PROCESSES = "llm", "process-alive"
 
@@ -45,17 +45,11 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)
             verdict = verdict.plus(*told)
         if plan.restart:
-            restart = Effect(
-                action=RESTART_PROCESS,
-                key=restart_key(plan.restart.name),
-                params={"process": plan.restart.name, FOR: name},
-                reason=f"{llm.url} gives no good answer: {condition.evidence}",
-                survival=True,
-                samples=curr.samples(KEY, PROCESSES),
-            )
-            verdict = verdict.plus(restart)
-        if plan.wait_us is not None:
-            verdict = verdict.within(plan.wait_us // 1000 + 1)
+            params = {"process": plan.restart.name, FOR: name}
+            reason = f"{llm.url} gives no good answer: {condition.evidence}"
+            key, samples = restart_key(plan.restart.name), curr.samples(KEY, PROCESSES)
+            verdict = verdict.plus(survival_effect(RESTART_PROCESS, key, params, reason, samples))
+        verdict = verdict.after_wait(plan.wait_us)
     return verdict
 
 

@@ -1,13 +1,14 @@
 """Which endpoints must answer, how often they are asked, and what is restarted when they do not."""
 
 from collections.abc import Sequence
+from itertools import chain, islice
 
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
 from pulse_core.settings.composed import SettingsGroup
-from pulse_core.settings.cross_checks import Disagreement, repeated_places
+from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import Group, HttpUrl
 from pulse_core.settings.processes import ProcessSettings
@@ -38,22 +39,23 @@ class LlmSettings(Group):
 def endpoint_disagreements(
     endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]
 ) -> list[Disagreement]:
-    """A fault for each endpoint that is there twice, or restarts what is no process or another one's."""
+    """A fault for each endpoint that is there twice, or restarts no process or another one's; at most MOST_FAULTS."""
     names = {process.name for process in processes}
     urls = [endpoint.url for endpoint in endpoints]
     restarts = [endpoint.restart for endpoint in endpoints]
-    return [
-        *(Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in repeated_places(urls)),
-        *(
+    found = chain(
+        (Disagreement("llm", place, "url", f"{urls[place]!r} is there twice; keep one") for place in repeated_places(urls)),
+        (
             Disagreement("llm", place, "restart", f"{restarts[place]!r} is restarted for another [[llm]] already; keep one")
             for place in repeated_places(restarts)
         ),
-        *(
+        (
             Disagreement("llm", place, "restart", f"there is no [[process]] {name!r}{hint(name, names)}")
             for place, name in enumerate(restarts)
             if name is not None and name not in names
         ),
-    ]  # fmt: skip
+    )  # fmt: skip
+    return list(islice(found, MOST_FAULTS))
 
 
 ENDPOINTS: SettingsGroup[tuple[LlmSettings, ...]] = SettingsGroup(

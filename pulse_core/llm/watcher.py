@@ -21,9 +21,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Clock, Prober, ProbeRequest, ProbeResult, Trouble
-from pulse_core.projections import CurrentState
-from pulse_core.settings import Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.settings import Settings
 
 UNWATCHED_S = 3_600.0
 SOON_S = 0.05
@@ -51,10 +52,9 @@ class EndpointState:
 class Llm:
     """The watcher `llm`: one sample for each answer, with the newest of every endpoint, one event for every change.
 
-    A sample has for each URL: ok, latency_ms, trouble and detail, status, failures (questions in a row that
-    count), since (the moment of the first of them), proven (they are enough), excused (why they don't count).
-
-    window: this watcher's last minute, with samples that an earlier daemon took: failures in a row go on from there.
+    A sample has for each URL: ok, latency_ms, trouble and detail, status, failures (questions in a row that count),
+    since (the moment of the first of them), proven (they are enough), excused (why they don't count). window: this
+    watcher's last minute, also of an earlier daemon: failures in a row go on from there.
     """
 
     name = key = "llm"

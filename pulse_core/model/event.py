@@ -37,10 +37,9 @@ class Checkpoint(NamedTuple):
 class Draft:
     """A payload on its way into the log; the writer adds everything else.
 
-    subject: what it is about (the id of an effect, the name of a process); cause: the id of the event that
-    led to it; id: a UUIDv7, made by the writer when empty, given by a caller that must be able to repeat the append
-    safely; actor: who requests it, set by the writer from the peer; moment: when it happened, if not now; data: the
-    payload as JSON text, if it was checked and encoded already.
+    subject: what it is about (the id of an effect, the name of a process); cause: the id of the event that led to it;
+    id: a UUIDv7, given by a caller that may have to repeat the append; actor: who requests it, set by the writer;
+    moment: when it happened, if not now; data: the payload as JSON text, if it was checked and encoded already.
     """
 
     payload: "Payload"

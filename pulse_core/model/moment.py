@@ -20,8 +20,7 @@ class Moment(NamedTuple):
     def since(self, then: "Moment") -> int:
         """Microseconds from `then` to this moment, never negative.
 
-        Within one boot the boot clock decides, so a jump of the wall clock changes nothing. Across boots
-        the wall clock decides, but the machine has been up for at least `mono`.
+        Within one boot the boot clock decides; across boots the wall clock, but it is at least `mono`.
         """
         if self.boot == then.boot:
             return max(0, self.mono - then.mono)

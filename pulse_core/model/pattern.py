@@ -6,6 +6,7 @@ and back-references; a pattern that uses one is refused with a message that name
 """
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ LARGEST = 5_000
 """Instructions of RE2's program at most: at worst each takes two nanoseconds for each byte of the text."""
 
 _MEMORY = 1 << 20  # bytes that RE2 may use for one pattern: its program and its cache of states
+_PLAIN = re.compile(r"(\^?)((?:[^\\.^$*+?()\[\]{}|\ud800-\udfff]|\\[!-/:-@\[-^`{-~]|\[[ -,.-Z_-~]\])*)(\$?)")
 _WHOLE_TEXT = re.compile(r"\\[Az]|\(\?\w*-")  # ends of the whole text, and flags that are taken back
 _BACK = "uses a back-reference", "write the repeated text twice"
 _INSTEAD = {
@@ -53,19 +55,24 @@ class SearchPattern:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._search = _compiled(text).search
-        self._search_lines = None if _WHOLE_TEXT.search(text) else _compiled(f"(?m){text}").search
+        self._search: Callable[[bytes], object]
+        self._search_lines: Callable[[bytes], object] | None
+        if plain := _PLAIN.fullmatch(text):
+            self._search, self._search_lines = _plain_searches(*plain.groups())
+        else:
+            self._search = _compiled(text).search
+            self._search_lines = None if _WHOLE_TEXT.search(text) else _compiled(f"(?m){text}").search
 
     def finds(self, raw: bytes) -> bool:
         """Whether it is found anywhere in the text; bytes that are no UTF-8 count as U+FFFD."""
-        return self._search(_utf_8(raw)) is not None
+        return bool(self._search(_utf_8(raw)))
 
     def may_find(self, lines: bytes) -> bool:
         """Whether it may be found in one of the lines: one search for all, since a call costs more than a search.
 
         With `^` and `$` at line breaks, what is found in a line is found in the whole; more may be, across the breaks.
         """
-        return self._search_lines is None or self._search_lines(_utf_8(lines)) is not None
+        return self._search_lines is None or bool(self._search_lines(_utf_8(lines)))
 
 
 @lru_cache(maxsize=512)
@@ -81,8 +88,23 @@ def _utf_8(raw: bytes) -> bytes:
     return raw if raw.isascii() else raw.decode("utf-8", "replace").encode()
 
 
+def _plain_searches(
+    start: str, middle: str, end: str
+) -> tuple[Callable[[bytes], bool], Callable[[bytes], bool]]:
+    """Searches of a text and of lines for what has no wildcard, only `^` and `$`: most patterns of most homes."""
+    words = re.sub(r"\\(.)|\[(.)\]", lambda found: found[1] or found[2], middle).encode()
+    in_lines = (b"\n" if start else b"") + words + (b"\n" if end else b"")
+
+    def search(text: bytes) -> bool:
+        if start:
+            return text == words if end else text.startswith(words)
+        return text.endswith(words) if end else words in text
+
+    return search, lambda lines: in_lines in b"\n%b\n" % lines
+
+
 def _compiled(text: str) -> Any:
-    # Imported here, since it costs 10 ms and 3 MB, and many homes have no pattern.
+    # Imported here, since it costs 10 ms and 3 MB, and many homes have no pattern with a wildcard.
     import re2
 
     options = re2.Options()

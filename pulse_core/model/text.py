@@ -28,5 +28,13 @@ def one_line(text: object) -> str:
     return clean(text).replace("\n", "\\n")
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be written as UTF-8: Python has surrogates, which can't, for bytes that were none."""
+    try:
+        return text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
+
+
 def _shown(char: str) -> str:
     return " " if char == "\t" else char.encode("unicode_escape", "backslashreplace").decode()

@@ -1,6 +1,6 @@
 """Samples, and the last minute of them as a window."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -71,3 +71,11 @@ class Window:
         """The window after one more sample: what is older than a minute falls out."""
         kept = (old for old in self.samples if sample.moment.since(old.moment) <= WINDOW_US)
         return Window((*kept, sample))
+
+
+def windows_after(windows: Mapping[str, Window], samples: Iterable[Sample]) -> dict[str, Window]:
+    """The windows by key after more samples, oldest first; those before do not change."""
+    moved = dict(windows)
+    for sample in samples:
+        moved[sample.key] = moved.get(sample.key, Window()).plus(sample)
+    return moved

@@ -10,4 +10,3 @@ class Clock(Protocol):
 
     def now(self) -> Moment:
         """The present moment; `mono` never goes back within a boot, `at` may jump either way."""
-        ...

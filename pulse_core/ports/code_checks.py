@@ -21,12 +21,9 @@ class CodeChecks(Protocol):
 
     def compiles(self, path: str) -> str:
         """Every file is Python."""
-        ...
 
     def types(self, path: str) -> str:
         """The types are sound, as strictly as Pulse ships it, whatever the files say of that."""
-        ...
 
     def tests(self, path: str) -> str:
         """Its own tests pass, and at least one of them was run."""
-        ...

@@ -12,7 +12,6 @@ class DaemonClient(Protocol):
 
     def status(self) -> HomeStatus:
         """The status as the daemon reports it. Waits two seconds at most."""
-        ...
 
     def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
         """Record an event; returns the event, which is on disk then, and whether it is there already as an open effect.
@@ -20,7 +19,6 @@ class DaemonClient(Protocol):
         Of a key one effect is open at most: another one is not recorded. draft: kind, subject, data, cause and id; the
         same id with the same content is the same event.
         """
-        ...
 
     def follow(
         self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
@@ -30,8 +28,6 @@ class DaemonClient(Protocol):
         brief: the caller ends soon, so it does not count against the limit of followers. patience: seconds without
         any message after which the daemon counts as not answering.
         """
-        ...
 
     def lock_holder(self) -> LockHolder | None:
         """Who holds the home's lock, whether or not it answers; None if nobody does."""
-        ...

@@ -15,7 +15,7 @@ from pulse_core.ports.watcher import Watcher
 if TYPE_CHECKING:
     from asyncio import Future
 
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
 
 History = Callable[[int], AsyncIterator[Sequence[Event]]]
 """All recorded events after a row, in order, in batches."""
@@ -105,44 +105,35 @@ class RuleHost(Protocol):
     @property
     def loaded(self) -> LoadedRevision:
         """What it has loaded."""
-        ...
 
     @property
     def alive(self) -> bool:
         """Whether it can fold; one that was killed, or has ended, can't."""
-        ...
 
     @property
     def defined(self) -> Mapping[str, str]:
         """Where each rule is defined, as `rules/night.py:12`; missing for one of a plugin, or if unknown."""
-        ...
 
     def feed(self, events: Sequence[Event]) -> None:
         """Take recorded events, in order, each once; never blocks."""
-        ...
 
     async def fold(self, prev: "Snapshot", curr: "Snapshot") -> FoldResult:
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""
-        ...
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks, in their order, as fast as can be. Never raises.
 
         A host that dies of one returns no results for the ticks of the same call.
         """
-        ...
 
     def quarantine(self, rules: Sequence[str]) -> None:
         """Skip these rules from now on, and no others."""
-        ...
 
     async def keep(self) -> Mapping[str, UserProjectionState]:
         """The authors' projections as they stand, by name; none if it does not answer."""
-        ...
 
     async def close(self) -> None:
         """End it, by force if it must be."""
-        ...
 
 
 class RuleHosts(Protocol):
@@ -156,7 +147,6 @@ class RuleHosts(Protocol):
         `feed` it every event after `prev` (its row, provisional events included). history and kept rebuild the
         authors' projections up to there.
         """
-        ...
 
 
 class ReservedNames(NamedTuple):
@@ -184,11 +174,9 @@ class ActionHost(Protocol):
 
     def retire(self) -> "Future[None]":
         """Let the calls under way end, each in its time, and then close; returns at once. Done when it has closed."""
-        ...
 
     async def close(self) -> None:
         """End it now."""
-        ...
 
 
 class ActionHosts(Protocol):
@@ -201,7 +189,6 @@ class ActionHosts(Protocol):
 
         failed is called with faults that no caller gets; a watcher whose code is at fault raises EngineCodeBroken.
         """
-        ...
 
 
 class Revisions(Protocol):
@@ -209,19 +196,15 @@ class Revisions(Protocol):
 
     async def head(self) -> str:
         """The commit of `main`."""
-        ...
 
     async def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, made if it is not there, or not any more what was committed."""
-        ...
 
     async def point_main(self, commit: str, expected: str) -> None:
         """Point `main` at this commit; refused if it is at neither this one nor `expected`."""
-        ...
 
     async def going_back(self, to: str, rejected: str, why: str) -> tuple[Revision, str]:
         """A new commit after `main` with the files of an earlier one, laid out; and the branch that keeps `rejected`.
 
         `main` does not move yet.
         """
-        ...

@@ -95,52 +95,39 @@ class EngineRepository(Protocol):
 
     def head(self) -> str:
         """The commit that main is."""
-        ...
 
     def head_in_files(self) -> str:
         """The same, read quickly and without git; empty if that is not possible."""
-        ...
 
     def staging(self) -> StagingState:
         """The state of staging; writes nothing."""
-        ...
 
     def settled_staging(self) -> StagingState:
         """The same, once no other process is moving main or staging."""
-        ...
 
     def mend(self) -> tuple[str, ...]:
         """Restore what is missing or detached, if nothing is lost by it; returns what was done, in sentences."""
-        ...
 
     def commit_staging(self, message: str, author: str) -> str | None:
         """Commit everything in staging that is dirty and not ignored; None if nothing is."""
-        ...
 
     def candidate(self, message: str, author: str) -> str:
         """Create the commit that main would be with staging merged; moves nothing. Raises NothingToPromote."""
-        ...
 
     def returning(self, candidate: str) -> RejectedFiles | None:
         """The files of a rolled-back commit that a candidate brings back; None if there are none."""
-        ...
 
     def contains(self, younger: str, older: str) -> bool:
         """Whether the older commit is the younger one, or among its ancestors."""
-        ...
 
     def point_main(self, commit: str, expected: str) -> object:
         """Make the commit main if main is `expected`, then let files and staging follow; what did not follow."""
-        ...
 
     def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, made if it is not there, or not any more what was committed."""
-        ...
 
     def resolve(self, word: str) -> str:
         """The commit of a branch or an abbreviated hash. Raises UnknownName or Ambiguous."""
-        ...
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""
-        ...

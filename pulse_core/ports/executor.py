@@ -71,7 +71,6 @@ class Executor(Protocol):
 
     def policy(self, params: Any) -> Policy:
         """The policy for these params."""
-        ...
 
     def check(self, params: Any) -> None:
         """Refuse, before it is recorded, what may not be done (raises Refused); most refuse nothing."""

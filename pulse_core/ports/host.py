@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from pulse_core.settings import ProcessSettings
+    from pulse_core.settings.processes import ProcessSettings
 
 
 class ProcessId(NamedTuple):
@@ -44,8 +44,6 @@ class ProcessTable(Protocol):
         `known` names the process that was last known to be it (what Pulse started, or found before); it is
         believed only while its start time agrees.
         """
-        ...
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
-        ...

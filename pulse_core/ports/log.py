@@ -14,7 +14,6 @@ class EventLog(Protocol):
     @property
     def head(self) -> Head:
         """The last recorded row."""
-        ...
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         """Record the drafts in order, together; many callers may share one commit.
@@ -23,22 +22,17 @@ class EventLog(Protocol):
         Conflict if the content differs, Refused if a payload is not valid, LogUnavailable if the disk
         does not take it; then nothing of this call is recorded. Cancelling the caller does not undo it.
         """
-        ...
 
     def listen(self, listener: Listener) -> None:
         """Call back with newly recorded events, in order, once they are on disk and before `append` returns."""
-        ...
 
     def unlisten(self, listener: Listener) -> None:
         """Call this listener no more."""
-        ...
 
     def since(
         self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
     ) -> AsyncIterator[Sequence[Event]]:
         """Events after `seq` (and up to `upto`, inclusive) in order, in batches; only `kinds` if given."""
-        ...
 
     async def chain_at(self, seq: int) -> bytes | None:
         """The chain value of one row (32 bytes; of row 0: zeros), or None if there is no such row."""
-        ...

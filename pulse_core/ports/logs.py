@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from pulse_core.model.json_types import Json
 
 if TYPE_CHECKING:
-    from pulse_core.settings import LogSettings
+    from pulse_core.settings.logs import LogSettings
 
 Place = Mapping[str, Json]
 """A reader's position in one source. `total` grows with every byte read, so that positions can be ordered."""
@@ -56,12 +56,9 @@ class LogFollower(Protocol):
         A source without a position begins at its end if its path or unit is not among the `known`, since its content is
         old then; otherwise at its beginning.
         """
-        ...
 
     def listen(self, news: Callable[[], None]) -> None:
         """Call back whenever there is something to take."""
-        ...
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
         """What was read since the last call, in order."""
-        ...

@@ -66,4 +66,3 @@ class Prober(Protocol):
 
     def ask(self, question: ProbeRequest) -> "Future[ProbeResult]":
         """A future with the answer, done soon after the probe's timeout at the latest. It never holds an exception."""
-        ...

@@ -8,7 +8,6 @@ class ServiceManager(Protocol):
 
     def watchdog_seconds(self) -> float | None:
         """The watchdog interval, or None without a watchdog."""
-        ...
 
     def ready(self) -> None: ...
 

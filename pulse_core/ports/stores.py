@@ -15,19 +15,15 @@ class Vitals(Protocol):
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
         """A new sample with the next id, queued for writing. Never blocks, never raises."""
-        ...
 
     def record(self, tick: TickRecord) -> None:
         """Queue a tick record; the same tick again replaces it. Never blocks, never raises."""
-        ...
 
     async def flush(self) -> None:
         """Write what is queued; what cannot be written is dropped, since vitals may be lost."""
-        ...
 
     def forget(self) -> None:
         """Drop what is queued. Never blocks, never raises."""
-        ...
 
     async def trim(self, before_at: int, minutes_before: int = 0) -> Trimmed:
         """Delete what is older than these (UTC microseconds): samples and ticks, and minutes.
@@ -35,23 +31,18 @@ class Vitals(Protocol):
         Samples are rolled up to minutes first, so only whole minutes go. The newest 1,000 of the ticks whose snapshot
         was kept stay as long as minutes do. Nothing else waits for it.
         """
-        ...
 
     async def samples(self, ids: Sequence[int]) -> Sequence[Sample]:
         """The samples with these ids that are still there, by id."""
-        ...
 
     async def recent(self, after: int) -> Sequence[Sample]:
         """Samples whose `at` is later than this (UTC microseconds), by id."""
-        ...
 
     async def newest(self, key: str, field: str) -> Sample | None:
         """The newest sample of this key whose data has this field; None if there is none."""
-        ...
 
     async def ticks(self, last: int) -> Sequence[TickRecord]:
         """The last so many tick records, oldest first."""
-        ...
 
 
 class Objects(Protocol):
@@ -79,8 +70,6 @@ class Checkpoints(Protocol):
 
     async def load(self) -> Mapping[str, Checkpoint]:
         """All checkpoints by the projection's name; none if the cache is missing or unreadable."""
-        ...
 
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Replace these checkpoints, all together."""
-        ...

@@ -21,4 +21,3 @@ class Transport(Protocol):
 
         Raises only when it is cancelled, which ends all that it started.
         """
-        ...

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 class Watcher(Protocol):
     """Collects samples of one key on its own schedule.
 
-    interval and timeout are in seconds; setting `nudge` makes the loop collect
-    at once.
+    interval and timeout are in seconds; setting `nudge` makes the loop collect at once.
     """
 
     @property
@@ -32,8 +31,6 @@ class Watcher(Protocol):
 
     async def collect(self) -> Reading:
         """Collect once: the data of a sample, and the events that are concluded from it."""
-        ...
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample is worth a tick at once. Pure."""
-        ...

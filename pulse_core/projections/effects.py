@@ -179,9 +179,8 @@ def after(state: Effects, events: Iterable[Event]) -> Effects:
 class _EffectTable:
     """A private working copy for one fold: dictionaries are copied once for a batch, not once for an event.
 
-    A start without checkpoints folds the whole log through here: what an event costs is what it costs a
-    million times. So payloads are read as plain JSON, most effects that are opened are settled in the same batch as
-    plain tuples, and moments and an `OpenEffect` are made only of what stays.
+    A start without checkpoints folds the whole log through here. So payloads are read as plain JSON, effects that are
+    settled in the same batch stay plain tuples, and moments and an `OpenEffect` are made only of what stays.
     """
 
     def __init__(self, before: Effects) -> None:

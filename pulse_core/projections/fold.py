@@ -69,16 +69,8 @@ class Fold:
 
 
 class CatchUp:
-    """Projections that stand at different rows, brought to the furthest of these.
-
-    It reads nothing itself; the caller reads the log for one gap after the other::
-
-        catch_up = fold.resume(checkpoints)
-        for gap in catch_up.gaps():
-            for events in read(gap):
-                catch_up.take(events)
-        state = catch_up.state
-    """
+    """Projections that stand at different rows, brought to the furthest of these: the caller reads the log for one of
+    its `gaps` after the other, and has it `take` the events; then `state` is complete."""
 
     def __init__(self, fold: Fold, rows: Mapping[str, int], state: State) -> None:
         self.state = state

@@ -61,11 +61,10 @@ class Stage(IntEnum):
 class ProcessHistory(NamedTuple):
     """The recorded history of one guarded process.
 
-    pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or
-    dead (one of them, or neither before the first look); starting: when a restart was acked that no look
-    has confirmed; attempts: starts wished since it was last healthy; free: the first of them is its first
-    start of all, which no budget is charged with; first: the id of the effect that is (the last wish before
-    it was ever started or up); restarts: all that were acked, but its first start.
+    pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or dead (neither
+    before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
+    it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
+    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start.
     """
 
     pid: int | None = None

@@ -18,7 +18,7 @@ from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.processes import Processes, ProcessHistory
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}

@@ -11,8 +11,8 @@ from pulse_core.composition import ADMITS
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectCancelRequested, ProcessStartRequested, ProcessStopRequested
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 
 
 def require_guarded_process(draft: Draft, state: State, settings: Settings) -> None:

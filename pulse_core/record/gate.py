@@ -11,10 +11,12 @@ from pulse_core.model.errors import LogUnavailable, Refused, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
-from pulse_core.ports import EventLog, Executor
-from pulse_core.projections import CurrentState, OpenEffect
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.log import EventLog
+from pulse_core.projections.effects import OpenEffect
+from pulse_core.projections.state import CurrentState
 from pulse_core.record.admission import CHECKS, fill_defaults
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 RULE_FIELDS = ("rule", "tick", "samples", "survival")
 ROLE_NAMES = {

@@ -30,7 +30,8 @@ from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.payload import encode
-from pulse_core.ports import Clock, EventLog, Listener
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import UNWRITTEN
 
 MAX_HELD = 1_000
@@ -41,10 +42,6 @@ UNWRITTEN_AFTER = 5 * US_PER_SECOND
 
 class Journal:
     """An `EventLog` that can also hold drafts in memory until the disk takes them.
-
-    Held drafts are written before anything else is, in the order in which they were held, with the time at
-    which they happened; until then only the daemon's own view includes them, and no caller is told that they are
-    recorded. They are lost if the daemon dies meanwhile, like anything that could not be written.
 
     recovered is called once writing works again, with a sentence that says for how long it did not. If that lasts, a
     condition is raised, to which rules can react; is_standing: whether it is raised, by this daemon or the last one.
@@ -118,11 +115,8 @@ class Journal:
             self.hold(*drafts)
 
     async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
-        """Publish the drafts at once, and record them with the effects that answer them: one commit, not two.
-
-        answered: returns when a tick has folded them. While another append is under way the drafts are
-        recorded by themselves, so that a provisional event has the number that it will keep.
-        """
+        """Publish the drafts at once, and record them with the effects that answer them; `answered` returns when a tick
+        has folded them."""
         if self._held or self._under_way:
             await self.append_or_hold(*drafts)
             return

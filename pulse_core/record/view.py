@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pulse_core.composition import FOLD
-from pulse_core.model.event import Event, Head
+from pulse_core.model.event import Checkpoint, Event, Head
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Checkpoint, Checkpoints, EventLog, Vitals
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints, Vitals
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 
 class View:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 
 Inner = Callable[[Snapshot, Snapshot], Awaitable[Verdict]]
 Answer = Verdict | tuple[Sequence[Effect], int]

@@ -1,11 +1,15 @@
 """Checks across tables of the settings: repeated names, unknown names, and dependency cycles."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from graphlib import CycleError, TopologicalSorter
+from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.errors import hint
 from pulse_core.settings.processes import ProcessSettings
+
+MOST_FAULTS = 100
+"""Told at once: to find thousands takes as long as a hostile author of settings wants."""
 
 
 class Disagreement(NamedTuple):
@@ -18,26 +22,31 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """Every such fault between the processes; needs only `name` and `depends_on` of each."""
-    names, faults = [process.name for process in processes], list[Disagreement]()
+    """Such faults between the processes, at most MOST_FAULTS; needs only `name` and `depends_on` of each."""
+    faults = list(islice(_wrong_names(processes), MOST_FAULTS))
+    return [*faults, *dependency_cycles(processes, MOST_FAULTS - len(faults))]
+
+
+def _wrong_names(processes: Sequence[ProcessSettings]) -> Iterator[Disagreement]:
+    names = [process.name for process in processes]
+    known = set(names)
     for place in repeated_places(names):
         text = f"process {names[place]!r} is there twice; names must differ"
-        faults.append(Disagreement("process", place, "name", text))
+        yield Disagreement("process", place, "name", text)
     for place, process in enumerate(processes):
         for other in process.depends_on:
-            if other not in names:
-                near = hint(other, {*names} - {process.name})
+            if other not in known:
+                near = hint(other, known - {process.name})
                 text = f"process {process.name!r} depends_on unknown {other!r}{near}"
-                faults.append(Disagreement("process", place, "depends_on", text))
-    return [*faults, *dependency_cycles(processes)]
+                yield Disagreement("process", place, "depends_on", text)
 
 
-def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
-    """A fault for each dependency cycle of processes, with its path."""
+def dependency_cycles(processes: Sequence[ProcessSettings], most: int = MOST_FAULTS) -> list[Disagreement]:
+    """A fault for each dependency cycle of processes, with its path; not more than `most`."""
     places = {process.name: place for place, process in reversed(list(enumerate(processes)))}
     needs = {process.name: set(process.depends_on) for process in processes}
-    faults = []
-    while way := _find_cycle(needs):
+    faults = list[Disagreement]()
+    while len(faults) < most and (way := _find_cycle(needs)):
         first = min(range(len(way)), key=lambda step: places[way[step]])
         way = way[first:] + way[:first]
         text = f"depends_on goes in a circle: {' -> '.join((*way, way[0]))}"
@@ -48,7 +57,11 @@ def dependency_cycles(processes: Sequence[ProcessSettings]) -> list[Disagreement
 
 def repeated_places(values: Sequence[str | None]) -> Iterable[int]:
     """The places of values that repeat an earlier one."""
-    return (place for place, value in enumerate(values) if value is not None and value in values[:place])
+    seen: set[str | None] = {None}
+    for place, value in enumerate(values):
+        if value in seen and value is not None:
+            yield place
+        seen.add(value)
 
 
 def _find_cycle(needs: dict[str, set[str]]) -> list[str]:

@@ -45,7 +45,7 @@ def context_check(name: str, usual: Callable[[str], object] | None = None) -> Af
 def is_host_port(text: str, lowest: int = 1) -> bool:
     """Whether this is `host:port`."""
     host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdigit() and lowest <= int(port) < 65536
+    return bool(host) and port.isascii() and port.isdigit() and len(port) < 6 and lowest <= int(port) < 65536
 
 
 def is_http_url(text: str) -> bool:
@@ -66,9 +66,11 @@ def _without_user(text: str) -> str:
 
 def distinct(values: Sequence[str]) -> Sequence[str]:
     """The values; raises ValueError if one of them is there twice."""
-    for place, value in enumerate(values):
-        if value in values[:place]:
+    seen = set[str]()
+    for value in values:
+        if value in seen:
             raise ValueError(f"{value!r} is there twice; take one out")
+        seen.add(value)
     return values
 
 

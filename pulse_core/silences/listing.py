@@ -7,9 +7,9 @@ from typing import Any
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
-from pulse_core.projections import State
 from pulse_core.projections.notices import PREFIX
-from pulse_core.settings import Settings
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 from pulse_core.silences.projection import SILENCES, Silence
 from pulse_core.silences.rule import next_start, remaining
 from pulse_core.silences.settings import WINDOWS, SilenceSettings

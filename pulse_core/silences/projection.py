@@ -8,7 +8,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
-from pulse_core.projections import StateProjection
+from pulse_core.projections.state import StateProjection
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 
 

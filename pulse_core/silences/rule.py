@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.holds import Hold, longest_hold
 from pulse_core.silences.projection import SILENCES

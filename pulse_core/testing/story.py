@@ -8,6 +8,7 @@ from pydantic_core import from_json, to_json
 
 from pulse_core.composition import FOLD
 from pulse_core.engine.plugin import Projection
+from pulse_core.model.durations import parse_duration
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
@@ -23,10 +24,10 @@ from pulse_core.model.payload import Payload, encode, parse
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import run_synchronously
-from pulse_core.settings import Settings, parse_duration
+from pulse_core.settings.settings import Settings
 
 NOON = 1_790_000_000 * US_PER_SECOND
 HOUR = 3_600 * US_PER_SECOND

@@ -25,8 +25,8 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import EngineFault, FoldResult
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, FoldResult
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import Stopwatch, Trace, without_survival_marks
 

@@ -12,9 +12,10 @@ from pulse_core.model.event import Head
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Clock, Objects, Vitals
-from pulse_core.projections import CurrentState, Snapshot
-from pulse_core.settings import Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.stores import Objects, Vitals
+from pulse_core.projections.state import CurrentState, Snapshot
+from pulse_core.settings.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
 from pulse_core.tick.wake import Waker
 

@@ -11,9 +11,11 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, LogBatch, LogFollower, Place, ReadProgress
-from pulse_core.projections import CurrentState
-from pulse_core.settings import LogSettings, Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.logs import LogSettings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
 
 USUAL, STORMY = 60.0, 5.0

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
+from pulse_core.model.durations import format_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
-from pulse_core.projections import Condition
-from pulse_core.settings import NetworkSettings, format_duration
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
+from pulse_core.projections.conditions import Condition
+from pulse_core.settings.network import NetworkSettings
 
 HOST_REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
 """Troubles of a page that show that the network reaches it."""

@@ -6,10 +6,9 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.projections import ProcessHistory
-from pulse_core.projections.processes import SYSTEMD
-from pulse_core.settings import ProcessSettings
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.projections.processes import SYSTEMD, ProcessHistory
+from pulse_core.settings.processes import ProcessSettings
 
 
 class ProcessProbe(NamedTuple):

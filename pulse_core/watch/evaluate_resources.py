@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from pulse_core.model.durations import format_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.text import format_size
-from pulse_core.projections import Condition, Conditions
-from pulse_core.settings import Bound, ResourcesSettings, format_duration
+from pulse_core.projections.conditions import Condition, Conditions
+from pulse_core.settings.groups import Bound
+from pulse_core.settings.resources import ResourcesSettings
 
 KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
 """What the names of these conditions begin with."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.projections import Condition
+from pulse_core.projections.conditions import Condition
 
 PREFIX = "log:"
 """What the names of these conditions begin with; the source follows."""

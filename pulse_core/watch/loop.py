@@ -6,9 +6,12 @@ from contextlib import suppress
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
-from pulse_core.model.vitals import Reading, Sample, Window
-from pulse_core.ports import Clock, EngineCodeBroken, Vitals, Watcher
-from pulse_core.record import Journal
+from pulse_core.model.vitals import Reading, Sample, Window, windows_after
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import EngineCodeBroken
+from pulse_core.ports.stores import Vitals
+from pulse_core.ports.watcher import Watcher
+from pulse_core.record.journal import Journal
 from pulse_core.watch.watcher_costs import Costs
 
 BACKOFF_MAX = 300.0
@@ -85,8 +88,7 @@ class WatchLoop:
 
     def remember(self, samples: Sequence[Sample]) -> None:
         """Fill the windows with stored samples."""
-        for sample in samples:
-            self._windows[sample.key] = self._windows.get(sample.key, Window()).plus(sample)
+        self._windows = windows_after(self._windows, samples)
 
     async def collect_once(self, watcher: Watcher) -> bool:
         """Collect one sample now; whether that worked, its conclusions recorded."""

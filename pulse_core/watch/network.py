@@ -11,9 +11,10 @@ from pulse_core.model.kinds import ConditionCleared
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import NETWORK, WELL
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Prober, ProbeRequest, Trouble
-from pulse_core.projections import CurrentState
-from pulse_core.settings import NetworkSettings, Settings
+from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_network import (
     TargetAnswer,
     check_answer,
@@ -31,10 +32,9 @@ ANSWERING_S = 15.0
 class Network:
     """The watcher `network`: one sample a round with every target, one event for every change.
 
-    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by
-    name or URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble).
-
-    window: this watcher's last minute, with samples that an earlier daemon took: streaks go on from there.
+    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by name or
+    URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble). window: this watcher's last minute,
+    also of an earlier daemon: streaks go on from there.
     """
 
     name = key = NETWORK

@@ -9,9 +9,11 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Clock, ProcessId, ProcessObservation, ProcessTable
-from pulse_core.projections import CurrentState, ProcessHistory
-from pulse_core.settings import Settings
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
+from pulse_core.projections.processes import ProcessHistory
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_process import ProcessProbe, conclude, identity, is_up
 
 DOUBT_INTERVAL = 0.5

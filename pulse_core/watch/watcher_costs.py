@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.model.steps import run_in_steps
 from pulse_core.model.vitals import Reading
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 
 T = TypeVar("T")
 MAX_TIMINGS = 200

@@ -10,8 +10,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ErrorReported
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.projections import Fold, Snapshot, State, StateProjection
-from pulse_core.projections.state import CORE
+from pulse_core.projections.fold import Fold
+from pulse_core.projections.state import CORE, Snapshot, State, StateProjection
 from pulse_core.tick import RuleFolds
 from tests.benchmarks.crowd import Looks, windows
 from tests.benchmarks.table import Row, percentile, spread, times

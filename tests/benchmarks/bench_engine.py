@@ -13,8 +13,8 @@ from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.vitals import Sample
-from pulse_core.ports import Revision
-from pulse_core.projections import Snapshot, State
+from pulse_core.ports.engine import Revision
+from pulse_core.projections.state import Snapshot, State
 from tests.benchmarks.bench_idle import memory
 from tests.benchmarks.crowd import SENSES, windows
 from tests.benchmarks.harness import compiled, directory

@@ -10,7 +10,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from tests.benchmarks.harness import boot_us, directory, made_home
 from tests.benchmarks.inside import living

@@ -17,7 +17,7 @@ from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from pulse_core.ports.readers import EventQuery
 from tests import processes
 from tests.benchmarks.bench_idle import GUARDED, SETTLE, config, cost, memory

@@ -4,7 +4,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 
 RULES, SENSES, SAMPLES = 50, 20, 12

@@ -13,7 +13,7 @@ from typing import Any
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft, Event
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 from upulse_cli.serve import main
 
 

@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-from pulse_core import ports, projections, rules  # noqa: F401 - in memory before the first fork, but no survival rule
+from pulse_core import rules  # noqa: F401 - in memory before the first fork, but no survival rule
+from pulse_core.ports import engine, host  # noqa: F401 - as above
 from tests.campaign.changes import Change
 
 ROOT = Path(__file__).resolve().parents[2]

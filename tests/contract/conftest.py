@@ -13,7 +13,8 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Checkpoints, EventLog, Objects, Vitals
+from pulse_core.ports.log import EventLog
+from pulse_core.ports.stores import Checkpoints, Objects, Vitals
 
 
 class SteppingClock:

@@ -13,20 +13,17 @@ from pulse_adapters.action_host.hosts import NOTHING, ChildActionHosts
 from pulse_adapters.memory.action_host import MemoryActionHosts
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import (
+from pulse_core.ports.engine import (
     ActionHost,
     ActionHosts,
     CannotLoad,
     EngineCodeBroken,
     EngineFault,
-    GivenUp,
     ReservedNames,
-    Result,
     Revision,
-    Safety,
-    Unsure,
-    Watcher,
 )
+from pulse_core.ports.executor import GivenUp, Result, Safety, Unsure
+from pulse_core.ports.watcher import Watcher
 from tests.integration.action_host.action_host_scene import MEMORY, executor, until, watcher, wished, written
 
 FINE = watcher("return Reading({'well': True})", "fine")

@@ -9,7 +9,7 @@ import pytest
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
 from pulse_core.model.moment import Moment
-from pulse_core.ports import Clock
+from pulse_core.ports.clock import Clock
 
 
 @dataclass

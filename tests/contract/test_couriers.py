@@ -8,7 +8,7 @@ import pytest
 
 from pulse_adapters.memory.transport import MemoryTransport
 from pulse_adapters.notify.transport import ChildTransport
-from pulse_core.ports import OutgoingMessage, Transport
+from pulse_core.ports.transport import OutgoingMessage, Transport
 from tests.postbox import fail, postbox
 
 

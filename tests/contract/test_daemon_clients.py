@@ -22,9 +22,9 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Conflict, NotAnswering, Refused, UnknownName
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.ports.daemon_client import DaemonClient
-from pulse_core.record import Gate
+from pulse_core.record.gate import Gate
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from tests.contract.conftest import SteppingClock
 
 STATUS = cast(HomeStatus, {"daemon": {"state": "running", "pid": 5, "since": None, "version": "1"}})

@@ -12,8 +12,8 @@ import pytest
 
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.memory.logs import MemoryLogs
-from pulse_core.ports import LogBatch, LogFollower, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
 
 @dataclass
@@ -75,7 +75,7 @@ async def room(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         with path.open("a") as file:
             file.writelines(f"{line}\n" for line in lines)
 
-    real = FollowedLogs()
+    real = FollowedLogs(lambda *_: None)
     yield Room(real, str(path), write)
     real.close()
 

@@ -10,7 +10,7 @@ import pytest
 
 from pulse_adapters.memory.prober import MemoryProber
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import Prober, ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, addresses, name_server, page_server, says, stalls
 
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"

@@ -13,8 +13,8 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.host import MemoryHost
 from pulse_adapters.workers.proc import is_alive
-from pulse_core.ports import ProcessId, ProcessTable
-from pulse_core.settings import Settings
+from pulse_core.ports.host import ProcessId, ProcessTable
+from pulse_core.settings.settings import Settings
 
 GATEWAY = Settings.model_validate({"process": [{"name": "gateway", "start": ["sleep", "1000"]}]}).process
 

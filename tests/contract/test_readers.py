@@ -17,8 +17,9 @@ from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Paused, Resumed
 from pulse_core.model.vitals import MinuteRange
-from pulse_core.ports import EventLog, Objects, Vitals
+from pulse_core.ports.log import EventLog
 from pulse_core.ports.readers import EventQuery, EventReader, ObjectReader, VitalsReader
+from pulse_core.ports.stores import Objects, Vitals
 from tests.contract.conftest import SteppingClock
 from tests.contract.test_stores_vitals import at, tick
 

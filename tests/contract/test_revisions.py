@@ -8,7 +8,7 @@ import pytest
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.memory.engine import MemoryRevisions
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Revisions
+from pulse_core.ports.engine import Revisions
 from tests.integration.git.git_scene import made, promoted
 
 STRANGER = "0" * 40

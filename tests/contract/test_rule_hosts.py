@@ -19,7 +19,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
-from pulse_core.ports import (
+from pulse_core.ports.engine import (
     CannotLoad,
     FoldResult,
     RecordedInput,
@@ -28,8 +28,8 @@ from pulse_core.ports import (
     RuleHosts,
     UserProjectionState,
 )
-from pulse_core.projections import Snapshot
-from pulse_core.settings import Settings
+from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
 
 SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
 HEAD = "from pulse_core import Effect, Projection, Verdict\n"

@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.memory.service_manager import MemoryServiceManager
 from pulse_adapters.systemd.notify import Notifier
-from pulse_core.ports import ServiceManager
+from pulse_core.ports.service_manager import ServiceManager
 
 WORDS = {"READY": "ready", "RELOADING": "reloading", "STOPPING": "stopping", "WATCHDOG": "watchdog"}
 

@@ -1,7 +1,7 @@
 """What every store of checkpoints promises."""
 
-from pulse_core.model.event import Head
-from pulse_core.ports import Checkpoint, Checkpoints
+from pulse_core.model.event import Checkpoint, Head
+from pulse_core.ports.stores import Checkpoints
 
 ONE = Checkpoint(1, Head(7, b"c" * 32), '{"a": 1}')
 TWO = Checkpoint(3, Head(9, b"d" * 32), "[]")

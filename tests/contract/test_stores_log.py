@@ -16,7 +16,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import Moment
-from pulse_core.ports import EventLog
+from pulse_core.ports.log import EventLog
 
 ID = "018f0000-0000-7000-8000-000000000001"
 

@@ -4,7 +4,7 @@ import hashlib
 
 import pytest
 
-from pulse_core.ports import Objects
+from pulse_core.ports.stores import Objects
 
 
 @pytest.mark.parametrize("blob", [b"", b"hello", bytes(range(256)) * 1000])

@@ -3,7 +3,7 @@
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from pulse_core.ports import Vitals
+from pulse_core.ports.stores import Vitals
 
 
 def at(second: int) -> Moment:

@@ -22,7 +22,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Role
-from pulse_core.ports import Policy, Safety
+from pulse_core.ports.executor import Policy, Safety
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
 from tests.simulation.world import World, simulate
 

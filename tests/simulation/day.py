@@ -21,7 +21,7 @@ from pulse_core.model.kinds import (
     ReloadRequested,
     Resumed,
 )
-from pulse_core.ports import ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
 from tests.simulation.senses import of_logs, of_network

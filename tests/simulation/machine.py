@@ -10,7 +10,7 @@ from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.ports import Policy, Safety
+from pulse_core.ports.executor import Policy, Safety
 from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
 from tests.simulation.world import World, simulate
 

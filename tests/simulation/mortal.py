@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.ports import History, Revision, UserProjectionState
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import History, Revision, UserProjectionState
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule
 from tests.simulation.world import World
 

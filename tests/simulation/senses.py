@@ -5,9 +5,10 @@ from collections.abc import Callable
 from pulse_adapters.memory.prober import MemoryProber
 from pulse_core.llm.watcher import Llm
 from pulse_core.model.vitals import Window
-from pulse_core.ports import LogFollower, Watcher
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.ports.logs import LogFollower
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from tests.simulation.world import World

@@ -7,8 +7,8 @@ from collections.abc import Collection, Sequence
 from pulse_core.model.kinds import Effect, Paused
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import FoldResult
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import FoldResult
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from pulse_core.testing import given
 from pulse_core.tick import RuleFolds

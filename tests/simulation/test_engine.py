@@ -11,7 +11,7 @@ from pulse_core.engine.engine_controller import CRASHED
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.simulation.world import World, simulate
 

@@ -10,8 +10,8 @@ from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, RollbackRequested
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import Policy, Safety
-from pulse_core.projections import Snapshot
+from pulse_core.ports.executor import Policy, Safety
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.simulation.test_engine import QUICK, promoted, spares, started
 from tests.simulation.test_senses import Probe, broken

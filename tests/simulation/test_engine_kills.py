@@ -15,7 +15,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import PromoteRequested, RollbackRequested, SafeModeLeft
 from pulse_core.model.names import SETTLING
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.long_form import sample
 from tests.simulation.mortal import Fate, Lives

@@ -11,9 +11,10 @@ from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectExecuting
-from pulse_core.ports import Policy, Safety
-from pulse_core.projections import State
-from pulse_core.record import Gate, Journal
+from pulse_core.ports.executor import Policy, Safety
+from pulse_core.projections.state import State
+from pulse_core.record.gate import Gate
+from pulse_core.record.journal import Journal
 from pulse_core.record.view import View
 from tests.simulation.test_senses import Probe
 from tests.simulation.world import World, simulate

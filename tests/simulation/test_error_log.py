@@ -10,7 +10,7 @@ from pulse_adapters.memory.logs import MemoryLogs
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryVitals
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.error_log import ErrorLog, latest_places, split_lines
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate

@@ -12,7 +12,7 @@ from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed
-from pulse_core.ports import Policy, Safety, Unsure
+from pulse_core.ports.executor import Policy, Safety, Unsure
 from tests.simulation.world import World, simulate
 
 NOTHING: dict[str, Any] = {}

@@ -9,8 +9,8 @@ import pytest
 
 from pulse_adapters.memory.prober import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.ports import ProbeResult, Trouble
-from pulse_core.settings import Settings
+from pulse_core.ports.prober import ProbeResult, Trouble
+from pulse_core.settings.settings import Settings
 from tests.long_form import sample
 from tests.simulation.senses import of_network
 from tests.simulation.world import RARE_SCANS, World, simulate

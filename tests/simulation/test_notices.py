@@ -25,9 +25,9 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Payload
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.world import World, simulate
 

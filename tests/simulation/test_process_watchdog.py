@@ -15,8 +15,8 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.ports import ProcessObservation
-from pulse_core.settings import Settings
+from pulse_core.ports.host import ProcessObservation
+from pulse_core.settings.settings import Settings
 from tests.simulation.world import RARE_SCANS, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}

@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.kinds import EffectCancelRequested, Paused, Resumed
 from pulse_core.rules.survival.resource_guard import BUDGET, STOPS
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import Machine, Story, consumer, failing, live
 

@@ -10,7 +10,7 @@ import pytest
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner
 from tests.simulation.world import RARE_SCANS, World, simulate
 

@@ -12,7 +12,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import WorkShed
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner
 from tests.simulation.world import World, simulate
 

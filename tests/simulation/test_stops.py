@@ -13,7 +13,7 @@ from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
-from pulse_core.ports import Policy, Safety, Unsure
+from pulse_core.ports.executor import Policy, Safety, Unsure
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
 from tests.simulation.world import RARE_SCANS, World, simulate
 

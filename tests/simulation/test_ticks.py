@@ -10,7 +10,7 @@ import pytest
 from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, Paused
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.process_watchdog import process_watchdog

@@ -8,7 +8,7 @@ import pytest
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import GcDone, GcRequested
 from pulse_core.model.payload import decode
-from pulse_core.ports import SweepResult
+from pulse_core.ports.stores import SweepResult
 from tests.simulation.world import World, simulate
 
 WATCH: dict[str, Any] = {

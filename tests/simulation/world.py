@@ -18,10 +18,12 @@ from pulse_core.daemon.parts import nothing_to_sweep
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
-from pulse_core.ports import Executor, Sweep, Watcher
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.stores import Sweep
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.rules import Rule
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000}}
 """For stories of days: what wishes lie open is looked through once a minute; they are heard of anyway."""
@@ -61,6 +63,9 @@ class World:
         self._ids += 1
         return f"wish-{self._ids:08}"
 
+    async def _load(self) -> Settings:
+        return self.settings
+
     async def start(self) -> Daemon:
         """A new daemon on this machine, running when this returns."""
         view, self.stop = View(), asyncio.Event()
@@ -75,7 +80,7 @@ class World:
                 clock=self.clock,
                 table=self.host,
                 executors=executors,
-                current_settings=CurrentSettings(lambda: self.settings),
+                current_settings=CurrentSettings(self.settings, self._load),
                 view=view,
                 service_manager=self.service_manager,
                 new_id=self.new_id,

@@ -6,12 +6,11 @@ from pulse_core import composition
 from pulse_core.capability import SurvivalRule
 from pulse_core.composition import ALL_RULES, FOLD, KINDS, LOADED, SURVIVAL, load_capabilities, order_rules
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
-from pulse_core.projections.state import CORE
+from pulse_core.projections.state import CORE, Snapshot
 from pulse_core.rules import Inner
 from pulse_core.rules.onion import rule_name
-from pulse_core.settings import Settings
 from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.settings import Settings
 
 
 async def outer(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

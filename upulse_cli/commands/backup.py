@@ -1,13 +1,13 @@
-"""`upulse backup` and `restore`: a copy of the home elsewhere, and back."""
+"""`upulse backup`, `restore` and `verify`: a copy of the home elsewhere, and back; is the log what was written?"""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pulse_core.model.text import count
+from pulse_core.model.text import count, one_line
 from upulse_cli.options import AsJson, HomeDir, open_home
-from upulse_cli.output import progress_line, put_json, say
+from upulse_cli.output import progress_line, put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.backup import Restored
@@ -90,3 +90,22 @@ def restored_in_words(restored: "Restored") -> Iterator[str]:
     if restored.kept_at:
         yield f"What was there is kept in {restored.kept_at}."
     yield "Next: upulse verify, then upulse daemon start"
+
+
+def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Check the whole log.
+
+    Names the first row that was altered or is missing, and exits 1 if there is one.
+    """
+    from upulse_cli.wiring.backup import verify_log
+
+    where = open_home(home)
+    with progress_line("reading the log …"):  # a million rows take seconds
+        verdict = verify_log(where.layout)
+    if as_json:
+        put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
+    elif verdict.fault:
+        put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows before it are good"))
+    else:
+        put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
+    raise typer.Exit(1 if verdict.fault else 0)

@@ -1,4 +1,4 @@
-"""`upulse dev`: the rules of staging, live, as they are edited."""
+"""`upulse new` and `dev`: something of your own in staging, and the rules there, live, as they are edited."""
 
 import sys
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, open_home
-from upulse_cli.output import console, put, put_line
+from upulse_cli.output import console, put, put_line, say
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.dev_reports import DevReport
@@ -80,3 +80,19 @@ def on_screen(target: "DevTarget") -> None:
             drawing.update(standing.drawn(), refresh=True)
 
         run_until_ended(follow_staging(replace(target, tell=tell)), quits=True)
+
+
+def new(
+    what: Annotated[str, typer.Argument(metavar="WHAT", help="rule, projection, watcher or executor.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Its name, as quiet-nights or quiet_nights.")],
+    home: HomeDir = None,
+) -> None:
+    """Begin something of your own in staging.
+
+    A rule, projection, watcher or executor, with its test. It is listed in engine.py, and in force once it is promoted.
+    """
+    from upulse_cli.wiring.engine import begin_in_staging
+
+    for path in begin_in_staging(open_home(home).layout.path, what, name):
+        put(str(path))
+    say("edit it, see what it would do with: upulse dev, and bring it into force with: upulse promote")

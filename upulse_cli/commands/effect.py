@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pulse_core.model.json_types import read_json
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
@@ -158,7 +159,10 @@ def parameters(given: list[str] | tuple[str, ...]) -> dict[str, Any]:
         if name in found:
             raise typer.BadParameter(f"{name!r} is given twice", param_hint="--param")
         try:
-            found[name] = json.loads(text)
-        except ValueError:
+            found[name] = read_json(text)
+        except json.JSONDecodeError:
             found[name] = text
+        except ValueError as error:
+            words = f"{name!r} is JSON that nothing can use: {error}"
+            raise typer.BadParameter(words, param_hint="--param") from error
     return found

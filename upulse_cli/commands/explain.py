@@ -1,10 +1,10 @@
-"""`upulse explain`: what each rule would do now, or would have done, and why not."""
+"""`upulse explain` and `why`: what each rule would do, or would have done, and why not; how an effect came about."""
 
 from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, open_home
+from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
 from upulse_cli.output import console, put_json
 
 
@@ -29,14 +29,43 @@ def explain(
     The survival rules, and inside them plugins' and your own. Shows rule by rule who passed, added or dropped what,
     and why not: which bound, streak, silence or budget.
     """
+    import asyncio
+
     from pulse_core.app import explain as app
     from upulse_cli.time_args import moment_arg
     from upulse_cli.wiring.engine import user_rules
 
     where = open_home(home)
-    told = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine).spelled()
+    explaining = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine)
+    told = asyncio.run(explaining).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree
+
+    return console().print(tree(told))
+
+
+def why(
+    effect: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="EFFECT",
+            help="Its id or enough of it, its key, or a process; else the last.",
+            autocompletion=completed_by("processes and effects"),
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """Explain an effect, from sample to outcome.
+
+    What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
+    """
+    from pulse_core.app.why import why as explained
+
+    told = explained(open_home(home), effect).spelled()
+    if as_json:
+        return put_json(told)
+    from upulse_cli.views.why import tree
 
     return console().print(tree(told))

@@ -38,8 +38,13 @@ def promote(
     They are committed, merged into main and must pass the gates: compiles, types, loads, tests, replay. Then the
     daemon loads them without missing a tick. If anything says no, nothing is changed.
     """
-
-    told(promoted(open_home(home), message, gate, skip, why, as_json), as_json)
+    done = promoted(open_home(home), message, gate, skip, why, as_json)
+    if as_json:
+        return put_json({"commit": done.commit, "gates": spelled(done.gates), "answer": done.answer})
+    put_commit(done.commit)
+    return say(
+        LATER if done.answer is None else f"{done.commit[:12]} is in force; undo it with: upulse rollback"
+    )
 
 
 def deploy(
@@ -54,10 +59,9 @@ def deploy(
     from pulse_core.app.status import daemon_status
     from upulse_cli.commands import daemon
 
-    where = open_home(home)
-    if daemon_status(where)["state"] == "stopped":
+    if daemon_status(open_home(home))["state"] == "stopped":
         daemon.start(foreground=False, accept_damage=False, home=home)
-    told(promoted(where, message, gate, skip, why, as_json), as_json)
+    promote(message, gate, skip, why, as_json, home)
 
 
 def rollback(
@@ -115,16 +119,6 @@ def say_gate(passed: "GateResult") -> None:
     say(f"{passed.name:<10} {passed.outcome:<8} {passed.took:6.2f} s  {first}")
     for line in more:
         say(f"  {line}")
-
-
-def told(what: "Promoted", as_json: bool) -> None:
-    """The commit on stdout, words on stderr."""
-    if as_json:
-        return put_json({"commit": what.commit, "gates": spelled(what.gates), "answer": what.answer})
-    put_commit(what.commit)
-    if what.answer is None:
-        return say(LATER)
-    return say(f"{what.commit[:12]} is in force; undo it with: upulse rollback")
 
 
 def put_commit(commit: str) -> None:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from typing import Any
 
 from pulse_core.app.engine.dev_reports import (
-    ActionFailed,
     DevRemark,
     DevReport,
     LoadRefused,
@@ -17,6 +16,7 @@ from pulse_core.app.engine.dev_reports import (
 )
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line
+from pulse_core.ports.engine import EngineFault
 from upulse_cli.time_args import local, took
 
 SHOWN = 200
@@ -41,8 +41,8 @@ class Lines:
                 yield from self._seen(news)
             case SampleTaken():
                 yield f"sample    {sensed(news)}"
-            case ActionFailed():
-                yield f"error     {one_line(f'{news.fault.whose}: {news.fault.message}')}"
+            case EngineFault():
+                yield f"error     {one_line(f'{news.whose}: {news.message}')}"
             case DevRemark():
                 yield f"          {one_line(news.words)}"
 
@@ -107,8 +107,8 @@ def spelled(news: DevReport) -> Mapping[str, Any]:
         case SampleTaken(watcher, sample):
             at, data = iso(sample.moment.at), dict(sample.data)
             return {"what": "sample", "watcher": watcher, "key": sample.key, "at": at, "data": data}
-        case ActionFailed(fault):
-            return {"what": "error", **fault._asdict()}
+        case EngineFault():
+            return {"what": "error", **news._asdict()}
         case DevRemark(words):
             return {"what": "remark", "words": words}
 

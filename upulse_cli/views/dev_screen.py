@@ -8,7 +8,6 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.app.engine.dev_reports import (
-    ActionFailed,
     DevRemark,
     DevReport,
     LoadRefused,
@@ -17,6 +16,7 @@ from pulse_core.app.engine.dev_reports import (
     TickSeen,
 )
 from pulse_core.model.text import one_line
+from pulse_core.ports.engine import EngineFault
 from upulse_cli.time_args import took
 from upulse_cli.views.dev import began, sensed, summary, wished
 from upulse_cli.views.explain import COLOURS
@@ -36,7 +36,7 @@ class Standing:
         self._seen: TickSeen | None = None
         self._strays: dict[str, None] = {}
         self._samples: dict[str, SampleTaken] = {}
-        self._broken: dict[str, ActionFailed] = {}
+        self._broken: dict[str, EngineFault] = {}
         self._remarks: deque[str] = deque(maxlen=KEPT)
 
     def take(self, news: DevReport) -> None:
@@ -53,8 +53,8 @@ class Standing:
             case SampleTaken():
                 self._samples[news.watcher] = news
                 self._broken.pop(f"watcher:{news.watcher}", None)
-            case ActionFailed():
-                self._broken[news.fault.whose] = news
+            case EngineFault():
+                self._broken[news.whose] = news
             case DevRemark():
                 self._remarks.append(news.words)
 
@@ -83,7 +83,7 @@ class Standing:
     def _wrong(self) -> Iterator[RenderableType]:
         yield from (Text(f"sample   {sensed(one)}") for one in self._samples.values())
         for broke in self._broken.values():
-            yield Text(f"error    {one_line(f'{broke.fault.whose}: {broke.fault.message}')}", style="red")
+            yield Text(f"error    {one_line(f'{broke.whose}: {broke.message}')}", style="red")
         yield from (Text(f"warning  {one_line(words)}", style="yellow") for words in self._strays)
         yield from (Text(one_line(words), style="dim") for words in self._remarks)
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.text import clean, count, one_line
+from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local
+from upulse_cli.views.events import said
 
 if TYPE_CHECKING:
     from pulse_core.daemon.request_handler import RequestHandler
@@ -69,8 +70,9 @@ def log_line(line: str) -> str:
         return one_line(line)
     loud = told.get("level", "info") not in ("info", "debug")
     trace = f"\n{told['traceback']}" if told.get("traceback") else ""
-    said = words.replace(" ", f" {told['level'].upper()} ", 1) if loud else words
-    return one_line(said) + clean(trace)
+    if loud:
+        words = words.replace(" ", f" {told['level'].upper()} ", 1)
+    return one_line(words) + clean(trace)
 
 
 def moment(record: logging.LogRecord) -> float:
@@ -117,12 +119,9 @@ class Narrator:
         news, self._news = self._news, []
         for event in news:
             if event.kind != "error":
-                told = {"event": event.spelled()}
-                LOG.info(
-                    "%s",
-                    spoken(event, self._subject(event)),
-                    extra={"kind": event.kind, "told": told, "at": event.at},
-                )
+                told = event.spelled()
+                words = one_line(f"{event.kind:18} {self._subject(event)}  {said(told)}".rstrip())
+                LOG.info("%s", words, extra={"kind": event.kind, "told": {"event": told}, "at": event.at})
 
     def _subject(self, event: Event) -> str:
         """What the event is about, in words: the key of an effect rather than its id."""
@@ -131,30 +130,6 @@ class Narrator:
             if len(self._keys) > REMEMBERED:
                 del self._keys[next(iter(self._keys))]
         return self._keys.get(event.subject, event.subject)
-
-
-def spoken(event: Event, subject: str) -> str:
-    """An event as a short line: kind, what it is about, and what its data says."""
-    return f"{event.kind:18} {subject}  {details(event.kind, json.loads(event.data))}".rstrip()
-
-
-def details(kind: str, data: Mapping[str, Json]) -> str:
-    """What matters of an event's data, in a few words."""
-    match kind:
-        case "effect":
-            return f"because {data.get('reason') or 'somebody asked'}"
-        case "effect-acked":
-            result = data.get("result", {}).items()
-            words = " ".join(f"{name}={value}" for name, value in result if name != "output")
-            return f"after {data['took_us'] / 1000:.1f} ms  {words}"
-        case "settings-loaded":
-            return f"guarding {', '.join(data.get('processes', [])) or 'nothing'}"
-        case "safe-mode-entered":
-            return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
-        case "process-up" | "process-died":
-            return str(data["evidence"])
-        case _:
-            return "  ".join(f"{name}={value}" for name, value in data.items() if value not in ("", [], None))
 
 
 async def sense_aloud(request_handler: "RequestHandler") -> None:

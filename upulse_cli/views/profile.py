@@ -1,6 +1,6 @@
 """Costs as tables: watchers, helping processes, rules."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -16,22 +16,17 @@ Told = Mapping[str, Any]
 
 def tables(told: Told) -> RenderableType:
     """One table for each kind of thing that there is."""
-    return Group(*_tables(told))
-
-
-def _tables(told: Told) -> Iterator[RenderableType]:
+    parts: list[RenderableType] = []
     if told["watchers"]:
-        yield Text(
-            "watchers: their newest looks, and the share of a core that they took in the daemon", style="bold"
-        )
-        yield watcher_table(told["watchers"])
+        words = "watchers: their newest looks, and the share of a core that they took in the daemon"
+        parts += [Text(words, style="bold"), watcher_table(told["watchers"])]
     if told["helpers"]:
-        yield Text("processes that help the daemon, since their start", style="bold")
-        yield helper_table(told["helpers"])
+        words = "processes that help the daemon, since their start"
+        parts += [Text(words, style="bold"), helper_table(told["helpers"])]
     if told["rules"]:
         words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])}"
-        yield Text(words, style="bold")
-        yield rule_table(told["rules"])
+        parts += [Text(words, style="bold"), rule_table(told["rules"])]
+    return Group(*parts)
 
 
 def watcher_table(watchers: Sequence[Told]) -> Table:

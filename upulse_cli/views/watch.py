@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.overview import overview
+from pulse_core.app.status import overview
 from pulse_core.model.text import one_line
 from upulse_cli.output import console
 from upulse_cli.run_loop import q_pressed
@@ -152,7 +152,7 @@ def show(home: HomeContext, live: bool) -> None:
         with keys(), Live(console=console(), screen=True, auto_refresh=False) as drawing:
             while True:
                 drawing.update(screen(overview(home), drawing.console.height), refresh=True)
-                if quit_pressed(EVERY):
+                if select.select([sys.stdin], [], [], EVERY)[0] and q_pressed():
                     return None
     except KeyboardInterrupt:
         return None
@@ -167,9 +167,3 @@ def keys() -> Iterator[None]:
         yield
     finally:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
-
-
-def quit_pressed(seconds: float) -> bool:
-    """Whether q was pressed, or the terminal went away, within this time."""
-    ready, _, _ = select.select([sys.stdin], [], [], seconds)
-    return bool(ready) and q_pressed()

@@ -1,14 +1,13 @@
 """What of the capabilities is not pure: their watchers and executors, found by the capabilities' names."""
 
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from importlib.util import find_spec
 from types import ModuleType
 
-from pulse_core.capabilities import CAPABILITIES
+from pulse_core.capabilities import capability_modules
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import LOADED
-from pulse_core.ports import Executor, Watcher
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 
 
 def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
@@ -30,8 +29,4 @@ def executors_of(context: ExecutorContext) -> Sequence[Executor]:
 
 def adapters(part: str) -> Iterator[ModuleType]:
     """The packages `pulse_adapters.NAME` of capabilities that have one, with this function."""
-    for name in CAPABILITIES:
-        if find_spec(f"pulse_adapters.{name}"):
-            module = import_module(f"pulse_adapters.{name}")
-            if hasattr(module, part):
-                yield module
+    return (module for module in capability_modules("pulse_adapters") if hasattr(module, part))

@@ -1,16 +1,17 @@
 """What completes a value on the command line, by the name of its source."""
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
+from pulse_adapters.config.toml_file import read_toml
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effects import effect_names
 from pulse_core.app.series import vital_names
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.text import one_line
 from upulse_cli.wiring.home import home_context
 
@@ -20,18 +21,12 @@ Source = Callable[[HomeContext, str], Iterable[str]]
 def processes(home: HomeContext, _prefix: str = "") -> Iterator[str]:
     """The guarded processes that the settings name, also where the settings are faulty."""
     try:
-        tables = tomllib.loads(home.layout.config.read_text()).get("process", ())
-    except ValueError:  # no TOML, or no text
+        tables = read_toml(home.layout.config).data.get("process", ())
+    except SettingsRefused:
         return
     for one in tables if isinstance(tables, list) else ():
         if isinstance(one, Mapping) and isinstance(name := one.get("name"), str):
             yield name
-
-
-def processes_and_effects(home: HomeContext, prefix: str) -> Iterator[str]:
-    """Processes, which stand for their last effect, and effects."""
-    yield from processes(home)
-    yield from effect_names(home, prefix)
 
 
 def instances(_home: HomeContext, _prefix: str) -> Iterator[str]:
@@ -40,36 +35,20 @@ def instances(_home: HomeContext, _prefix: str) -> Iterator[str]:
     return (name for path in paths if (name := instance_at(Path(path))))
 
 
-def projections(_home: HomeContext, _prefix: str) -> Iterable[str]:
-    """The parts of the state."""
-    from pulse_core.composition import FOLD
-
-    return FOLD.projections
-
-
-def kinds(_home: HomeContext, _prefix: str) -> Iterable[str]:
-    """The kinds of events."""
-    from pulse_core.composition import KINDS
-
-    return KINDS
-
-
-def scenes(_home: HomeContext, _prefix: str) -> Iterable[str]:
-    """The scenes of `upulse demo`."""
-    from pulse_core.app.demo import SCENES
-
-    return SCENES
+def table(module: str, name: str) -> Source:
+    """The names in a table of the core, whose module is slow to import."""
+    return lambda _home, _prefix: getattr(import_module(f"pulse_core.{module}"), name)
 
 
 SOURCES: Mapping[str, Source] = {
     "effects": effect_names,
     "instances": instances,
-    "kinds": kinds,
+    "kinds": table("composition", "KINDS"),
     "open effects": lambda home, prefix: effect_names(home, prefix, only_open=True),
     "processes": processes,
-    "processes and effects": processes_and_effects,
-    "projections": projections,
-    "scenes": scenes,
+    "processes and effects": lambda home, prefix: (*processes(home), *effect_names(home, prefix)),
+    "projections": lambda _home, _prefix: import_module("pulse_core.composition").FOLD.projections,
+    "scenes": table("app.demo", "SCENES"),
     "vitals": lambda home, _prefix: vital_names(home),
 }
 

@@ -36,7 +36,7 @@ from pulse_core.daemon.services import check_log
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
@@ -62,8 +62,8 @@ async def real_daemon(
     Raises SettingsRefused. Settings that are loaded later must be without any fault.
     """
     settings, faults = load_to_start(home.config)
-    first = [settings]
-    current_settings = CurrentSettings(lambda: first.pop() if first else load(home.config))
+    # In a thread of its own: nothing waits while a large file is read.
+    current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     daemon: Daemon
 

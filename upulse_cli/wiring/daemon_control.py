@@ -62,12 +62,13 @@ def become_daemon(home: HomeLayout, *options: str) -> None:
 
 def uninstall_unit(home: HomeLayout) -> str:
     """Take the daemon's unit from systemd, and what was laid out for the engine's user, if we may; its path."""
+    import shutil
+
     from pulse_adapters.engine_user.layout import layout_path
-    from pulse_adapters.sandbox.copy_tree import remove_tree
 
     unit = uninstall(home.path)
     if os.geteuid() == 0:
-        remove_tree(layout_path(home.path))
+        shutil.rmtree(layout_path(home.path), ignore_errors=True)
     return str(unit.path)
 
 

@@ -12,7 +12,7 @@ from pulse_core.app.engine.dev_session import DevTarget, daemon_executor
 from pulse_core.app.state import current_state, settings_for
 from pulse_core.daemon import CurrentSettings
 from pulse_core.model.vitals import Window
-from pulse_core.ports import Watcher
+from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.executors import machine_executors
@@ -32,7 +32,7 @@ def dev_target(home: HomeContext, *, does_execute: bool) -> DevTarget:
 def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
     """The sense of this machine's vital signs, as a daemon has it."""
     state = current_state(context)
-    current_settings, view = CurrentSettings(lambda: settings_for(context, state).settings), View(state)
+    current_settings, view = CurrentSettings(settings_for(context, state).settings), View(state)
     acting = machine_executors(context.layout, current_settings, view)
     try:
         yield SystemResource(current_settings, lambda: 0.0, acting.spawner, acting.consumers, view, Window)

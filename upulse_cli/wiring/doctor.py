@@ -33,7 +33,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         return local(iso(at), date=date)
 
     host = HostChecks(home, daemon.last_start)
-    stores = StoreChecks(home, deep, is_held, lock, spell)
+    stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)
     needs = NeedChecks(
         lambda: daemon.settings_in_file.settings,
         lambda: daemon.answering_daemon,

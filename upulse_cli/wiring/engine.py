@@ -14,7 +14,8 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, Clock
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import CannotLoad
 
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.context import Windows, WorkflowContext
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 def engine_of(
@@ -71,7 +72,7 @@ def user_rules(home: HomeContext) -> "UserRules | None":
         return None
     from pulse_adapters.git.git_files import read_main
     from pulse_adapters.git.revisions import ensure_revision
-    from pulse_adapters.rule_host.hosts import ChildHosts, StandbyHosts
+    from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.ports.engine_repository import EngineRepository
@@ -86,7 +87,7 @@ def user_rules(home: HomeContext) -> "UserRules | None":
     user = partial(run_as, home.layout, lambda: home.settings().settings)
     return UserRules(
         home,
-        StandbyHosts(ChildHosts(run_as=user, plugins=plugin_entries())),
+        ChildHosts(run_as=user, plugins=plugin_entries()),
         repository,
         main=lambda: read_main(path) or repository().head(),
         ensure=partial(ensure_revision, path),
@@ -100,7 +101,6 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
     """
     from pulse_adapters.git.git_command import login_author
     from pulse_adapters.git.repository import Repository
-    from pulse_adapters.rule_host.hosts import StandbyHosts
     from pulse_core.app.engine.context import WorkflowContext
 
     context = home if is_live else replace(home, settings=cache(home.settings))
@@ -114,7 +114,7 @@ def workflow_context(home: HomeContext, *, is_live: bool = False) -> "WorkflowCo
         checks=partial(code_checks, context),
         rule_hosts=make_rule_hosts(),
         action_hosts=make_action_hosts,
-        standby_hosts=lambda: StandbyHosts(make_rule_hosts(dev=True)),
+        standby_hosts=partial(make_rule_hosts, dev=True),
     )
 
 
@@ -130,7 +130,7 @@ def begin_in_staging(home: Path, what: str, name: str) -> Sequence[Path]:
 
 def plugin_contents() -> Sequence[Mapping[str, Any]]:
     """What each installed plugin brings, as JSON values."""
-    from pulse_adapters.rule_host.plugin_contents import installed_plugins
+    from pulse_adapters.rule_host.plugins import installed_plugins
 
     return installed_plugins()
 

@@ -16,9 +16,10 @@ from pulse_adapters.notify.executor import Notify
 from pulse_adapters.notify.transport import ChildTransport
 from pulse_core.capability import ExecutorContext
 from pulse_core.home import HomeLayout
-from pulse_core.ports import Executor, ProcessId
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.host import ProcessId
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring.capabilities import executors_of
 
 Failed = Callable[[str, str], None]

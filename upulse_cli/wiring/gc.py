@@ -17,7 +17,7 @@ from pulse_core.app.state import current_state, usable_settings
 from pulse_core.home import HomeLayout
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import GcDone
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 
 def sweeper_of(
@@ -32,14 +32,18 @@ def sweeper_of(
     def old() -> float:
         return time.time() - MINIMUM_AGE
 
+    references = NamedObjects(home.events)
+    leftovers = HomeLeftovers(
+        home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expand_path
+    )
     return Sweeper(
         old_objects=lambda: (shard.objects for shard in shards(home.objects, old())),
         discard=lambda names: objects.discard(names, old()),
-        references=NamedObjects(home.events),
+        advance_references=references.advance,
+        is_referenced=references.__contains__,
         unnamed_by_ticks=lambda names: unnamed_by_ticks(home.vitals, names, ticks_since),
-        leftovers=HomeLeftovers(
-            home, settings, lambda: (shard.leftovers for shard in shards(home.objects, old())), expand_path
-        ),
+        leftover_sizes=leftovers.sizes,
+        remove_leftovers=leftovers.remove,
         is_in_doubt=lambda: bool(damage() or any(home.damaged.glob("*"))),
     )
 

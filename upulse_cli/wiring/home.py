@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
-from pulse_core.app.context import FoldProgress, HomeContext, LoadedSettings
+from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
 from upulse_cli.output import fold_progress
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pulse_core.ports.offline_stores import OfflineStores
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
-    from pulse_core.settings import Settings
+    from pulse_core.settings.settings import Settings
 
 
 def meant_home(option: str | None) -> Home:
@@ -58,7 +57,7 @@ def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     return costs(daemon)
 
 
-def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> HomeContext:
+def home_context(layout: HomeLayout) -> HomeContext:
     """This home, with nothing opened yet."""
 
     def settings() -> LoadedSettings:
@@ -91,10 +90,10 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
 
         return str(uuid7())
 
-    def offline() -> "OfflineStores":
-        from upulse_cli.wiring.offline_stores import offline_stores
+    def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        from upulse_cli.wiring.offline_append import append_offline
 
-        return offline_stores(layout)
+        return append_offline(context, draft)
 
     return HomeContext(
         layout=layout,
@@ -106,8 +105,8 @@ def home_context(layout: HomeLayout, progress: FoldProgress = fold_progress) -> 
         objects=objects,
         daemon=SocketDaemonClient(layout),
         new_id=new_id,
-        offline=offline,
-        progress=progress,
+        append_offline=offline,
+        progress=fold_progress,
     )
 
 
@@ -130,14 +129,9 @@ def checked_settings(path: "Path") -> "Settings":
     settings = settings_in(path)
     if not settings.notify.urls:
         return settings
-    from pulse_adapters.config.toml_lines import locate, nearest
+    from pulse_adapters.config.file import faults_found_later
     from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
 
-    lines = locate(path.read_text(encoding="utf-8-sig"))
-    faults = [
-        f"{path}:{nearest(lines, ('notify', 'urls', place))}: notify.urls[{place + 1}]: {words}"
-        for place, words in unknown_services(settings.notify).items()
-    ]
-    if faults:
-        raise SettingsRefused(faults)
+    if unknown := unknown_services(settings.notify):
+        raise faults_found_later(path, {("notify", "urls", place): words for place, words in unknown.items()})
     return settings

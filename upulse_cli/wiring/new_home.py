@@ -7,9 +7,9 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.config.template import template
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core import __version__
-from pulse_core.app.offline_append import offline_gate
 from pulse_core.model.errors import PulseError
 from upulse_cli.wiring.home import home_context
+from upulse_cli.wiring.offline_append import offline_gate
 
 
 def write_settings(home: Home, demo: bool) -> bool:

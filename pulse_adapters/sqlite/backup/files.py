@@ -40,7 +40,7 @@ def copy_file(source: Path, target: Path) -> FileFact:
 def copy_tree(source: Path, target: Path, name: str) -> Iterator[tuple[str, FileFact]]:
     """Copy a directory that others may be writing: its files and links, with the paths that they have in a backup."""
     target.mkdir(mode=PRIVATE)
-    for entry in sorted(source.iterdir(), key=_pointers_first):
+    for entry in sorted(source.iterdir(), key=lambda entry: (entry.name not in _REFS_FIRST, entry.name)):
         place = f"{name}/{entry.name}"
         if entry.name.endswith(".lock") or entry.name == "__pycache__":
             continue
@@ -54,10 +54,6 @@ def copy_tree(source: Path, target: Path, name: str) -> Iterator[tuple[str, File
                 yield place, copy_file(entry, target / entry.name)
         except FileNotFoundError:  # whoever works there has just removed it
             continue
-
-
-def _pointers_first(entry: Path) -> tuple[bool, str]:
-    return entry.name not in _REFS_FIRST, entry.name
 
 
 def fact_of(path: Path) -> FileFact:
@@ -122,24 +118,20 @@ def checked_destination(text: str, home: Path) -> Path:
         raise PulseError(
             f"{path} is in the home itself and would be lost with it; give a directory elsewhere"
         )
-    if os.path.lexists(path):
-        _demand_empty(path)
+    is_there = os.path.lexists(path)
+    if is_there and not path.is_dir():
+        raise PulseError(f"{path} is there and no directory; give a new name")
+    if (path / NAME).exists():
+        raise PulseError(f"{path} holds a backup already; give a new name, as {path}-2")
+    if is_there and any(path.iterdir()):
+        raise PulseError(f"{path} is not empty; give a new name in it, as {path / 'pulse'}")
+    if path.is_mount():
+        raise PulseError(f"{path} is where a disk is mounted; give a new name in it, as {path / 'pulse'}")
     if not path.parent.is_dir():
         raise PulseError(f"there is no directory {path.parent}; make it first, or give another place")
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise PulseError(f"{path.parent} is not writable for this user; give another place")
     return path
-
-
-def _demand_empty(path: Path) -> None:
-    if not path.is_dir():
-        raise PulseError(f"{path} is there and no directory; give a new name")
-    if (path / NAME).exists():
-        raise PulseError(f"{path} holds a backup already; give a new name, as {path}-2")
-    if any(path.iterdir()):
-        raise PulseError(f"{path} is not empty; give a new name in it, as {path / 'pulse'}")
-    if path.is_mount():
-        raise PulseError(f"{path} is where a disk is mounted; give a new name in it, as {path / 'pulse'}")
 
 
 def demand_room(place: Path, needed: int, files: int, what: str) -> None:
@@ -166,7 +158,12 @@ def under_construction(path: Path) -> Iterator[Path]:
     work.mkdir(mode=PRIVATE, exist_ok=True)
     handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        _lock(handle, work)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PulseError(
+                f"another backup is being made in {work}; wait for it, or give another name"
+            ) from None
         try:
             empty_directory(work)
             work.chmod(PRIVATE)
@@ -187,12 +184,3 @@ def empty_directory(directory: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-
-
-def _lock(handle: int, work: Path) -> None:
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise PulseError(
-            f"another backup is being made in {work}; wait for it, or give another name"
-        ) from None

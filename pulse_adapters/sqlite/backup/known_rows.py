@@ -60,17 +60,11 @@ def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:
 
 
 class LastBackup(NamedTuple):
-    """Where it is, when it was made (UTC microseconds), and the last row of the log in it."""
+    """Where it is, when it was made (UTC microseconds), and the last row of the log in it, with its chain value."""
 
     path: str
     made_at: int
-    seq: int
-    chain: bytes
-
-    @property
-    def row(self) -> tuple[int, bytes]:
-        """The last row with its chain value."""
-        return self.seq, self.chain
+    row: tuple[int, bytes]
 
 
 def remember_backup(home: HomeLayout, path: Path, manifest: Manifest) -> None:
@@ -87,7 +81,6 @@ def last_backup(home: HomeLayout) -> LastBackup | None:
     """The last one that was made, or None."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads((home.path / LAST_BACKUP).read_text())
-        return LastBackup(
-            str(kept["path"]), int(kept["made_at"]), int(kept["seq"]), bytes.fromhex(kept["chain"])
-        )
+        row = int(kept["seq"]), bytes.fromhex(kept["chain"])
+        return LastBackup(str(kept["path"]), int(kept["made_at"]), row)
     return None

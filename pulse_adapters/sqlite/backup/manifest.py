@@ -74,10 +74,6 @@ def read_manifest(backup: Path) -> Manifest:
         )
     if digest != _digest(whole):
         raise _altered(path)
-    return _parsed(whole, path)
-
-
-def _parsed(whole: dict[str, Any], path: Path) -> Manifest:
     try:
         files = {name: FileFact(**fact) for name, fact in whole.pop("files").items()}
         return Manifest(**whole, files=files)

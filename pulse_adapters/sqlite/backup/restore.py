@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -24,16 +25,11 @@ from pulse_adapters.sqlite.backup.files import (
     fact_of,
     size_of,
     sync_all,
+    write_synced,
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
-from pulse_adapters.sqlite.backup.swap import (
-    ADDED,
-    anything_in,
-    decide,
-    finish,
-    link_or_copy,
-)
+from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.damage import new_aside
@@ -44,8 +40,8 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import LogRestored
-from pulse_core.model.moment import Moment
-from pulse_core.ports import Clock, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.stores import Objects
 
 MARGIN = 8 << 20
 
@@ -71,11 +67,15 @@ class HomeRestore:
         empty_directory(self.staging)
         try:
             present = self._present()
-            missing = list(self._missing_objects())
+            objects = (name for name in self.manifest.files if name.startswith("objects/"))
+            missing = [name for name in objects if not self._is_whole(name)]
             self._demand_room(missing)
             self._stage()
             self._put_objects(missing)
-            tail = self._tail() if keep_tail else Salvaged()
+            tail, log = Salvaged(), self.staging / "present" / "events.db"
+            if keep_tail and log.exists():
+                self.progress("keeping the rows after the backup …")
+                tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
             examine(self.staging / "events.db", self.home.objects)
@@ -96,10 +96,10 @@ class HomeRestore:
             raise
 
     def decide(self, restored: Restored) -> None:
-        """All that was made is on disk and the owner's; then one file decides."""
+        """All that was made is on disk and the owner's; then one file decides: from there on it can only be finished."""
         self._hand_over()
         sync_all(self.home.path)
-        decide(self.home, restored)
+        write_synced(self.home.restore_plan, json.dumps(restored._asdict()) + "\n")
 
     def _present(self) -> PresentLog:
         """The log that is there, looked at under another name, so that nothing beside it changes."""
@@ -122,11 +122,6 @@ class HomeRestore:
             )
         return found._replace(fault=damage or found.fault)
 
-    def _missing_objects(self) -> Iterator[str]:
-        for name in self.manifest.files:
-            if name.startswith("objects/") and not self._is_whole(name):
-                yield name
-
     def _is_whole(self, name: str) -> bool:
         try:
             return fact_of(self.home.path / name).sha256 == self.manifest.files[name].sha256
@@ -146,7 +141,11 @@ class HomeRestore:
         self._copy("events.db")
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
-            mark_restored(self.staging / "vitals.db", self.clock.now())
+            # The next samples get ids that none had before: an id in the log must not come to mean another sample.
+            now = self.clock.now()
+            with closing(sqlite3.connect(self.staging / "vitals.db")) as connection:
+                connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
+                connection.commit()
             self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
             if not (self.home.path / name).exists():
@@ -184,17 +183,10 @@ class HomeRestore:
                 os.rename(target, altered)
             os.rename(self.staging / name, target)
 
-    def _tail(self) -> Salvaged:
-        present = self.staging / "present" / "events.db"
-        if not present.exists():
-            return Salvaged()
-        self.progress("keeping the rows after the backup …")
-        return salvage(present, self.staging / "events.db", self.home.objects)
-
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
         last = last_backup(self.home)
-        known = max(present.seq, last.seq if last else 0, *heads, 0)
+        known = max(present.seq, last.row[0] if last else 0, *heads, 0)
         return Restored(
             source=str(self.backup),
             made_at=self.manifest.made_at,
@@ -208,12 +200,13 @@ class HomeRestore:
 
     def _record(self, restored: Restored) -> None:
         fields = {name: getattr(restored, name) for name in LogRestored.model_fields}
-        asyncio.run(self._append(Draft(LogRestored(**fields))))
 
-    async def _append(self, draft: Draft) -> None:
-        path = self.staging / "events.db"
-        async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
-            await log.append(draft)
+        async def append() -> None:
+            path = self.staging / "events.db"
+            async with SqliteEventLog.open(path, clock=self.clock, objects=self.objects) as log:
+                await log.append(Draft(LogRestored(**fields)))
+
+        asyncio.run(append())
 
     def _aside(self) -> Path:
         if self.aside is None:
@@ -230,17 +223,6 @@ class HomeRestore:
                         os.chown(
                             os.path.join(directory, name), owner.st_uid, owner.st_gid, follow_symlinks=False
                         )
-
-
-def finish_decided(home: HomeLayout) -> Restored | None:
-    """Finish a restore that was decided; raises PulseError if that can't be done now."""
-    try:
-        return finish(home)
-    except OSError as error:
-        raise PulseError(
-            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
-            " upulse doctor --repair"
-        ) from error
 
 
 def checked_manifest(backup: Path, progress: Progress) -> Manifest:
@@ -271,10 +253,3 @@ def is_usable(vitals: Path) -> bool:
             return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
     except sqlite3.Error:
         return False
-
-
-def mark_restored(vitals: Path, now: Moment) -> None:
-    """The next samples get ids that none had before: an id in the log must not come to mean another sample."""
-    with closing(sqlite3.connect(vitals)) as connection:
-        connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
-        connection.commit()

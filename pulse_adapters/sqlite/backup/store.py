@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.databases import Examined, copy_database, examine
+from pulse_adapters.sqlite.backup.databases import copy_database, examine
 from pulse_adapters.sqlite.backup.files import (
     PRIVATE,
     checked_destination,
@@ -30,7 +30,8 @@ from pulse_adapters.sqlite.backup.known_rows import (
     remember_backup,
 )
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
-from pulse_adapters.sqlite.backup.restore import HomeRestore, finish_decided
+from pulse_adapters.sqlite.backup.restore import HomeRestore
+from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.payloads import MARK, object_path, referenced_object
@@ -39,7 +40,8 @@ from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, NoHome, PulseError
 from pulse_core.model.text import format_size
-from pulse_core.ports import Clock, Objects
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.stores import Objects
 
 TREES = ("engine", "staging")
 MARGIN = 1 << 20
@@ -74,7 +76,10 @@ class HomeBackups:
             with under_construction(path) as work:
                 manifest = BackupWriter(home, work, progress).write()
         except OSError as error:
-            raise _failed(error, path, needed) from error
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            room = f"there is no room left; about {format_size(needed)} are needed"
+            words = room if full else f"{error.filename or path}: {error.strerror}"
+            raise PulseError(f"no backup was made at {path}: {words}") from error
         remember_backup(home, path, manifest)
         return Backup(
             str(path),
@@ -113,14 +118,6 @@ class HomeBackups:
         return restored, earlier
 
 
-def _failed(error: OSError, path: Path, needed: int) -> PulseError:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        words = f"there is no room left; about {format_size(needed)} are needed"
-    else:
-        words = f"{error.filename or path}: {error.strerror}"
-    return PulseError(f"no backup was made at {path}: {words}")
-
-
 class BackupWriter:
     """One backup of `home`, made in the directory `work`."""
 
@@ -131,7 +128,10 @@ class BackupWriter:
     def write(self) -> Manifest:
         """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
         known = last_checkpoint_row(self.home)  # before the copy: what was there then must be in it
-        self._compare_with_last()
+        if last := last_backup(self.home):  # what it had must be there still
+            agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+            if not agrees:
+                raise Damaged(f"{self.home.events}: {words}; see: upulse doctor")
         self._copy_databases()
         self._copy_objects()
         self._copy_plain()
@@ -139,19 +139,26 @@ class BackupWriter:
         sync_all(self.work)
         self.progress("reading it back …")
         log = examine(self.work / "events.db", self.work / "objects", known)
-        self._compare()
-        manifest = self._manifest(log)
+        for name, fact in self.files.items():
+            found = fact_of(self.work / name)
+            if (found.sha256, found.link) != (fact.sha256, fact.link):
+                raise Damaged(f"{name} was read back otherwise than it was written; don't trust this disk")
+        manifest = Manifest(
+            version=__version__,
+            made_at=time.time_ns() // 1000,
+            machine=socket.gethostname(),
+            home=str(self.home.path),
+            host=log.host,
+            log_format=log.format,
+            seq=log.seq,
+            chain=log.chain.hex(),
+            accepted=log.accepted.replace(f"{self.work}/", ""),
+            files=self.files,
+        )
         (self.work / NAME).touch(mode=0o600)
         (self.work / NAME).write_text(manifest.text())
         sync_all(self.work)
         return manifest
-
-    def _compare_with_last(self) -> None:
-        """What the last backup had must be there still."""
-        if last := last_backup(self.home):
-            agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
-            if not agrees:
-                raise Damaged(f"{self.home.events}: {words}; see: upulse doctor")
 
     def _copy_databases(self) -> None:
         refuse_damage(self.home.events)
@@ -190,26 +197,6 @@ class BackupWriter:
         for tree in TREES:
             if (self.home.path / tree).is_dir():
                 self.files |= dict(copy_tree(self.home.path / tree, self.work / tree, tree))
-
-    def _compare(self) -> None:
-        for name, fact in self.files.items():
-            found = fact_of(self.work / name)
-            if (found.sha256, found.link) != (fact.sha256, fact.link):
-                raise Damaged(f"{name} was read back otherwise than it was written; don't trust this disk")
-
-    def _manifest(self, log: Examined) -> Manifest:
-        return Manifest(
-            version=__version__,
-            made_at=time.time_ns() // 1000,
-            machine=socket.gethostname(),
-            home=str(self.home.path),
-            host=log.host,
-            log_format=log.format,
-            seq=log.seq,
-            chain=log.chain.hex(),
-            accepted=log.accepted.replace(f"{self.work}/", ""),
-            files=self.files,
-        )
 
 
 def _not_copied(error: sqlite3.Error, source: Path, work: Path) -> Exception:

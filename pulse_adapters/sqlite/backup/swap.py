@@ -5,10 +5,10 @@ import os
 import shutil
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.files import sync_directory, write_synced
+from pulse_adapters.sqlite.backup.files import sync_directory
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, PulseError
 
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
@@ -22,24 +22,38 @@ def anything_in(home: HomeLayout) -> bool:
     return any(path for name in (*STORES, home.state.name) for path in home.path.glob(f"{name}*"))
 
 
-def decide(home: HomeLayout, restored: Restored) -> None:
-    """From here on it can only be finished. restored: what is said at its end; `kept_at`: where the old goes."""
-    write_synced(home.restore_plan, json.dumps(restored._asdict()) + "\n")
-
-
-def finish(home: HomeLayout) -> Restored | None:
+def finish_decided(home: HomeLayout) -> Restored | None:
     """Carry out what was decided, from wherever it was broken off; what is to be said of it. None if nothing was.
 
-    The caller holds the home's lock.
+    The caller holds the home's lock. Raises PulseError if that can't be done now.
     """
     if not home.restore_plan.exists():
         return None
-    plan = _plan(home)
+    try:
+        plan = Restored(**json.loads(home.restore_plan.read_text()))
+    except (OSError, ValueError, TypeError) as error:
+        raise Damaged(
+            f"{home.restore_plan} can't be read ({error}); look into {home.restoring}, and put things right by hand"
+        ) from error
+    try:
+        _finish(home, plan)
+    except OSError as error:
+        raise PulseError(
+            f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
+            " upulse doctor --repair"
+        ) from error
+    return plan
+
+
+def _finish(home: HomeLayout, plan: Restored) -> None:
     aside = Path(plan.kept_at or home.restoring)  # there is nothing to be kept where no place is named
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
         if (home.restoring / name).exists():
-            _exchange(home.path, name, home.restoring / name, aside)
+            _move_aside(home.path, aside, f"{name}-*")
+            if (home.path / name).exists():  # there is always one under its name
+                link_or_copy(home.path / name, aside / name)
+            os.replace(home.restoring / name, home.path / name)
     for name in (*ADDED, *(log.name for log in home.shadow_logs)):
         if (home.restoring / name).exists() and not (home.path / name).exists():
             os.rename(home.restoring / name, home.path / name)
@@ -48,25 +62,6 @@ def finish(home: HomeLayout) -> Restored | None:
     home.restore_plan.unlink()
     sync_directory(home.restoring)
     shutil.rmtree(home.restoring, ignore_errors=True)
-    return plan
-
-
-def _plan(home: HomeLayout) -> Restored:
-    path = home.restore_plan
-    try:
-        return Restored(**json.loads(path.read_text()))
-    except (OSError, ValueError, TypeError) as error:
-        raise Damaged(
-            f"{path} can't be read ({error}); look into {path.parent}, and put things right by hand"
-        ) from error
-
-
-def _exchange(directory: Path, name: str, new: Path, aside: Path) -> None:
-    """Put the new store in the old one's place; there is always one under its name."""
-    _move_aside(directory, aside, f"{name}-*")
-    if (directory / name).exists():
-        link_or_copy(directory / name, aside / name)
-    os.replace(new, directory / name)
 
 
 def _move_aside(directory: Path, aside: Path, pattern: str) -> None:

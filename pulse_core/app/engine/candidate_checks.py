@@ -11,9 +11,9 @@ from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.text import count
-from pulse_core.ports import LoadedRevision, ReservedNames, Revision
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import LoadedRevision, ReservedNames, Revision
+from pulse_core.projections.state import Snapshot
 
 DAY_US = 86_400_000_000
 
@@ -54,16 +54,12 @@ async def _loaded(engine: WorkflowContext, revision: Revision) -> LoadedRevision
     finally:
         await host.close()
     if loaded.watchers or loaded.executors:
-        await _load_actions(engine, revision)
+        memory = engine.home.settings().settings.engine.memory
+        actions = await engine.action_hosts(dict).start(revision, memory, ReservedNames(), lambda fault: None)
+        await actions.close()
+        if wrong := [fault for fault in actions.faults if not fault.whose.startswith("plugin:")]:
+            raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
     return loaded
-
-
-async def _load_actions(engine: WorkflowContext, revision: Revision) -> None:
-    memory = engine.home.settings().settings.engine.memory
-    actions = await engine.action_hosts(dict).start(revision, memory, ReservedNames(), lambda fault: None)
-    await actions.close()
-    if wrong := [fault for fault in actions.faults if not fault.whose.startswith("plugin:")]:
-        raise GateFailed("\n".join(f"{fault.whose}: {fault.message}" for fault in wrong))
 
 
 async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:

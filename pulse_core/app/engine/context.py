@@ -6,8 +6,8 @@ from typing import Protocol
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.vitals import Window
-from pulse_core.ports import ActionHosts, Revision, RuleHosts
 from pulse_core.ports.code_checks import CodeChecks
+from pulse_core.ports.engine import ActionHosts, Revision, RuleHosts
 from pulse_core.ports.engine_repository import EngineRepository
 
 STAGING = "staging"
@@ -18,17 +18,11 @@ Windows = Callable[[], Mapping[str, Window]]
 class StandbyRuleHosts(RuleHosts, Protocol):
     """Hosts that begin at once: a process that has loaded all but the author's code stands by for the next one."""
 
-    async def warm(self) -> None:
+    def warm(self) -> None:
         """Have a process stand by; without one, the next host begins later."""
-        ...
-
-    def warm_soon(self) -> None:
-        """Have a process stand by, beside what goes on."""
-        ...
 
     async def close(self) -> None:
         """End the one that stands by."""
-        ...
 
 
 @dataclass(frozen=True)

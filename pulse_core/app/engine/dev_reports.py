@@ -11,8 +11,8 @@ from pulse_core.composition import effect_fault
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.vitals import Sample
-from pulse_core.ports import EngineFault, FoldResult, LoadedRevision
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
+from pulse_core.projections.state import Snapshot
 
 DETERMINISM = "determinism"
 """Whose a fault is that only makes a replay differ."""
@@ -71,13 +71,8 @@ class SampleTaken(NamedTuple):
     wakes: bool
 
 
-class ActionFailed(NamedTuple):
-    """A watcher or an executor of staging failed."""
-
-    fault: EngineFault
-
-
-DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | ActionFailed | DevRemark
+DevReport = RulesLoaded | LoadRefused | TickSeen | SampleTaken | EngineFault | DevRemark
+"""A fault by itself is that of a watcher or an executor of staging."""
 Tell = Callable[[DevReport], None]
 
 

@@ -32,8 +32,9 @@ from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import CannotLoad, History, LoadedRevision, Revision, RuleHost, RuleHosts, Watcher
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import CannotLoad, History, LoadedRevision, Revision, RuleHost, RuleHosts
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import Snapshot
 
 Execute = Callable[[Effect], Awaitable[str]]
 """Has an effect done; what is to be said of it."""
@@ -67,10 +68,7 @@ class _Course:
 
 class DevSession:
     """Runs the tree at `path`. tell: hears all there is to say; execute: is given each wish when it begins that the
-    tree has no executor for.
-
-    actions: run its watchers, whose samples its rules see, and its executors; None: they are not asked.
-    """
+    tree has no executor for; actions: run its watchers and its executors; None: they are not asked."""
 
     def __init__(
         self,
@@ -261,7 +259,7 @@ async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncItera
     def tell(news: DevReport) -> None:
         target.tell(news)
         if isinstance(news, LoadRefused) or (isinstance(news, TickSeen) and news.is_again):
-            hosts.warm_soon()
+            hosts.warm()
         if isinstance(news, SampleTaken) and news.wakes:
             woken.set()
 

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.recorded_ticks import RecordedTick
 from pulse_core.app.status import DAEMON
 from pulse_core.composition import ALL_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import compose
 from pulse_core.rules.onion import run_synchronously
 
@@ -35,29 +34,20 @@ class EffectDifference(NamedTuple):
     wish: WishedEffect
 
 
-def wished_effect(effect: Effect, tick: RecordedTick) -> WishedEffect:
-    """The wish as it is shown."""
-    snapshot = tick.snapshot
-    return WishedEffect(
-        effect.key, snapshot.tick, iso(snapshot.now.at), effect.rule, effect.action, effect.reason
-    )
-
-
 class WishTracker:
     """Finds the wishes that begin. What is wished tick after tick is one wish, until its key was settled meanwhile."""
 
     def __init__(self) -> None:
         self._standing: Mapping[str, Moment | None] = {}
 
-    def begun(self, prev: Snapshot, tick: RecordedTick, verdict: Verdict) -> Sequence[WishedEffect]:
+    def begun(self, prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[WishedEffect]:
         """The wishes of this verdict that begin and would be recorded if it were in force."""
-        curr = tick.snapshot
         passed = allowed_by_survival(prev, curr, verdict) if verdict.effects else ()
         fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}
         before, self._standing = self._standing, {key: curr.effects.settled_at.get(key) for key in fresh}
         return [
-            wished_effect(fresh[key], tick)
-            for key in reversed(fresh)
+            WishedEffect(key, curr.tick, iso(curr.now.at), one.rule, one.action, one.reason)
+            for key, one in reversed(fresh.items())
             if key not in before or before[key] != self._standing[key]
         ]
 

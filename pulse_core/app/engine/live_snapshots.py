@@ -1,23 +1,22 @@
 """What rules would see at this moment: each tick beside a daemon that runs, or this machine alone."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Protocol
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.engine.recorded_ticks import RecordedTick, snapshot
+from pulse_core.app.engine.recorded_ticks import RecordedTick, SampleWindows
 from pulse_core.app.snapshots import current_snapshot
 from pulse_core.app.state import current_state, foldable, history_of, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window
-from pulse_core.ports import Watcher
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 LOOK = 0.1
 """Seconds between two looks for a new tick; the daemon writes them down once a second, and at once if one wished."""
@@ -26,19 +25,11 @@ SELDOM = 1.0
 AT_ONCE = 100
 
 
-class LiveSnapshots(Protocol):
-    """Snapshots as they come. first: the one that a host begins with; words: where they come from."""
-
-    words: str
-    first: Snapshot
-
-    def ticks(self) -> AsyncIterator[RecordedTick]:
-        """Each snapshot later than `first`, with what is new in the log; ends when there will be no more."""
-        ...
-
-
 class DaemonTicks:
-    """The ticks that a daemon records, read beside it. is_patient: goes on when the daemon ends, for the next one."""
+    """The ticks that a daemon records, read beside it. is_patient: goes on when the daemon ends, for the next one.
+
+    first: the snapshot that a host begins with; words: where they come from. So it is with `MachineSamples`, too.
+    """
 
     def __init__(self, home: HomeContext, is_patient: bool = False) -> None:
         self.home, self.is_patient = home, is_patient
@@ -48,8 +39,7 @@ class DaemonTicks:
         self._vitals = self._open.enter_context(home.vitals())
         self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
-        self._windows: dict[str, Window] = {}
-        self._sample = 0
+        self._windows, self._sample = SampleWindows(), 0
         self.first = self._begun()
 
     def close(self) -> None:
@@ -74,7 +64,8 @@ class DaemonTicks:
         """The last tick, so that a host has something to fold at once; what is known now if there was none."""
         if not (rows := self._vitals.ticks(1)):
             first = replace(current_snapshot(self.home).snapshot, tick=0)
-            self._state, self._settings, self._windows = first.state, first.settings, dict(first.windows)
+            self._state, self._settings = first.state, first.settings
+            self._windows = SampleWindows(first.windows)
             return first
         self._state = state_at(self.home, self._log, rows[0].head.seq)
         return self._then(rows[0]).snapshot
@@ -86,8 +77,9 @@ class DaemonTicks:
         if row.settings != self._digest:
             self._digest = row.settings
             self._settings = settings_for(self.home, self._state).settings
-        self._sense(row)
-        return RecordedTick(snapshot(row, self._settings, self._windows, self._state), news, row.effects)
+        windows = self._windows.at(row, self._samples(row))
+        seen = Snapshot(row.tick, row.moment, self._settings, windows, self._state)
+        return RecordedTick(seen, news, row.effects)
 
     def _news(self, upto: int) -> list[Event]:
         if upto <= self._state.seq:
@@ -95,14 +87,13 @@ class DaemonTicks:
         rows = self._log.events(EventQuery(since_seq=self._state.seq), limit=upto - self._state.seq)
         return [foldable(row) for row in rows]
 
-    def _sense(self, row: TickRecord) -> None:
-        if (upto := max(row.samples, default=0)) <= self._sample:
-            return
-        moved = dict(self._windows)
-        for one in self._vitals.between(row.moment.at - WINDOW_US, row.moment.at):
-            if self._sample < one.id <= upto:
-                moved[one.key] = moved.get(one.key, Window()).plus(one)
-        self._windows, self._sample = moved, upto
+    def _samples(self, row: TickRecord) -> Sequence[Sample]:
+        """Those that this tick is the first to name."""
+        before, self._sample = self._sample, max(self._sample, *row.samples, 0)
+        if self._sample == before:
+            return ()
+        lately = self._vitals.between(row.moment.at - WINDOW_US, row.moment.at)
+        return [one for one in lately if before < one.id <= self._sample]
 
 
 class MachineSamples:
@@ -150,3 +141,7 @@ class MachineSamples:
         state = FOLD(last.state, news) if news else last.state
         self._last = Snapshot(last.tick + 1, now, last.settings, windows, state)
         return RecordedTick(self._last, news, ())
+
+
+LiveSnapshots = DaemonTicks | MachineSamples
+"""Snapshots as they come, later than `first`, each with what is new in the log."""

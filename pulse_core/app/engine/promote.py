@@ -22,10 +22,9 @@ from pulse_core.model.errors import NotAnswering, PulseError
 from pulse_core.model.kinds import EnginePromoted, PromoteRequested, RollbackRequested
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.ports.code_checks import GateFailed
-from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote, RejectedFiles
+from pulse_core.ports.engine_repository import EngineRepository, NothingToPromote
 from pulse_core.ports.readers import EventQuery
-from pulse_core.projections import Engine
-from pulse_core.projections.engine import ANSWERS
+from pulse_core.projections.engine import ANSWERS, Engine
 
 PATIENCE, LOOK = 30.0, 0.1
 """Seconds to wait for what is under way, and between two looks."""
@@ -70,7 +69,10 @@ class NotPromoted(GateFailed):
 
 
 def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
-    """Merge staging, pass the gates, and have the daemon take it. Nothing is changed if anything says no."""
+    """Merge staging, pass the gates, and have the daemon take it. Nothing is changed if anything says no.
+
+    Raises NotPromoted if a gate does.
+    """
     chosen_gates(plan.only, plan.skip)
     demand_engine(engine.home)
     repository = engine.repository
@@ -86,9 +88,17 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         # It was asked for before, by a command that was killed, and has come into force now.
         return Promoted(answered["subject"], (), answered)
     if returning := repository.returning(commit):
-        plan.note(restored_parts_sentence(returning))
+        parts = {"unchanged": returning.unchanged, "changed since": returning.changed}
+        words = "; ".join(f"{how}: {', '.join(files)}" for how, files in parts.items() if files)
+        plan.note(f"this brings back what was taken back ({returning.rejected[:12]}); {words}")
     before = repository.ensure(previous) if previous else None
-    gates = _passed(engine, Candidate(repository.ensure(commit), before), plan)
+    gates: list[GateResult] = []
+    try:
+        for one in pass_gates(engine, Candidate(repository.ensure(commit), before), plan.only, plan.skip):
+            plan.tell(one)
+            gates.append(one)
+    except GateFailed as failed:
+        raise NotPromoted(str(failed), commit, gates) from failed
     data = {
         "previous": previous,
         "why": plan.message,
@@ -96,25 +106,6 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         "changes": next((gate.words for gate in gates if gate.name == "replay"), ""),
     }
     return Promoted(commit, gates, request(engine.home, PromoteRequested.kind, commit, data))
-
-
-def _passed(engine: WorkflowContext, candidate: Candidate, plan: Plan) -> Sequence[GateResult]:
-    """The results of the gates, told as they come. Raises NotPromoted."""
-    gates: list[GateResult] = []
-    try:
-        for one in pass_gates(engine, candidate, plan.only, plan.skip):
-            plan.tell(one)
-            gates.append(one)
-    except GateFailed as failed:
-        raise NotPromoted(str(failed), candidate.revision.commit, gates) from failed
-    return gates
-
-
-def restored_parts_sentence(what: RejectedFiles) -> str:
-    """What a promote brings back of a commit that was rejected, in a sentence."""
-    unchanged = f"unchanged: {', '.join(what.unchanged)}" if what.unchanged else ""
-    changed = f"changed since: {', '.join(what.changed)}" if what.changed else ""
-    return f"this brings back what was taken back ({what.rejected[:12]}); {'; '.join(filter(None, (unchanged, changed)))}"
 
 
 def commit_in_force(engine: WorkflowContext, now: Engine) -> str:

@@ -7,9 +7,10 @@ emitted effects are known, whose snapshots were kept whole.
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Generic, NamedTuple, TypeVar
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import foldable, settings_for, state_at
@@ -19,10 +20,11 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
-from pulse_core.model.vitals import WINDOW_US, Sample, Window
+from pulse_core.model.vitals import WINDOW_US, Sample, Window, windows_after
 from pulse_core.ports.readers import EventQuery, ObjectReader
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.projections.state import Snapshot
+
+T = TypeVar("T")
 
 
 class RecordedTick(NamedTuple):
@@ -105,7 +107,7 @@ class RecordedTicks:
     def first(self) -> Snapshot:
         """What was seen at the first of the ticks, less its newest samples."""
         row = self.rows[0]
-        return snapshot(row, self.settings, {}, self.state)
+        return Snapshot(row.tick, row.moment, self.settings, {}, self.state)
 
     @property
     def numbers(self) -> frozenset[int]:
@@ -119,88 +121,69 @@ class RecordedTicks:
 
     def ticks(self) -> Iterator[RecordedTick]:
         """Each tick in turn."""
-        log, state = EventCursor(self._log.events(EventQuery(since_seq=self.state.seq))), self.state
-        windows_at = self._sample_windows()
-        for row in self.rows:
-            news = log.upto(row.head.seq)
-            state = FOLD(state, news, row.head.seq) if news else state
-            windows = windows_at.at(row) if not self._is_coarse(row) else self._kept(row)
-            asked = state.engine.commit if row.engine is None else row.engine
-            layers = frozenset(layer.rule for layer in row.layers)
-            yield RecordedTick(snapshot(row, self.settings, windows, state), news, row.effects, asked, layers)
-
-    def _kept(self, row: TickRecord) -> dict[str, Window]:
-        return kept_windows(self.home.objects(), row.snapshot) or {}
-
-    def _sample_windows(self) -> "SampleWindows":
-        """The samples from the first tick on of which there are any left."""
+        log, state = self._log.events(EventQuery(since_seq=self.state.seq)), self.state
+        events = Cursor(map(foldable, log), lambda event: event.seq)
+        # The samples from the first tick on of which there are any left; of senses that speak seldom older ones, too.
         first = next((row for row in self.rows if not self._is_coarse(row)), self.rows[-1])
         begin = first.moment.at - WINDOW_US
-        before = [row for row in self._vitals.samples(first.samples) if row.moment.at <= begin]
-        return SampleWindows(iter(self._vitals.between(begin, self.rows[-1].moment.at)), before)
+        samples = Cursor(iter(self._vitals.between(begin, self.rows[-1].moment.at)), lambda sample: sample.id)
+        before = (row for row in self._vitals.samples(first.samples) if row.moment.at <= begin)
+        moving = SampleWindows(windows_after({}, before))
+        for row in self.rows:
+            news = events.upto(row.head.seq)
+            state = FOLD(state, news, row.head.seq) if news else state
+            windows = (
+                kept_windows(self.home.objects(), row.snapshot)
+                if self._is_coarse(row)
+                else moving.at(row, samples.upto(max(row.samples, default=0)))
+            )
+            seen = Snapshot(row.tick, row.moment, self.settings, windows, state)
+            asked = state.engine.commit if row.engine is None else row.engine
+            yield RecordedTick(seen, news, row.effects, asked, frozenset(layer.rule for layer in row.layers))
 
 
-def snapshot(row: TickRecord, settings: Settings, windows: Mapping[str, Window], state: State) -> Snapshot:
-    """The snapshot of a recorded tick."""
-    return Snapshot(row.tick, row.moment, settings, windows, state)
+class Cursor(Generic[T]):
+    """Rows that are taken a few at a time. number: of a row, by which they are in order."""
 
-
-class EventCursor:
-    """Events that are taken row by row."""
-
-    def __init__(self, rows: Iterator[Event]) -> None:
-        self._rows = rows
+    def __init__(self, rows: Iterator[T], number: Callable[[T], int]) -> None:
+        self._rows, self._number = rows, number
         self._next = next(rows, None)
 
-    def upto(self, seq: int) -> list[Event]:
-        """The events up to this row that were not taken yet."""
+    def upto(self, last: int) -> list[T]:
+        """The rows up to this number that were not taken yet."""
         found = []
-        while (row := self._next) and row.seq <= seq:
-            found.append(foldable(row))
+        while self._next is not None and self._number(self._next) <= last:
+            found.append(self._next)
             self._next = next(self._rows, None)
         return found
 
 
 class SampleWindows:
-    """Windows that move on with the samples. before: older ones that windows still held, of senses that speak seldom."""
+    """Windows that move on from tick to tick."""
 
-    def __init__(self, rows: Iterator[Sample], before: Sequence[Sample] = ()) -> None:
-        self._rows = rows
-        self._next = next(rows, None)
-        self._windows: dict[str, Window] = {}
-        for row in before:
-            self._windows[row.key] = Window((row,))
+    def __init__(self, windows: Mapping[str, Window] = MappingProxyType({})) -> None:
+        self._windows = windows
 
-    def at(self, tick: TickRecord) -> dict[str, Window]:
-        """The windows that this tick saw: of the senses that it names, up to the newest samples that it names."""
-        windows = self._upto(max(tick.samples, default=0))
-        named = set(tick.samples)
+    def at(self, tick: TickRecord, news: Sequence[Sample]) -> Mapping[str, Window]:
+        """The windows that this tick saw: of the senses that it names. news: samples up to the newest that it names."""
+        windows, named = windows_after(self._windows, news) if news else self._windows, set(tick.samples)
         gone = [key for key, window in windows.items() if not window.last or window.last.id not in named]
         if gone:  # a start remembers no more than a minute, and an engine's own watchers go with their commit
-            windows = self._windows = {key: one for key, one in windows.items() if key not in gone}
+            windows = {key: one for key, one in windows.items() if key not in gone}
+        self._windows = windows
         return windows
 
-    def _upto(self, id_: int) -> dict[str, Window]:
-        if not (self._next and self._next.id <= id_):
-            return self._windows
-        moved = dict(self._windows)
-        while (row := self._next) and row.id <= id_:
-            moved[row.key] = moved.get(row.key, Window()).plus(row)
-            self._next = next(self._rows, None)
-        self._windows = moved
-        return moved
 
-
-def kept_windows(objects: ObjectReader, name: str | None) -> dict[str, Window] | None:
-    """The windows in a kept snapshot; None if it was not kept, or is not what was kept."""
+def kept_windows(objects: ObjectReader, name: str | None) -> dict[str, Window]:
+    """The windows in a kept snapshot; none if it was not kept, or is not what was kept."""
     try:
         blob = objects.read(name) if name else None
         if blob is None:
-            return None
+            return {}
         windows: dict[str, list[tuple[int, list[object], dict[str, object]]]] = json.loads(blob)["windows"]
         return {
             key: Window(tuple(Sample(id_, key, Moment(*moment), data) for id_, moment, data in rows))  # type: ignore[arg-type]
             for key, rows in windows.items()
         }
     except (Damaged, OSError, ValueError, KeyError, TypeError):
-        return None
+        return {}

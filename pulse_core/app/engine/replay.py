@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.context import WorkflowContext, revision_named
@@ -29,17 +29,15 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY
-from pulse_core.ports import (
+from pulse_core.ports.engine import (
     EngineFault,
     FoldResult,
-    History,
     RecordedInput,
     ReplayBatch,
     Revision,
     RuleHost,
-    RuleHosts,
 )
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 
 BATCH = 100
 NOTHING = FoldResult()
@@ -80,7 +78,7 @@ class Replay:
     def _take(self, prev: Snapshot, tick: RecordedTick, fold_result: FoldResult) -> None:
         fold_result = filter_effects(fold_result, tick.snapshot)
         self.faults.update(f"{fault.whose}: {fault.message}" for fault in fold_result.faults)
-        self.wishes += self._tracker.begun(prev, tick, fold_result.verdict)
+        self.wishes += self._tracker.begun(prev, tick.snapshot, fold_result.verdict)
 
     def told(self) -> Mapping[str, Any]:
         """As JSON values."""
@@ -101,7 +99,7 @@ async def replay_ticks(
 ) -> tuple[Sequence[Replay], Sequence[str]]:
     """Fold the ticks since a moment (UTC microseconds) through each revision; what each wished, and the caveats.
 
-    A revision may be RECORDED, which is read from the log, or IN_FORCE.
+    A revision may be RECORDED, which is read from the log, or IN_FORCE. Raises CannotLoad.
     """
     with RecordedTicks(engine.home, since) as past:
         replays = [Replay(revision) for revision in revisions]
@@ -109,9 +107,12 @@ async def replay_ticks(
         async with AsyncExitStack() as open_:
             courses = []
             for replay in asked:
-                courses.append(course := await _course(engine, past, replay.revision))
+                fixed = None if replay.revision == IN_FORCE else replay.revision
+                courses.append(course := TickReplayer(engine, fixed))
                 open_.push_async_callback(course.close)
-                replay.defined = course.defined
+                if fixed:
+                    await course.start(fixed, past.first)
+                    replay.defined = course.host.defined if course.host else {}
             ticks = await _folded(past, asked, courses, progress)
         if IN_FORCE in revisions:
             past.caveats += past.unnamed_revisions()
@@ -120,14 +121,6 @@ async def replay_ticks(
                 replay.ticks = ticks
                 past.caveats += _remember(engine.home, past, replay)
         return replays, past.caveats
-
-
-async def _course(engine: WorkflowContext, past: RecordedTicks, revision: Revision) -> "TickReplayer":
-    """Whoever is asked for a revision. Raises CannotLoad."""
-    history = history_of(engine.home)
-    if revision == IN_FORCE:
-        return InForceReplayer(engine.rule_hosts, history, engine.repository.ensure)
-    return RevisionReplayer(revision, await engine.rule_hosts.start(revision, past.first, history, {}))
 
 
 async def _folded(
@@ -179,89 +172,56 @@ def _remember(home: HomeContext, past: RecordedTicks, replay: Replay) -> Sequenc
     ]
 
 
-class TickReplayer(Protocol):
-    """Folds recorded ticks in their order. defined: the place of each rule, as far as it is known beforehand."""
+class TickReplayer:
+    """Folds recorded ticks in their order through one revision, or through whichever ran at each; none where none ran."""
 
-    defined: Mapping[str, str]
+    def __init__(self, engine: WorkflowContext, fixed: Revision | None) -> None:
+        self._engine, self._fixed = engine, fixed
+        self._commit = ""
+        self.host: RuleHost | None = None
 
-    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
-        """What is said of these ticks; prev: what was seen before them."""
-        ...
-
-    async def close(self) -> None:
-        """End whoever was asked."""
-        ...
-
-
-class RevisionReplayer:
-    """Replays one revision at all ticks, whichever was in force."""
-
-    def __init__(self, revision: Revision, host: RuleHost) -> None:
-        self.revision, self._host, self.defined = revision, host, host.defined
+    async def start(self, revision: Revision, prev: Snapshot) -> None:
+        """Ask this revision from here on; prev: what was seen before. Raises PulseError if it can't be loaded."""
+        self._commit, history = revision.commit, history_of(self._engine.home)
+        self.host = await self._engine.rule_hosts.start(revision, prev, history, {})
 
     async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
-        """What it says; rules of its own that were quarantined then are passed over here, too."""
-        return await self._host.replay(
-            [RecordedInput(tick.news, tick.snapshot, self._quarantined(tick)) for tick in ticks]
-        )
-
-    def _quarantined(self, tick: RecordedTick) -> frozenset[str]:
-        engine = tick.snapshot.engine
-        return frozenset(engine.quarantined if engine.commit == self.revision.commit else ())
-
-    async def close(self) -> None:
-        """End the host."""
-        await self._host.close()
-
-
-class InForceReplayer:
-    """Replays at each tick the revision and the rules that ran then; none where none ran.
-
-    ensure: a commit, laid out.
-    """
-
-    def __init__(self, hosts: RuleHosts, history: History, ensure: Callable[[str], Revision]) -> None:
-        self._hosts, self._history, self._ensure = hosts, history, ensure
-        self._commit = self._last = ""
-        self._host: RuleHost | None = None
-        self._loaded: frozenset[str] = frozenset()
-        self.defined: Mapping[str, str] = {}
-
-    async def fold(self, prev: Snapshot, ticks: Sequence[RecordedTick]) -> Sequence[ReplayBatch]:
-        """What was said then. A revision that can't be loaded any more is a fault, and says nothing."""
+        """What is said of these ticks; a revision that can't be loaded any more is a fault, and says nothing."""
         found: list[ReplayBatch] = []
         for commit, group in groupby(ticks, self._asked):
             batch = list(group)
+            # Where nobody was asked, the one before goes on and says nothing.
             if commit and commit != self._commit:
                 found += await self._turn(commit, prev, len(batch))
-            if self._host:
-                found += await self._host.replay([self._recorded(tick) for tick in batch])
+            if self.host:
+                inputs = [RecordedInput(tick.news, tick.snapshot, self._skipped(tick)) for tick in batch]
+                found += await self.host.replay(inputs)
             prev = batch[-1].snapshot
         return found
 
     def _asked(self, tick: RecordedTick) -> str:
-        """Where nobody was asked, the one before goes on and says nothing."""
-        if tick.engine and tick.engine != NOBODY:
-            self._last = tick.engine
-        return self._last
+        return "" if self._fixed or tick.engine == NOBODY else tick.engine
 
     async def _turn(self, commit: str, prev: Snapshot, ticks: int) -> Sequence[ReplayBatch]:
         """Ask another revision from here on."""
         await self.close()
         self._commit = commit
         try:
-            host = await self._hosts.start(self._ensure(commit), prev, self._history, {})
+            await self.start(self._engine.repository.ensure(commit), prev)
         except PulseError as error:
             return [ReplayBatch({}, {}, EngineFault(f"engine {commit[:12]}", str(error)), ticks)]
-        self._host, self._loaded = host, frozenset(host.loaded.rules)
         return ()
 
-    def _recorded(self, tick: RecordedTick) -> RecordedInput:
-        return RecordedInput(tick.news, tick.snapshot, self._loaded - tick.layers)
+    def _skipped(self, tick: RecordedTick) -> frozenset[str]:
+        """The rules that did not run then; of one revision for all ticks its own that were quarantined then."""
+        if self._fixed is None:
+            return frozenset(self.host.loaded.rules if self.host else ()) - tick.layers
+        engine = tick.snapshot.engine
+        return frozenset(engine.quarantined if engine.commit == self._fixed.commit else ())
 
     async def close(self) -> None:
         """End the host at work."""
-        host, self._host = self._host, None
+        host, self.host = self.host, None
         if host:
             await host.close()
 

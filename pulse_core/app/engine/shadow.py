@@ -23,8 +23,8 @@ from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import restarts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
-from pulse_core.ports import EngineFault, Revision, RuleHost
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, Revision, RuleHost
+from pulse_core.projections.state import Snapshot
 
 EVERY = 15.0
 """Seconds between two lines that say how far the shadow is."""
@@ -43,11 +43,9 @@ class ShadowLog(Protocol):
 
     def begin(self, **said: Any) -> None:
         """A shadow begins."""
-        ...
 
     def write(self, what: str, **said: Any) -> None:
         """One line more; one that the disk does not take is missed, and no reason to end."""
-        ...
 
 
 class ShadowTarget(NamedTuple):
@@ -128,7 +126,7 @@ class Shadow:
         curr = tick.snapshot
         fold_result = filter_effects(await self._host.fold(self._prev, curr), curr)
         self._ticks += 1
-        for wish in self._tracker.begun(self._prev, tick, fold_result.verdict):
+        for wish in self._tracker.begun(self._prev, curr, fold_result.verdict):
             self.what.log.write("wish", **wish._asdict())
         self._write_faults(fold_result.faults, curr)
 
@@ -156,11 +154,9 @@ async def run_shadow(what: ShadowTarget, ready: Callable[[], None]) -> None:
         ready()
         try:
             await shadow.follow()
-        except Exception as error:
-            why = f"{type(error).__name__}: {error}"
-            raise
-        except asyncio.CancelledError:
-            why = "it was stopped"
+        except BaseException as error:
+            is_stopped = isinstance(error, asyncio.CancelledError)
+            why = "it was stopped" if is_stopped else f"{type(error).__name__}: {error}"
             raise
         finally:
             await shadow.end(why)
@@ -204,17 +200,15 @@ def shadow_differences(theirs: Iterable[ShadowLine], ours: Iterable[ShadowLine])
         left[wish["key"]].append(wish)
     only = []
     for wish in theirs:
-        same = next((one for one in left[wish["key"]] if _is_near(one, wish)), None)
+        tick, at = wish["tick"], _us(wish)
+        near = (one for one in left[wish["key"]] if one["tick"] == tick or abs(_us(one) - at) <= SLACK_US)
+        same = next(near, None)
         if same:
             left[wish["key"]].remove(same)
         else:
             only.append({"only": "shadow", **wish})
     only += [{"only": "main", **wish} for wishes in left.values() for wish in wishes]
     return sorted(only, key=lambda one: str(one["at"]))
-
-
-def _is_near(one: ShadowLine, other: ShadowLine) -> bool:
-    return one["tick"] == other["tick"] or abs(_us(one) - _us(other)) <= SLACK_US
 
 
 def _us(wish: ShadowLine) -> float:

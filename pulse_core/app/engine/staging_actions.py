@@ -7,23 +7,16 @@ from contextlib import suppress
 from pydantic import BaseModel, ValidationError
 
 from pulse_core.app.engine.context import Windows
-from pulse_core.app.engine.dev_reports import ActionFailed, SampleTaken
+from pulse_core.app.engine.dev_reports import SampleTaken
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import (
-    ActionHost,
-    ActionHosts,
-    CannotLoad,
-    Clock,
-    EngineFault,
-    Executor,
-    ReservedNames,
-    Revision,
-    Watcher,
-)
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import ActionHost, ActionHosts, CannotLoad, EngineFault, ReservedNames, Revision
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
 
 MEMORY = 512
 """MiB that what is tried may have."""
@@ -31,7 +24,7 @@ RETRY = 5.0
 """Seconds after which a watcher that failed is asked again."""
 
 
-TellActions = Callable[[SampleTaken | ActionFailed], None]
+TellActions = Callable[[SampleTaken | EngineFault], None]
 
 
 class StagingActions:
@@ -59,21 +52,18 @@ class StagingActions:
         await self._end()
         try:
             self._action_host = await self._hosts.start(
-                Revision("staging", path), MEMORY, ReservedNames(), self._failed
+                Revision("staging", path), MEMORY, ReservedNames(), self._tell
             )
         except CannotLoad as error:
-            return self._failed(EngineFault("engine", str(error)))
+            return self._tell(EngineFault("engine", str(error)))
         for fault in self._action_host.faults:
-            self._failed(fault)
+            self._tell(fault)
         self.windows = {one.key: self.windows.get(one.key, Window()) for one in self._action_host.watchers}
         self._watching = [
             asyncio.create_task(self._watch(one), name=f"watcher {one.name}")
             for one in self._action_host.watchers
         ]
         return None
-
-    def _failed(self, fault: EngineFault) -> None:
-        self._tell(ActionFailed(fault))
 
     async def _watch(self, watcher: Watcher) -> None:
         """Ask it again and again, for ever."""
@@ -89,7 +79,7 @@ class StagingActions:
             async with asyncio.timeout(watcher.timeout):
                 reading = await watcher.collect()
         except (PulseError, TimeoutError) as error:
-            self._failed(EngineFault(f"watcher:{watcher.name}", str(error) or "did not answer in time"))
+            self._tell(EngineFault(f"watcher:{watcher.name}", str(error) or "did not answer in time"))
             return False
         window = self.windows[watcher.key]
         number = window.last.id + 1 if window.last else 1

@@ -12,9 +12,9 @@ from pulse_core.model.errors import NoHome, PulseError
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.context import StandbyRuleHosts
-    from pulse_core.ports import FoldResult, Revision, UserProjectionState
+    from pulse_core.ports.engine import FoldResult, Revision, UserProjectionState
     from pulse_core.ports.engine_repository import EngineRepository
-    from pulse_core.projections import Snapshot
+    from pulse_core.projections.state import Snapshot
 
 
 class UserRulesAnswer(NamedTuple):

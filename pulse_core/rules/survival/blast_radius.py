@@ -9,7 +9,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import OUTWARD
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.holds import Holds, longest_hold
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told

@@ -13,11 +13,11 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, topic_text
-from pulse_core.settings import ProcessSettings
+from pulse_core.settings.processes import ProcessSettings
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 
 
 class Hold(NamedTuple):

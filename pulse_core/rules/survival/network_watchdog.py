@@ -5,7 +5,8 @@ from pulse_core.model.durations import rough_duration
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Condition, Snapshot
+from pulse_core.projections.conditions import Condition
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 

@@ -7,8 +7,8 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
-from pulse_core.projections import Snapshot
 from pulse_core.projections.notices import PREFIX
+from pulse_core.projections.state import Snapshot
 
 TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; longer texts are cut, since a notice that is refused reaches nobody."""

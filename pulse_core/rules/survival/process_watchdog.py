@@ -13,11 +13,11 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Intent, ProcessHistory, Snapshot, Stage
-from pulse_core.projections.processes import STAYED_US
+from pulse_core.projections.processes import STAYED_US, Intent, ProcessHistory, Stage
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
-from pulse_core.settings import ProcessSettings, RestartSettings
+from pulse_core.settings.processes import ProcessSettings, RestartSettings
 
 WATCHER = "process-alive"
 FRESH_US = 1_000_000

@@ -13,8 +13,8 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, OF_MEMORY, STOP_PROCESS, SYSTEM_RESOURCE
 from pulse_core.model.text import format_size
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Condition, Measure, Snapshot
-from pulse_core.projections.conditions import FOR, UNWRITTEN
+from pulse_core.projections.conditions import FOR, UNWRITTEN, Condition, Measure
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import (
     is_told,

@@ -1,7 +1,7 @@
 """Notifies people of safe mode: what is left out must not stay so unnoticed."""
 
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 

@@ -24,8 +24,8 @@ while True:
 EAR = """\
 import asyncio, json, os, time
 from pulse_adapters.logs.reader import FollowedLogs
-from pulse_core.ports import LogBatch
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch
+from pulse_core.settings.logs import LogSettings
 
 log = open("/srv/heard", "a+")
 log.seek(0)

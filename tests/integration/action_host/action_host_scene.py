@@ -16,7 +16,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import EngineFault, ReservedNames, Result, Revision
+from pulse_core.ports.engine import EngineFault, ReservedNames, Revision
+from pulse_core.ports.executor import Result
 
 HEAD = "import asyncio, os, subprocess, sys, time\nfrom pulse_core import *\nfrom pydantic import BaseModel\n"
 HERE = "# here"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Unsure
+from pulse_core.ports.executor import Unsure
 from tests.integration.action_host.action_host_scene import (
     HERE,
     Scene,
@@ -317,7 +317,7 @@ async def test_a_host_that_ends_again_and_again_is_started_ever_later(tmp_path: 
 DAEMON = """
 import asyncio, sys
 from tests.integration.action_host.action_host_scene import at_work, until
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 
 async def main():
     async with at_work(Revision("0", sys.argv[1])) as scene:

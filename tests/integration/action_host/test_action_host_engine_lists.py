@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine import CannotLoad, Revision
 from tests.integration.action_host.action_host_scene import HEAD, Scene, at_work, executor, watcher
 
 FINE = watcher("return Reading({'well': True})", timeout=5.0)

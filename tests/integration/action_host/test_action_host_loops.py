@@ -20,11 +20,12 @@ from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectExecuting
 from pulse_core.model.payload import Role
-from pulse_core.ports import Revision
-from pulse_core.record import Gate, Journal
+from pulse_core.ports.engine import Revision
+from pulse_core.record.gate import Gate
+from pulse_core.record.journal import Journal
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
-from pulse_core.watch import WatchLoop
+from pulse_core.settings.settings import Settings
+from pulse_core.watch.loop import WatchLoop
 from tests.integration.action_host.action_host_scene import MEMORY, executor, until, watcher, written
 
 

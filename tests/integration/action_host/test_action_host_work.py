@@ -9,7 +9,8 @@ import pytest
 
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad, GivenUp, ReservedNames, Revision
+from pulse_core.ports.engine import CannotLoad, ReservedNames, Revision
+from pulse_core.ports.executor import GivenUp
 from tests.engine_user import lend, open_to_all
 from tests.integration.action_host.action_host_scene import (
     MEMORY,

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import pytest
-
 from upulse_cli.__main__ import main
 
 T = TypeVar("T")
@@ -54,26 +52,25 @@ class CliHome:
     path: Path
 
     def upulse(self, *words: str, code: int = 0) -> Said:
-        """The command as a process."""
-        done = subprocess.run(
-            [*UPULSE, *words, "--home", str(self.path)], capture_output=True, text=True, timeout=60
-        )
+        """The command in this process, which takes a twentieth of the time of one of its own."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            found = main([*words, "--home", str(self.path)])
+        assert found == code, err.getvalue()
+        return Said(found, out.getvalue(), err.getvalue())
+
+    def as_process(self, *words: str, code: int = 0) -> Said:
+        """The command as a process of its own."""
+        argv = [*UPULSE, *words, "--home", str(self.path)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == code, done.stderr
         return Said(done.returncode, done.stdout, done.stderr)
 
     def configure(self, *parts: str) -> None:
         (self.path / "config.toml").write_text("\n".join(parts))
 
-    def look(self, *words: str) -> Said:
-        """The command in this process: who waits for something looks again and again."""
-        out, err = io.StringIO(), io.StringIO()
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main([*words, "--home", str(self.path)])
-        assert code == 0, err.getvalue()
-        return Said(code, out.getvalue(), err.getvalue())
-
     def status(self) -> dict[str, Any]:
-        return dict(self.look("status", "--json").json)
+        return dict(self.upulse("status", "--json").json)
 
     def process(self, name: str) -> dict[str, Any]:
         return next(found for found in self.status()["processes"] if found["name"] == name)
@@ -92,20 +89,6 @@ class CliHome:
             if found["pid"]:
                 with suppress(ProcessLookupError):
                     os.kill(found["pid"], signal.SIGKILL)
-
-
-@dataclass(frozen=True)
-class Inside(CliHome):
-    """The same in this process, which is quicker."""
-
-    capture: pytest.CaptureFixture[str]
-
-    def upulse(self, *words: str, code: int = 0) -> Said:
-        self.capture.readouterr()
-        found = main([*words, "--home", str(self.path)])
-        captured = self.capture.readouterr()
-        assert found == code, captured.err
-        return Said(found, captured.out, captured.err)
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:

@@ -5,22 +5,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
+from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 
 
 @pytest.fixture
-def quiet(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Inside:
+def quiet(tmp_path: Path) -> CliHome:
     """A new home without a daemon."""
-    home = Inside(tmp_path / "home", capsys)
+    home = CliHome(tmp_path / "home")
     home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_399), ALLOW)
     return home
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliHome]:
+def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliHome]:
     """A home whose daemon runs, and with it one guarded process."""
-    home = CliHome(tmp_path_factory.mktemp("served") / "home")
+    home = CliHome(tmp_path_factory.mktemp("live") / "home")
     home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_398), ALLOW)
     home.upulse("daemon", "start")
@@ -29,9 +29,3 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliHome]:
         yield home
     finally:
         home.end_everything()
-
-
-@pytest.fixture
-def live(served: CliHome, capsys: pytest.CaptureFixture[str]) -> Inside:
-    """The served home, commands run in this process."""
-    return Inside(served.path, capsys)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.cli_home import ALLOW, Inside
+from tests.integration.cli.cli_home import ALLOW, CliHome
 
 
 def flip(home: Path, old: bytes, new: bytes) -> None:
@@ -16,7 +16,7 @@ def flip(home: Path, old: bytes, new: bytes) -> None:
 
 
 @pytest.fixture
-def told(quiet: Inside) -> Inside:
+def told(quiet: CliHome) -> CliHome:
     """A home with three effects and no daemon."""
     quiet.configure(ALLOW)
     for key in ("first", "second", "third"):
@@ -33,7 +33,7 @@ ALTERED = [
 
 @pytest.mark.parametrize(("old", "new"), ALTERED)
 def test_a_row_that_cannot_be_read_is_said_and_the_others_are_told(
-    told: Inside, old: bytes, new: bytes
+    told: CliHome, old: bytes, new: bytes
 ) -> None:
     rows = told.upulse("events", "--json").lines
     flip(told.path, old, new)
@@ -51,7 +51,7 @@ def test_a_row_that_cannot_be_read_is_said_and_the_others_are_told(
         told.upulse(*words)
 
 
-def test_a_row_that_lost_a_field_is_told_as_it_is(told: Inside) -> None:
+def test_a_row_that_lost_a_field_is_told_as_it_is(told: CliHome) -> None:
     flip(told.path, b'"key":"second"', b'"kex":"second"')
     assert "second" in told.upulse("events").out
     told.upulse("status")

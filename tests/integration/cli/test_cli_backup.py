@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.sqlite.backup.files import under_construction
-from tests.integration.cli.cli_home import ALLOW, CliHome, Inside, sleeper
+from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 from upulse_cli.wiring import backup as backup_wiring
 
 
@@ -65,15 +65,15 @@ def large_row(home: CliHome) -> Path:
 
 
 @pytest.fixture
-def backup(quiet: Inside, tmp_path: Path) -> Path:
+def backup(quiet: CliHome, tmp_path: Path) -> Path:
     """A backup of a home with a few rows."""
     written(quiet)
     quiet.upulse("backup", str(tmp_path / "backup"))
     return tmp_path / "backup"
 
 
-def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: Inside, backup: Path) -> None:
-    copy = Inside(backup, quiet.capture)
+def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: CliHome, backup: Path) -> None:
+    copy = CliHome(backup)
     assert copy.upulse("verify").out.startswith("good: 3 rows")
     assert rows_of(copy) == rows_of(quiet)
     assert copy.upulse("config", "check").code == 0
@@ -82,7 +82,7 @@ def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: Inside, backu
     assert {stat.S_IMODE(path.stat().st_mode) for path in (backup, backup / "objects")} == {0o700}
 
 
-def test_a_backup_changes_nothing_in_the_home(quiet: Inside, tmp_path: Path) -> None:
+def test_a_backup_changes_nothing_in_the_home(quiet: CliHome, tmp_path: Path) -> None:
     written(quiet)
     with closing(sqlite3.connect(f"file:{quiet.path}/events.db?mode=ro", uri=True)) as other:
         other.execute("SELECT * FROM event").fetchone()
@@ -93,7 +93,7 @@ def test_a_backup_changes_nothing_in_the_home(quiet: Inside, tmp_path: Path) -> 
     assert after == before
 
 
-def test_a_backup_tells_programs_what_is_in_it(quiet: Inside, tmp_path: Path) -> None:
+def test_a_backup_tells_programs_what_is_in_it(quiet: CliHome, tmp_path: Path) -> None:
     written(quiet)
     told = quiet.upulse("backup", str(tmp_path / "backup"), "--json").json
     assert (told["path"], told["seq"], told["accepted"]) == (str(tmp_path / "backup"), 3, "")
@@ -113,7 +113,7 @@ def test_a_backup_tells_programs_what_is_in_it(quiet: Inside, tmp_path: Path) ->
         ("/dev/shm", "is where a disk is mounted; give a new name in it, as /dev/shm/pulse"),
     ],
 )
-def test_where_no_backup_can_be_is_said(quiet: Inside, tmp_path: Path, destination: str, words: str) -> None:
+def test_where_no_backup_can_be_is_said(quiet: CliHome, tmp_path: Path, destination: str, words: str) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "mine").touch()
     (tmp_path / "file").touch()
@@ -125,20 +125,20 @@ def test_where_no_backup_can_be_is_said(quiet: Inside, tmp_path: Path, destinati
     assert not [path for path in tmp_path.iterdir() if "unfinished" in path.name]
 
 
-def test_a_backup_is_never_overwritten(quiet: Inside, backup: Path) -> None:
+def test_a_backup_is_never_overwritten(quiet: CliHome, backup: Path) -> None:
     before = content(backup)
     assert "holds a backup already" in quiet.upulse("backup", str(backup), code=1).err
     assert content(backup) == before
 
 
-def test_an_empty_directory_will_do(quiet: Inside, tmp_path: Path) -> None:
+def test_an_empty_directory_will_do(quiet: CliHome, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     quiet.upulse("backup", str(tmp_path / "empty"))
     assert (tmp_path / "empty" / "backup.json").exists()
 
 
 def test_what_a_killed_backup_left_is_replaced_and_a_running_one_is_not(
-    quiet: Inside, tmp_path: Path
+    quiet: CliHome, tmp_path: Path
 ) -> None:
     left = tmp_path / ".backup.unfinished"
     (left / "objects").mkdir(parents=True)
@@ -156,7 +156,7 @@ def test_what_a_killed_backup_left_is_replaced_and_a_running_one_is_not(
     assert not left.exists()
 
 
-def test_a_backup_holds_what_rows_and_ticks_name_and_the_engine(quiet: Inside, tmp_path: Path) -> None:
+def test_a_backup_holds_what_rows_and_ticks_name_and_the_engine(quiet: CliHome, tmp_path: Path) -> None:
     engine = quiet.path / "engine"
     (engine / ".git" / "refs").mkdir(parents=True)
     (engine / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -177,7 +177,7 @@ def test_a_backup_holds_what_rows_and_ticks_name_and_the_engine(quiet: Inside, t
     assert stat.S_IMODE((tmp_path / "backup/engine/run.sh").stat().st_mode) == 0o700
     assert os.readlink(tmp_path / "backup/engine/gone") == "nowhere"
 
-    fresh = Inside(tmp_path / "fresh", quiet.capture)
+    fresh = CliHome(tmp_path / "fresh")
     fresh.upulse("restore", str(tmp_path / "backup"))
     assert os.readlink(fresh.path / "engine/link") == "rules.py"
     assert os.access(fresh.path / "engine/run.sh", os.X_OK)
@@ -192,7 +192,7 @@ DAMAGE: dict[str, Callable[[CliHome], object]] = {
 
 
 @pytest.mark.parametrize("damage", ["row", "object", "lost object"])
-def test_a_damaged_log_is_not_backed_up(quiet: Inside, tmp_path: Path, damage: str) -> None:
+def test_a_damaged_log_is_not_backed_up(quiet: CliHome, tmp_path: Path, damage: str) -> None:
     written(quiet)
     DAMAGE[damage](quiet)
     said = quiet.upulse("backup", str(tmp_path / "backup"), code=1).err
@@ -202,14 +202,13 @@ def test_a_damaged_log_is_not_backed_up(quiet: Inside, tmp_path: Path, damage: s
 
 def live_a_moment(home: CliHome, *options: str) -> None:
     """A daemon, from its start to its stop."""
-    outside = CliHome(home.path)
-    outside.upulse("daemon", "start", *options)
-    outside.upulse("daemon", "stop")
+    home.upulse("daemon", "start", *options)
+    home.upulse("daemon", "stop")
 
 
 @pytest.mark.parametrize("damage", ["row", "lost object"])
 def test_damage_that_was_accepted_is_carried_along_and_said(
-    quiet: Inside, tmp_path: Path, damage: str
+    quiet: CliHome, tmp_path: Path, damage: str
 ) -> None:
     quiet.configure(ALLOW)
     written(quiet)
@@ -217,13 +216,13 @@ def test_damage_that_was_accepted_is_carried_along_and_said(
     live_a_moment(quiet, "--accept-damage")
     said = quiet.upulse("backup", str(tmp_path / "backup")).err
     assert "It carries the damage that was accepted" in said
-    other = Inside(tmp_path / "other", quiet.capture)
+    other = CliHome(tmp_path / "other")
     other.upulse("restore", str(tmp_path / "backup"))
     assert [row["id"] for row in rows_of(other)[:-1]] == [row["id"] for row in rows_of(quiet)]
     assert other.upulse("backup", str(tmp_path / "again")).code == 0
 
 
-def test_a_log_that_lost_rows_is_not_backed_up(quiet: Inside, tmp_path: Path) -> None:
+def test_a_log_that_lost_rows_is_not_backed_up(quiet: CliHome, tmp_path: Path) -> None:
     quiet.configure(ALLOW)
     written(quiet)
     live_a_moment(quiet)
@@ -233,7 +232,7 @@ def test_a_log_that_lost_rows_is_not_backed_up(quiet: Inside, tmp_path: Path) ->
     assert "row 4 is missing" in said
 
 
-def test_rows_that_the_last_backup_had_must_be_there(quiet: Inside, backup: Path, tmp_path: Path) -> None:
+def test_rows_that_the_last_backup_had_must_be_there(quiet: CliHome, backup: Path, tmp_path: Path) -> None:
     alter(quiet.path / "events.db", "DELETE FROM event WHERE seq = 3")
     said = quiet.upulse("backup", str(tmp_path / "next"), code=1).err
     assert f"the backup in {backup} knows row 3, the log ends at row 2: rows are lost" in said
@@ -244,7 +243,7 @@ def test_rows_that_the_last_backup_had_must_be_there(quiet: Inside, backup: Path
 
 
 def test_a_log_that_was_restored_need_not_have_what_a_later_backup_had(
-    quiet: Inside, backup: Path, tmp_path: Path
+    quiet: CliHome, backup: Path, tmp_path: Path
 ) -> None:
     written(quiet)
     quiet.upulse("backup", str(tmp_path / "lost"))
@@ -254,7 +253,7 @@ def test_a_log_that_was_restored_need_not_have_what_a_later_backup_had(
     assert quiet.upulse("doctor").code == 0
 
 
-def test_damaged_may_lie_on_another_disk(quiet: Inside, backup: Path) -> None:
+def test_damaged_may_lie_on_another_disk(quiet: CliHome, backup: Path) -> None:
     before = (quiet.path / "events.db").read_bytes()
     with tempfile.TemporaryDirectory(dir="/dev/shm") as other:
         assert os.stat(other).st_dev != os.stat(quiet.path).st_dev
@@ -264,8 +263,8 @@ def test_damaged_may_lie_on_another_disk(quiet: Inside, backup: Path) -> None:
     assert quiet.upulse("verify").code == 0
 
 
-def test_a_restore_brings_back_all_of_it_to_a_new_home(quiet: Inside, backup: Path, tmp_path: Path) -> None:
-    fresh = Inside(tmp_path / "fresh", quiet.capture)
+def test_a_restore_brings_back_all_of_it_to_a_new_home(quiet: CliHome, backup: Path, tmp_path: Path) -> None:
+    fresh = CliHome(tmp_path / "fresh")
     outcome = fresh.upulse("restore", str(backup), "--json").json
     assert sorted(path.name for path in fresh.path.iterdir()) == ["config.toml", "events.db", "run"]
     assert {name: outcome[name] for name in ("rows", "salvaged", "lost", "kept_at")} == {
@@ -281,14 +280,14 @@ def test_a_restore_brings_back_all_of_it_to_a_new_home(quiet: Inside, backup: Pa
 
 
 def test_what_a_shadow_wrote_is_backed_up_and_put_back_where_there_is_none(
-    quiet: Inside, tmp_path: Path
+    quiet: CliHome, tmp_path: Path
 ) -> None:
     diary, before = quiet.path / "shadow.jsonl", quiet.path / "shadow.jsonl.1"
     written(quiet)
     diary.write_text("new\n")
     before.write_text("old\n")
     quiet.upulse("backup", str(tmp_path / "backup"))
-    fresh = Inside(tmp_path / "fresh", quiet.capture)
+    fresh = CliHome(tmp_path / "fresh")
     fresh.upulse("restore", str(tmp_path / "backup"))
     assert [(fresh.path / path.name).read_text() for path in (diary, before)] == ["new\n", "old\n"]
     diary.write_text("newer\n")
@@ -298,7 +297,7 @@ def test_what_a_shadow_wrote_is_backed_up_and_put_back_where_there_is_none(
     assert not before.exists()
 
 
-def test_rows_after_the_backup_are_kept_and_the_old_log_is_set_aside(quiet: Inside, backup: Path) -> None:
+def test_rows_after_the_backup_are_kept_and_the_old_log_is_set_aside(quiet: CliHome, backup: Path) -> None:
     written(quiet, 4)
     before, rows = (quiet.path / "events.db").read_bytes(), rows_of(quiet)
     said = quiet.upulse("restore", str(backup)).err
@@ -311,7 +310,7 @@ def test_rows_after_the_backup_are_kept_and_the_old_log_is_set_aside(quiet: Insi
     assert (quiet.path / "damaged" / "2" / "events.db").exists()
 
 
-def test_a_person_may_want_the_backup_alone(quiet: Inside, backup: Path) -> None:
+def test_a_person_may_want_the_backup_alone(quiet: CliHome, backup: Path) -> None:
     written(quiet, 4)
     outcome = quiet.upulse("restore", str(backup), "--no-tail", "--json").json
     assert (outcome["salvaged"], outcome["lost"]) == (0, 4)
@@ -329,7 +328,7 @@ def test_a_person_may_want_the_backup_alone(quiet: Inside, backup: Path) -> None
     ],
 )
 def test_of_a_damaged_log_what_follows_the_backup_is_kept_as_far_as_it_is_sound(
-    quiet: Inside, backup: Path, statement: str, salvaged: int, lost: int
+    quiet: CliHome, backup: Path, statement: str, salvaged: int, lost: int
 ) -> None:
     written(quiet, 4)
     rows = rows_of(quiet)
@@ -344,7 +343,7 @@ def test_of_a_damaged_log_what_follows_the_backup_is_kept_as_far_as_it_is_sound(
 
 @pytest.mark.parametrize("damage", [b"", b"no database" * 5_000])
 def test_a_log_that_cannot_be_read_at_all_is_replaced_and_what_is_known_to_be_lost_is_said(
-    quiet: Inside, backup: Path, tmp_path: Path, damage: bytes
+    quiet: CliHome, backup: Path, tmp_path: Path, damage: bytes
 ) -> None:
     written(quiet, 2)
     quiet.upulse("backup", str(tmp_path / "newer"))
@@ -355,14 +354,14 @@ def test_a_log_that_cannot_be_read_at_all_is_replaced_and_what_is_known_to_be_lo
     assert (quiet.path / "damaged" / "1" / "events.db").read_bytes() == damage
 
 
-def test_a_log_that_is_gone_is_put_back(quiet: Inside, backup: Path) -> None:
+def test_a_log_that_is_gone_is_put_back(quiet: CliHome, backup: Path) -> None:
     for path in quiet.path.glob("events.db*"):
         path.unlink()
     quiet.upulse("restore", str(backup))
     assert quiet.upulse("verify").out.startswith("good: 4 rows")
 
 
-def test_an_altered_object_is_replaced_and_kept_aside(quiet: Inside, tmp_path: Path) -> None:
+def test_an_altered_object_is_replaced_and_kept_aside(quiet: CliHome, tmp_path: Path) -> None:
     path = large_row(quiet)
     quiet.upulse("backup", str(tmp_path / "backup"))
     path.write_bytes(b"altered")
@@ -374,15 +373,15 @@ def test_an_altered_object_is_replaced_and_kept_aside(quiet: Inside, tmp_path: P
     assert aside.read_bytes() == b"altered"
 
 
-def test_settings_of_now_are_left_as_they_are(quiet: Inside, backup: Path) -> None:
+def test_settings_of_now_are_left_as_they_are(quiet: CliHome, backup: Path) -> None:
     quiet.configure(sleeper("other", 5))
     outcome = quiet.upulse("restore", str(backup), "--json").json
     assert "config.toml is left as it is" in outcome["notes"][0]
     assert "other" in (quiet.path / "config.toml").read_text()
 
 
-def test_a_backup_of_another_home_is_refused(quiet: Inside, backup: Path, tmp_path: Path) -> None:
-    other = Inside(tmp_path / "other", quiet.capture)
+def test_a_backup_of_another_home_is_refused(quiet: CliHome, backup: Path, tmp_path: Path) -> None:
+    other = CliHome(tmp_path / "other")
     other.upulse("init")
     before = content(other.path)
     said = other.upulse("restore", str(backup), code=1).err
@@ -391,7 +390,7 @@ def test_a_backup_of_another_home_is_refused(quiet: Inside, backup: Path, tmp_pa
 
 
 def test_nothing_is_restored_while_a_daemon_runs(
-    live: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    live: CliHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backup_wiring, "WAIT", 0.1)
     live.upulse("backup", str(tmp_path / "backup"))
@@ -402,7 +401,7 @@ def test_nothing_is_restored_while_a_daemon_runs(
 @pytest.mark.parametrize("name", ["events.db", "config.toml", "backup.json", "objects"])
 @pytest.mark.parametrize("how", ["altered", "cut short", "gone"])
 def test_a_backup_that_is_not_what_was_written_is_refused(
-    quiet: Inside, tmp_path: Path, name: str, how: str
+    quiet: CliHome, tmp_path: Path, name: str, how: str
 ) -> None:
     large = large_row(quiet).relative_to(quiet.path)
     backup = tmp_path / "backup"
@@ -423,18 +422,18 @@ def test_a_backup_that_is_not_what_was_written_is_refused(
     assert content(quiet.path) == before
 
 
-def test_what_is_no_backup_is_refused(quiet: Inside, tmp_path: Path) -> None:
+def test_what_is_no_backup_is_refused(quiet: CliHome, tmp_path: Path) -> None:
     assert "is no backup" in quiet.upulse("restore", str(tmp_path), code=1).err
     assert "is no backup" in quiet.upulse("restore", str(tmp_path / "nowhere"), code=1).err
 
 
-def test_a_backup_of_a_newer_pulse_is_refused(quiet: Inside, backup: Path) -> None:
+def test_a_backup_of_a_newer_pulse_is_refused(quiet: CliHome, backup: Path) -> None:
     manifest = json.loads((backup / "backup.json").read_text())
     (backup / "backup.json").write_text(json.dumps({**manifest, "format": 2, "version": "9.9"}))
     assert "newer Pulse (9.9)" in quiet.upulse("restore", str(backup), code=1).err
 
 
-def test_a_backup_can_lie_where_nobody_may_write(quiet: Inside, backup: Path) -> None:
+def test_a_backup_can_lie_where_nobody_may_write(quiet: CliHome, backup: Path) -> None:
     for path in (*backup.rglob("*"), backup):
         path.chmod(0o500 if path.is_dir() else 0o400)
     quiet.upulse("restore", str(backup))
@@ -442,7 +441,7 @@ def test_a_backup_can_lie_where_nobody_may_write(quiet: Inside, backup: Path) ->
 
 
 def test_vitals_come_back_where_there_are_none_and_their_ids_are_not_given_twice(
-    quiet: Inside, tmp_path: Path
+    quiet: CliHome, tmp_path: Path
 ) -> None:
     quiet.configure("")
     live_a_moment(quiet)
@@ -458,7 +457,7 @@ def test_vitals_come_back_where_there_are_none_and_their_ids_are_not_given_twice
     assert ticks == last[1]
 
 
-def test_a_home_without_vitals_and_objects_is_backed_up(quiet: Inside, tmp_path: Path) -> None:
+def test_a_home_without_vitals_and_objects_is_backed_up(quiet: CliHome, tmp_path: Path) -> None:
     shutil.rmtree(quiet.path / "objects", ignore_errors=True)
     quiet.upulse("backup", str(tmp_path / "backup"))
     assert set(content(tmp_path / "backup")) == {"backup.json", "config.toml", "events.db"}

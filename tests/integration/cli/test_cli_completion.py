@@ -1,5 +1,6 @@
 """Completion as a person meets it: in a real bash, with the names of a real home."""
 
+import io
 import os
 import pty
 import select
@@ -7,16 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.cli_home import PATIENCE, Inside
+from tests.integration.cli.cli_home import PATIENCE, CliHome
 from upulse_cli.__main__ import main
 
 ASK = """
-eval "$(upulse completion bash)"
+eval "$2"
 COMP_LINE=$1 COMP_POINT=${#1}
 _upulse upulse
 ((${#COMPREPLY[@]} == 0)) || printf "%s\\n" "${COMPREPLY[@]}"
@@ -29,9 +31,18 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, "PATH": programs, "UPULSE_HOME": str(home), "TERM": "dumb"}
 
 
-def offered(home: Inside, line: str) -> list[str]:
+@cache
+def bash_script() -> str:
+    """What `upulse completion bash` prints."""
+    out = io.StringIO()
+    with redirect_stdout(out):
+        assert main(["completion", "bash"]) == 0
+    return out.getvalue()
+
+
+def offered(home: CliHome, line: str) -> list[str]:
     """What bash would put on the line."""
-    argv = ["bash", "--norc", "--noprofile", "-c", ASK, "bash", line]
+    argv = ["bash", "--norc", "--noprofile", "-c", ASK, "bash", line, bash_script()]
     done = subprocess.run(
         argv, env=environment(home.path), capture_output=True, text=True, timeout=60, check=True
     )
@@ -68,7 +79,7 @@ class Prompt:
 
 
 @contextmanager
-def prompt(home: Inside) -> Iterator[Prompt]:
+def prompt(home: CliHome) -> Iterator[Prompt]:
     made = Prompt(home.path)
     try:
         yield made
@@ -76,11 +87,11 @@ def prompt(home: Inside) -> Iterator[Prompt]:
         made.close()
 
 
-def wished(home: Inside, key: str) -> str:
+def wished(home: CliHome, key: str) -> str:
     return home.upulse("effect", "add", "run-command", "--key", key, "--param", 'argv=["true"]').out.strip()
 
 
-def test_bash_offers_commands_options_and_names_of_the_home(quiet: Inside) -> None:
+def test_bash_offers_commands_options_and_names_of_the_home(quiet: CliHome) -> None:
     id_ = wished(quiet, "command:first one")
     assert offered(quiet, "upulse process st") == ["stop", "start"]
     assert offered(quiet, "upulse process stop ") == ["demo"]
@@ -90,7 +101,7 @@ def test_bash_offers_commands_options_and_names_of_the_home(quiet: Inside) -> No
     assert "process-died" in offered(quiet, "upulse events --kind ")
 
 
-def test_bash_gets_what_is_behind_a_colon_or_an_equals_sign(quiet: Inside) -> None:
+def test_bash_gets_what_is_behind_a_colon_or_an_equals_sign(quiet: CliHome) -> None:
     """It takes both for the beginning of a new word."""
     wished(quiet, "restart:web:now")
     assert offered(quiet, "upulse why restart:w") == ["web:now"]
@@ -99,7 +110,7 @@ def test_bash_gets_what_is_behind_a_colon_or_an_equals_sign(quiet: Inside) -> No
     assert offered(quiet, "upulse events --kind=process-d") == ["process-died"]
 
 
-def test_a_tab_completes_what_is_typed(quiet: Inside) -> None:
+def test_a_tab_completes_what_is_typed(quiet: CliHome) -> None:
     wished(quiet, "restart:web:now")
     with prompt(quiet) as bash:
         bash.type("upulse pro\t")
@@ -114,25 +125,25 @@ def test_a_tab_completes_what_is_typed(quiet: Inside) -> None:
         assert bash.read_until("now ").replace("\a", "").endswith("upulse why restart:web:now ")
 
 
-def test_files_are_completed_where_a_file_is_wanted(quiet: Inside) -> None:
+def test_files_are_completed_where_a_file_is_wanted(quiet: CliHome) -> None:
     with prompt(quiet) as bash:
         bash.type(f"upulse config check {quiet.path}/conf\t")
         bash.read_until("config.toml ")
 
 
-def test_only_open_effects_are_offered_to_be_cancelled(quiet: Inside) -> None:
+def test_only_open_effects_are_offered_to_be_cancelled(quiet: CliHome) -> None:
     wished(quiet, "open")
     assert offered(quiet, "upulse effect cancel ") == ["open"]
     quiet.upulse("effect", "cancel", "open")
     assert offered(quiet, "upulse effect show ") == ["open"]
 
 
-def test_silences_that_hold_are_offered_to_be_ended(quiet: Inside) -> None:
+def test_silences_that_hold_are_offered_to_be_ended(quiet: CliHome) -> None:
     id_ = quiet.upulse("silence", "add", "--match", "notify:*", "--for", "1h").out.strip()
     assert offered(quiet, "upulse silence remove ") == [id_]
 
 
-def test_what_was_sensed_is_offered_to_be_plotted(live: Inside) -> None:
+def test_what_was_sensed_is_offered_to_be_plotted(live: CliHome) -> None:
     assert "system-resource.memory" in offered(live, "upulse vitals system-resource.")
 
 
@@ -140,7 +151,7 @@ def test_what_was_sensed_is_offered_to_be_plotted(live: Inside) -> None:
     "content", [b"[[process]]\nname = ", b"\xff\xfe", b"process = 7\n", b'process = ["x"]\n']
 )
 def test_settings_that_cannot_be_read_keep_nothing_from_being_completed(
-    quiet: Inside, content: bytes
+    quiet: CliHome, content: bytes
 ) -> None:
     (quiet.path / "config.toml").write_bytes(content)
     assert offered(quiet, "upulse process stop ") == []
@@ -148,9 +159,9 @@ def test_settings_that_cannot_be_read_keep_nothing_from_being_completed(
 
 
 def test_without_a_home_commands_and_options_are_completed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
-    nowhere = Inside(tmp_path / "nowhere", capsys)
+    nowhere = CliHome(tmp_path / "nowhere")
     assert offered(nowhere, "upulse process st") == ["stop", "start"]
     assert offered(nowhere, "upulse why x") == []
     assert not nowhere.path.exists()

@@ -3,10 +3,10 @@
 import socket
 from contextlib import ExitStack
 
-from tests.integration.cli.cli_home import Inside
+from tests.integration.cli.cli_home import CliHome
 
 
-def test_idle_connections_do_not_lock_the_command_line_out(live: Inside) -> None:
+def test_idle_connections_do_not_lock_the_command_line_out(live: CliHome) -> None:
     with ExitStack() as crowd:
         for _ in range(200):
             idle = crowd.enter_context(socket.socket(socket.AF_UNIX))

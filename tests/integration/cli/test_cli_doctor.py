@@ -28,7 +28,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
-from tests.integration.cli.cli_home import ALLOW, CliHome, Inside
+from tests.integration.cli.cli_home import ALLOW, CliHome
 from upulse_cli.wiring.home import home_context
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -50,9 +50,8 @@ def written(home: CliHome, rows: int = 3) -> None:
 
 
 def live_a_moment(home: CliHome) -> None:
-    outside = CliHome(home.path)
-    outside.upulse("daemon", "start")
-    outside.upulse("daemon", "stop")
+    home.upulse("daemon", "start")
+    home.upulse("daemon", "stop")
 
 
 def alter(path: Path, statement: str) -> None:
@@ -66,7 +65,7 @@ def alter(path: Path, statement: str) -> None:
         forger.commit()
 
 
-def test_a_home_that_lives_is_well(live: Inside, tmp_path: Path) -> None:
+def test_a_home_that_lives_is_well(live: CliHome, tmp_path: Path) -> None:
     live.upulse("backup", str(tmp_path / "backup"))
     found = findings(live, code=0)
     assert [one for one in found.values() if one["level"] == "fail"] == []
@@ -80,7 +79,7 @@ def test_a_home_that_lives_is_well(live: Inside, tmp_path: Path) -> None:
     )
 
 
-def test_a_person_reads_a_line_each_with_what_to_do_below_it(quiet: Inside) -> None:
+def test_a_person_reads_a_line_each_with_what_to_do_below_it(quiet: CliHome) -> None:
     quiet.path.chmod(0o755)
     said = quiet.upulse("doctor", code=1).out.splitlines()
     line = next(number for number, text in enumerate(said) if text.startswith("fail access"))
@@ -89,11 +88,11 @@ def test_a_person_reads_a_line_each_with_what_to_do_below_it(quiet: Inside) -> N
     assert said[-1].startswith("1 failure, ")
 
 
-def test_without_a_home_there_is_nothing_to_look_at(quiet: Inside, tmp_path: Path) -> None:
-    assert "upulse init" in Inside(tmp_path / "nothing", quiet.capture).upulse("doctor", code=1).err
+def test_without_a_home_there_is_nothing_to_look_at(quiet: CliHome, tmp_path: Path) -> None:
+    assert "upulse init" in CliHome(tmp_path / "nothing").upulse("doctor", code=1).err
 
 
-def repaired(home: Inside, name: str, words: str, level: str, *, well: str = "ok") -> None:
+def repaired(home: CliHome, name: str, words: str, level: str, *, well: str = "ok") -> None:
     """It is found, repaired once, and then well."""
     before = findings(home, code=1 if level == "fail" else 0)[name]
     assert (before["level"], words in before["words"]) == (level, True), before
@@ -105,26 +104,26 @@ def repaired(home: Inside, name: str, words: str, level: str, *, well: str = "ok
     ]
 
 
-def test_a_home_that_others_may_read_is_closed(quiet: Inside) -> None:
+def test_a_home_that_others_may_read_is_closed(quiet: CliHome) -> None:
     (quiet.path / "run").chmod(0o770)
     repaired(quiet, "access", "has mode 0770", "fail")
     assert stat.S_IMODE((quiet.path / "run").stat().st_mode) == 0o700
 
 
 @ROOT
-def test_files_of_somebody_else_are_given_back(quiet: Inside) -> None:
+def test_files_of_somebody_else_are_given_back(quiet: CliHome) -> None:
     os.chown(quiet.path / "events.db", 12_345, 12_345)
     repaired(quiet, "owner", "does not belong to root", "fail")
     assert (quiet.path / "events.db").stat().st_uid == 0
 
 
-def test_the_reserve_is_made_again(quiet: Inside) -> None:
+def test_the_reserve_is_made_again(quiet: CliHome) -> None:
     (quiet.path / "run" / "reserve").unlink(missing_ok=True)
     repaired(quiet, "reserve", "nothing is held back", "warn")
     assert (quiet.path / "run" / "reserve").stat().st_blocks * 512 >= 4 << 20
 
 
-def test_what_a_killed_daemon_left_is_removed(quiet: Inside) -> None:
+def test_what_a_killed_daemon_left_is_removed(quiet: CliHome) -> None:
     (quiet.path / "run" / "pid").write_text("1\n")
     with closing(socket.socket(socket.AF_UNIX)) as left:
         left.bind(str(quiet.path / "run" / "pulse.sock"))
@@ -132,18 +131,18 @@ def test_what_a_killed_daemon_left_is_removed(quiet: Inside) -> None:
     assert not (quiet.path / "run" / "pid").exists()
 
 
-def test_nothing_is_removed_under_a_daemon_that_lives(live: Inside) -> None:
+def test_nothing_is_removed_under_a_daemon_that_lives(live: CliHome) -> None:
     assert "leftovers" not in findings(live, "--repair", code=0)
     assert live.status()["daemon"]["state"] == "running"
 
 
-def test_a_cache_that_cannot_be_read_is_deleted(quiet: Inside) -> None:
+def test_a_cache_that_cannot_be_read_is_deleted(quiet: CliHome) -> None:
     (quiet.path / "state.db").write_bytes(b"no database" * 1_000)
     repaired(quiet, "state", "can't be read", "warn")
     assert not (quiet.path / "state.db").exists()
 
 
-def unfinished(home: Inside, backup: Path) -> None:
+def unfinished(home: CliHome, backup: Path) -> None:
     """A restore that was killed after it was decided: before one of the last steps that a whole one takes."""
     home.upulse("backup", str(backup))
     restore = ("restore", str(backup), "--home", str(home.path))
@@ -155,7 +154,7 @@ def unfinished(home: Inside, backup: Path) -> None:
     raise AssertionError("it was never decided and not finished")
 
 
-def test_a_restore_that_was_broken_off_is_finished(quiet: Inside, tmp_path: Path) -> None:
+def test_a_restore_that_was_broken_off_is_finished(quiet: CliHome, tmp_path: Path) -> None:
     written(quiet)
     unfinished(quiet, tmp_path / "backup")
     found = findings(quiet, code=1)
@@ -166,7 +165,7 @@ def test_a_restore_that_was_broken_off_is_finished(quiet: Inside, tmp_path: Path
     assert not (quiet.path / "restoring").exists()
 
 
-def test_a_restore_that_changed_nothing_is_only_mentioned(quiet: Inside) -> None:
+def test_a_restore_that_changed_nothing_is_only_mentioned(quiet: CliHome) -> None:
     (quiet.path / "restoring").mkdir()
     assert findings(quiet, code=0)["restore"]["level"] == "warn"
 
@@ -180,7 +179,7 @@ DAMAGE: dict[str, tuple[Callable[[CliHome], object], str, str]] = {
 
 
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
-def test_a_damaged_log_is_said_and_never_touched(quiet: Inside, damage: str) -> None:
+def test_a_damaged_log_is_said_and_never_touched(quiet: CliHome, damage: str) -> None:
     quiet.configure("")
     written(quiet, 5)
     live_a_moment(quiet)
@@ -195,7 +194,7 @@ def test_a_damaged_log_is_said_and_never_touched(quiet: Inside, damage: str) -> 
 
 
 @pytest.mark.parametrize("how", ["gone", "altered"])
-def test_a_large_payload_that_is_lost_is_said(quiet: Inside, how: str) -> None:
+def test_a_large_payload_that_is_lost_is_said(quiet: CliHome, how: str) -> None:
     quiet.configure(ALLOW)
     argv = json.dumps(["/bin/true", "x" * 40_000])
     quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", f"argv={argv}")
@@ -207,7 +206,7 @@ def test_a_large_payload_that_is_lost_is_said(quiet: Inside, how: str) -> None:
     assert "the payload of row 1" in findings(quiet, code=1)["log"]["words"]
 
 
-def test_damage_that_the_daemon_found_is_said(quiet: Inside) -> None:
+def test_damage_that_the_daemon_found_is_said(quiet: CliHome) -> None:
     quiet.configure("")
     written(quiet)
     live_a_moment(quiet)
@@ -216,12 +215,12 @@ def test_damage_that_the_daemon_found_is_said(quiet: Inside) -> None:
     )  # it was stopped before it had read the log
 
 
-def test_settings_with_faults_are_said(quiet: Inside) -> None:
+def test_settings_with_faults_are_said(quiet: CliHome) -> None:
     quiet.configure("[watch]\nkeep = 5\n")
     assert "config.toml:2" in findings(quiet, code=1)["settings"]["words"]
 
 
-def test_settings_that_are_not_in_force_are_said(live: Inside) -> None:
+def test_settings_that_are_not_in_force_are_said(live: CliHome) -> None:
     before = (live.path / "config.toml").read_text()
     (live.path / "config.toml").write_text(before + "\n[watch]\nkeep = '2d'\n")
     try:
@@ -232,11 +231,10 @@ def test_settings_that_are_not_in_force_are_said(live: Inside) -> None:
     assert findings(live, code=0)["settings"]["level"] == "ok"
 
 
-def test_a_variable_that_the_daemon_lacks_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_that_the_daemon_lacks_is_said(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet.configure('[heartbeat]\nurl = "env:PULSE_TEST_BEAT"\nevery = "1h"\n')
     assert findings(quiet, code=0)["environment"]["level"] == "warn"
-    outside = CliHome(quiet.path)
-    outside.upulse("daemon", "start")
+    quiet.upulse("daemon", "start")
     try:
         monkeypatch.setenv(
             "PULSE_TEST_BEAT", "http://127.0.0.1:1/"
@@ -244,15 +242,15 @@ def test_a_variable_that_the_daemon_lacks_is_said(quiet: Inside, monkeypatch: py
         found = findings(quiet, code=1)["environment"]
         assert found["words"] == "not set in the daemon's environment: PULSE_TEST_BEAT"
     finally:
-        outside.upulse("daemon", "stop")
-    outside.upulse("daemon", "start")
+        quiet.upulse("daemon", "stop")
+    quiet.upulse("daemon", "start")
     try:
         assert findings(quiet, code=0)["environment"]["level"] == "ok"
     finally:
-        outside.upulse("daemon", "stop")
+        quiet.upulse("daemon", "stop")
 
 
-def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_package_that_the_settings_need_is_named(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     quiet.configure('[notify]\nurls = ["json://localhost"]\n')
     assert findings(quiet, code=0)["extras"]["words"] == "apprise"
     quiet.configure('[notify]\nurls = ["json://localhost", "nope://secret"]\n')
@@ -264,12 +262,11 @@ def test_a_package_that_the_settings_need_is_named(quiet: Inside, monkeypatch: p
     assert found["remedy"] == "pip install 'upulse[notify]'"
 
 
-def test_a_daemon_that_hangs_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_daemon_that_hangs_is_said(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.ipc.daemon_client.STATUS_WAIT", 0.5)
-    outside = CliHome(quiet.path)
-    outside.configure("")
-    outside.upulse("daemon", "start")
-    pid = outside.status()["daemon"]["pid"]
+    quiet.configure("")
+    quiet.upulse("daemon", "start")
+    pid = quiet.status()["daemon"]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
         assert (
@@ -277,11 +274,11 @@ def test_a_daemon_that_hangs_is_said(quiet: Inside, monkeypatch: pytest.MonkeyPa
         )
     finally:
         os.kill(pid, signal.SIGCONT)
-        outside.upulse("daemon", "stop")
+        quiet.upulse("daemon", "stop")
     assert findings(quiet, code=0)["daemon"]["remedy"] == "upulse daemon start"
 
 
-def test_backups_that_are_missing_old_or_know_more_are_said(quiet: Inside, tmp_path: Path) -> None:
+def test_backups_that_are_missing_old_or_know_more_are_said(quiet: CliHome, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     written(quiet)
     assert "there was no backup" in findings(quiet, code=0)["backup"]["words"]
@@ -303,21 +300,20 @@ def test_backups_that_are_missing_old_or_know_more_are_said(quiet: Inside, tmp_p
     assert "damaged" not in findings(quiet, code=0)
 
 
-def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: Inside, tmp_path: Path) -> None:
+def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: CliHome, tmp_path: Path) -> None:
     quiet.configure("")
     written(quiet)
     quiet.upulse("backup", str(tmp_path / "backup"))
     live_a_moment(quiet)
     alter(quiet.path / "events.db", "DELETE FROM event WHERE seq > 2")
-    outside = CliHome(quiet.path)
-    outside.upulse("daemon", "start", "--accept-damage")
-    outside.upulse("daemon", "stop")
+    quiet.upulse("daemon", "start", "--accept-damage")
+    quiet.upulse("daemon", "stop")
     found = findings(quiet, code=0)
     assert (found["backup"]["level"], found["state"]["level"]) == ("ok", "ok")
 
 
 def test_a_unit_that_is_not_up_to_date_is_said(
-    quiet: Inside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    quiet: CliHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pulse_adapters.systemd.unit import unit_name, unit_text
 
@@ -335,7 +331,7 @@ def test_a_unit_that_is_not_up_to_date_is_said(
     assert found["remedy"] == "upulse daemon install --user"
 
 
-def test_vitals_that_cannot_be_read_are_no_failure(quiet: Inside) -> None:
+def test_vitals_that_cannot_be_read_are_no_failure(quiet: CliHome) -> None:
     (quiet.path / "vitals.db").write_bytes(b"no database" * 1_000)
     assert findings(quiet, code=0)["vitals"]["level"] == "warn"
 
@@ -373,7 +369,7 @@ def test_file_systems_are_told_by_the_longest_mount() -> None:
 
 
 @pytest.mark.wall_clock
-def test_a_look_is_quick(quiet: Inside) -> None:
+def test_a_look_is_quick(quiet: CliHome) -> None:
     written(quiet)
     began = time.monotonic()
     findings(quiet, code=0)

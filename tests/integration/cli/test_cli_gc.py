@@ -9,7 +9,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from tests.integration.cli.cli_home import CliHome, Inside
+from tests.integration.cli.cli_home import CliHome
 
 DAY = 86_400
 
@@ -33,7 +33,7 @@ async def fill(home: CliHome, snapshot: str) -> None:
         vitals.record(TickRecord(1, then, "timer", Head(), (), "d", "0", (), (), 1, 1, snapshot))
 
 
-def test_a_dry_run_says_what_would_go_and_lets_it_be(quiet: Inside) -> None:
+def test_a_dry_run_says_what_would_go_and_lets_it_be(quiet: CliHome) -> None:
     path = orphan(quiet)
     asyncio.run(fill(quiet, "ab" + "c" * 62))
     words = "2 samples, 1 tick, 1 object (6 B)"
@@ -41,7 +41,7 @@ def test_a_dry_run_says_what_would_go_and_lets_it_be(quiet: Inside) -> None:
     assert path.exists()
 
 
-def test_without_a_daemon_it_is_done_under_the_lock(quiet: Inside) -> None:
+def test_without_a_daemon_it_is_done_under_the_lock(quiet: CliHome) -> None:
     path = orphan(quiet)
     asyncio.run(fill(quiet, "ab" + "c" * 62))
     assert quiet.upulse("gc").out == "gone: 2 samples, 1 tick, 1 object (6 B)\n"
@@ -52,7 +52,7 @@ def test_without_a_daemon_it_is_done_under_the_lock(quiet: Inside) -> None:
     assert not quiet.upulse("events", "--json").lines
 
 
-def test_a_running_daemon_is_asked_and_answers(live: Inside) -> None:
+def test_a_running_daemon_is_asked_and_answers(live: CliHome) -> None:
     path = orphan(live)
     told = live.upulse("gc", "--json").json
     assert (told["objects"], told["bytes"], told["fault"]) == (1, 6, "")
@@ -63,7 +63,7 @@ def test_a_running_daemon_is_asked_and_answers(live: Inside) -> None:
     assert live.upulse("gc", "--dry-run").out == "would go: nothing\n"
 
 
-def test_what_cannot_be_done_is_said(quiet: Inside) -> None:
+def test_what_cannot_be_done_is_said(quiet: CliHome) -> None:
     path = orphan(quiet)
     (quiet.path / "events.db").unlink()
     said = quiet.upulse("gc", code=1)
@@ -72,6 +72,6 @@ def test_what_cannot_be_done_is_said(quiet: Inside) -> None:
     assert path.exists()
 
 
-def test_no_home_no_gc(quiet: Inside, tmp_path: Path) -> None:
-    elsewhere = Inside(tmp_path / "nothing", quiet.capture)
+def test_no_home_no_gc(quiet: CliHome, tmp_path: Path) -> None:
+    elsewhere = CliHome(tmp_path / "nothing")
     assert "upulse init" in elsewhere.upulse("gc", code=1).err

@@ -12,19 +12,19 @@ import pytest
 
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import UnknownName
-from tests.integration.cli.cli_home import UPULSE, CliHome, Inside, eventually, is_id
+from tests.integration.cli.cli_home import UPULSE, CliHome, eventually, is_id
 from tests.processes import child_of_test
 
 ADD = ("effect", "add", "run-command")
 
 
-def acted(home: Inside, key: str, program: str = "true") -> str:
+def acted(home: CliHome, key: str, program: str = "true") -> str:
     """The id of an effect that was added and is settled."""
     code = 0 if program == "true" else 1
     return home.upulse(*ADD, "--key", key, "--param", f'argv=["{program}"]', "--wait", code=code).out.strip()
 
 
-def test_status_says_who_runs(live: Inside) -> None:
+def test_status_says_who_runs(live: CliHome) -> None:
     status = live.status()
     assert status["daemon"]["state"] == "running"
     assert (live.path / "run" / "pid").read_text() == f"{status['daemon']['pid']}\n"
@@ -35,7 +35,7 @@ def test_status_says_who_runs(live: Inside) -> None:
     assert "demo" in text
 
 
-def test_a_projection_is_told_over_the_socket(live: Inside) -> None:
+def test_a_projection_is_told_over_the_socket(live: CliHome) -> None:
     with Client(live.path / "run" / "pulse.sock") as client:
         told = client.ask("state", projection="processes")
         assert told["projection"] == "processes"
@@ -49,14 +49,14 @@ def test_a_projection_is_told_over_the_socket(live: Inside) -> None:
             client.ask("state")
 
 
-def test_the_watch_screen_is_printed_once_without_a_terminal(live: Inside) -> None:
+def test_the_watch_screen_is_printed_once_without_a_terminal(live: CliHome) -> None:
     acted(live, "for the screen")
     text = live.upulse("status", "--watch").out
     assert "for the screen" in text
     assert "woken by" in text
 
 
-def test_an_effect_is_done_and_its_outcome_waited_for(live: Inside) -> None:
+def test_an_effect_is_done_and_its_outcome_waited_for(live: CliHome) -> None:
     name = acted(live, "waited")
     assert is_id(name)
     shown = live.upulse("effect", "show", name, "--json").json
@@ -65,12 +65,12 @@ def test_an_effect_is_done_and_its_outcome_waited_for(live: Inside) -> None:
     assert "acked" in live.upulse("effect", "show", name).out
 
 
-def test_waiting_for_an_effect_that_fails_exits_1(live: Inside) -> None:
+def test_waiting_for_an_effect_that_fails_exits_1(live: CliHome) -> None:
     name = acted(live, "failing", "false")
     assert live.upulse("effect", "show", name, "--json").json["state"] == "failed"
 
 
-def test_what_failed_is_retried_with_its_cause(live: Inside) -> None:
+def test_what_failed_is_retried_with_its_cause(live: CliHome) -> None:
     old = acted(live, "retried", "false")
     new = live.upulse("effect", "retry", old, "--wait", code=1).out.strip()
     shown = live.upulse("effect", "show", new, "--json").json
@@ -78,14 +78,14 @@ def test_what_failed_is_retried_with_its_cause(live: Inside) -> None:
     assert f"follows  effect retried  {old}" in live.upulse("why", new).out
 
 
-def test_what_was_done_is_done_again_only_by_force(live: Inside) -> None:
+def test_what_was_done_is_done_again_only_by_force(live: CliHome) -> None:
     old = acted(live, "forced")
     assert "give --force" in live.upulse("effect", "retry", old, code=1).err
     assert "nothing to cancel" in live.upulse("effect", "cancel", old, code=1).err
     assert live.upulse("effect", "retry", old, "--force", "--wait").out.strip() != old
 
 
-def test_an_executing_effect_keeps_its_key_until_it_is_cancelled(live: Inside) -> None:
+def test_an_executing_effect_keeps_its_key_until_it_is_cancelled(live: CliHome) -> None:
     add = (*ADD, "--key", "long", "--param", 'argv=["sleep", "86397"]')
     name = live.upulse(*add).out
     assert live.upulse(*add).out == name
@@ -95,17 +95,17 @@ def test_an_executing_effect_keeps_its_key_until_it_is_cancelled(live: Inside) -
     assert state in ("cancelled", "failed", "unknown")
 
 
-def settled(home: Inside, key: str) -> str | None:
+def settled(home: CliHome, key: str) -> str | None:
     state = home.upulse("effect", "show", key, "--json").json["state"]
     return None if state in ("pending", "executing", "retrying") else str(state)
 
 
-def test_a_refusal_of_the_daemon_is_its_sentence(live: Inside) -> None:
+def test_a_refusal_of_the_daemon_is_its_sentence(live: CliHome) -> None:
     assert "may not be run" in live.upulse(*ADD, "--key", "ls", "--param", 'argv=["ls"]', code=1).err
     assert "did you mean 'demo'?" in live.upulse("process", "stop", "dmo", code=1).err
 
 
-def test_why_explains_a_restart_from_sample_to_outcome(live: Inside) -> None:
+def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     before = live.pid_when_up("demo")
     os.kill(before, signal.SIGKILL)
     after = live.pid_when_up("demo", other_than=before)
@@ -126,7 +126,7 @@ def test_why_explains_a_restart_from_sample_to_outcome(live: Inside) -> None:
     )
 
 
-def whole(home: Inside) -> dict | None:  # type: ignore[type-arg]  # JSON
+def whole(home: CliHome) -> dict | None:  # type: ignore[type-arg]  # JSON
     story = home.upulse("why", "demo", "--json").json
     return story if story["tick"] and story["samples"] and story["followed"] else None
 
@@ -142,7 +142,7 @@ def following(home: CliHome, *words: str) -> Iterator["subprocess.Popen[str]"]:
             process.kill()
 
 
-def test_events_are_followed_until_interrupted(live: Inside) -> None:
+def test_events_are_followed_until_interrupted(live: CliHome) -> None:
     acted(live, "seen before")
     with following(live, "-n", "1", "--kind", "paused", "--kind", "effect") as reader:
         assert reader.stdout is not None
@@ -156,7 +156,7 @@ def test_events_are_followed_until_interrupted(live: Inside) -> None:
         assert reader.stderr.read() == ""
 
 
-def test_the_events_of_a_new_effect_are_followed_by_its_key(live: Inside) -> None:
+def test_the_events_of_a_new_effect_are_followed_by_its_key(live: CliHome) -> None:
     acted(live, "before")
     with following(live, "--subject", "subject") as reader:
         assert reader.stdout is not None
@@ -165,14 +165,14 @@ def test_the_events_of_a_new_effect_are_followed_by_its_key(live: Inside) -> Non
     assert kinds == ["effect", "effect-executing", "effect-acked"]
 
 
-def test_who_stops_reading_ends_the_command_quietly(live: Inside) -> None:
+def test_who_stops_reading_ends_the_command_quietly(live: CliHome) -> None:
     script = f"{shlex.join((*UPULSE, 'events', '--json', '--home', str(live.path)))} | head -n 1"
     done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60)
     assert json.loads(done.stdout)["seq"] == 1
     assert done.stderr == ""
 
 
-def test_a_stopped_process_stays_down_until_it_is_started(live: Inside) -> None:
+def test_a_stopped_process_stays_down_until_it_is_started(live: CliHome) -> None:
     before = live.pid_when_up("demo")
     live.upulse("process", "stop", "demo", "--why", "rest")
     eventually(lambda: live.process("demo")["state"] == "stopped", "demo to be stopped")
@@ -181,15 +181,15 @@ def test_a_stopped_process_stays_down_until_it_is_started(live: Inside) -> None:
     assert live.pid_when_up("demo", other_than=before)
 
 
-def test_a_second_daemon_says_who_has_the_home(live: Inside) -> None:
+def test_a_second_daemon_says_who_has_the_home(live: CliHome) -> None:
     pid = live.status()["daemon"]["pid"]
     assert f"is held by process {pid}; stop it first" in live.upulse("daemon", "start", code=1).err
-    foreground = CliHome(live.path).upulse("daemon", "start", "--foreground", code=1)
+    foreground = live.as_process("daemon", "start", "--foreground", code=1)
     assert f"is held by process {pid}" in foreground.err
     assert live.status()["daemon"]["pid"] == pid
 
 
-def test_a_reload_answers_with_what_came_of_it(live: Inside) -> None:
+def test_a_reload_answers_with_what_came_of_it(live: CliHome) -> None:
     config = live.path / "config.toml"
     good = config.read_text()
     try:
@@ -204,17 +204,17 @@ def test_a_reload_answers_with_what_came_of_it(live: Inside) -> None:
     live.upulse("daemon", "reload")
 
 
-def test_the_daemon_tells_its_own_part(live: Inside) -> None:
+def test_the_daemon_tells_its_own_part(live: CliHome) -> None:
     told = live.upulse("daemon", "status", "--json").json
     assert (told["state"], told["unit"]) == ("running", None)
     assert "running" in live.upulse("daemon", "status").out
 
 
-def test_what_the_daemon_said_is_printed_as_words(live: Inside) -> None:
+def test_what_the_daemon_said_is_printed_as_words(live: CliHome) -> None:
     said = live.upulse("daemon", "logs", "-n", "1000").out
     assert "daemon-started" in said
     assert "{" not in said.split("settings-loaded")[0]
 
 
-def test_the_log_is_verified_beside_the_daemon(live: Inside) -> None:
+def test_the_log_is_verified_beside_the_daemon(live: CliHome) -> None:
     assert live.upulse("verify", "--json").json["fault"] == ""

@@ -72,7 +72,7 @@ def test_notices_leave_together_and_the_daemon_stays_small(
     telling.upulse("daemon", "start")
     third = told(telling, "all is well")
     eventually(
-        lambda: telling.look("effect", "show", third, "--json").json["state"] == "acked",
+        lambda: telling.upulse("effect", "show", third, "--json").json["state"] == "acked",
         "the third notice to be everywhere",
     )
     assert {path for path, _ in box.posts} == {"one", "two"}

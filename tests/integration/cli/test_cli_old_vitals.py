@@ -5,13 +5,13 @@ import time
 
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.moment import Moment
-from tests.integration.cli.cli_home import Inside
+from tests.integration.cli.cli_home import CliHome
 
 MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
 
 
-async def sensed(home: Inside, begun: int) -> None:
+async def sensed(home: CliHome, begun: int) -> None:
     """Two minutes of four samples each, from then on, and two samples of now."""
     now = round(time.time() * 1e6)
     async with SqliteVitals.open(home.path / "vitals.db") as vitals:
@@ -24,7 +24,7 @@ async def sensed(home: Inside, begun: int) -> None:
         await vitals.trim(now - DAY)
 
 
-def test_a_series_begins_with_minutes_and_ends_with_samples(quiet: Inside) -> None:
+def test_a_series_begins_with_minutes_and_ends_with_samples(quiet: CliHome) -> None:
     begun = (round(time.time() * 1e6) - 3 * DAY) // MINUTE * MINUTE
     asyncio.run(sensed(quiet, begun))
     told = quiet.upulse("vitals", "system-resource.memory", "--since", "2d", "--json").json[0]
@@ -39,7 +39,7 @@ def test_a_series_begins_with_minutes_and_ends_with_samples(quiet: Inside) -> No
     assert "last 0.4, lowest 0.1, highest 0.6" in said
 
 
-def test_the_table_knows_the_bounds_of_long_ago(quiet: Inside) -> None:
+def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
     asyncio.run(sensed(quiet, (round(time.time() * 1e6) - 3 * DAY) // MINUTE * MINUTE))
     line = next(
         line for line in quiet.upulse("vitals", "--since", "4d").out.splitlines() if ".memory" in line

@@ -16,7 +16,7 @@ from pulse_core.app.profile import rules, spent
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from tests.integration.cli.cli_home import Inside, eventually
+from tests.integration.cli.cli_home import CliHome, eventually
 from tests.processes import as_worker, child_of_test
 
 MINUTE = 60_000_000
@@ -38,7 +38,7 @@ def tick(number: int, at: int, *layers: LayerOutcome) -> TickRecord:
     )
 
 
-async def ticked(home: Inside) -> None:
+async def ticked(home: CliHome) -> None:
     """Ticks of ninety, thirty and one minutes ago; a rule failed in the last one."""
     now = time.time_ns() // 1000
     async with SqliteVitals.open(home.path / "vitals.db") as vitals:
@@ -52,7 +52,7 @@ def rule(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return next(one for one in told["rules"] if one["rule"] == name)
 
 
-def test_a_running_daemon_tells_what_watchers_and_rules_cost(live: Inside) -> None:
+def test_a_running_daemon_tells_what_watchers_and_rules_cost(live: CliHome) -> None:
     told = eventually(lambda: (one := live.upulse("profile", "--json").json)["rules"] and one, "a tick")
     watchers = {one["name"]: one for one in told["watchers"]}
     assert {"process-alive", "system-resource"} <= watchers.keys()
@@ -66,12 +66,12 @@ def test_a_running_daemon_tells_what_watchers_and_rules_cost(live: Inside) -> No
     assert text.err == ""
 
 
-def test_what_status_tells_of_watchers_is_what_profile_shows(live: Inside) -> None:
+def test_what_status_tells_of_watchers_is_what_profile_shows(live: CliHome) -> None:
     named = [one["name"] for one in live.status()["watchers"]]
     assert named == [one["name"] for one in live.upulse("profile", "--json").json["watchers"]]
 
 
-async def test_without_a_daemon_rules_are_told_from_the_recorded_ticks(quiet: Inside) -> None:
+async def test_without_a_daemon_rules_are_told_from_the_recorded_ticks(quiet: CliHome) -> None:
     await ticked(quiet)
     told = quiet.upulse("profile", "--json").json
     assert (told["watchers"], told["helpers"], told["ticks"]["calls"]) == (None, None, 2)
@@ -85,7 +85,7 @@ async def test_without_a_daemon_rules_are_told_from_the_recorded_ticks(quiet: In
     assert "2 ticks" in said.out
 
 
-async def test_since_says_which_ticks_count(quiet: Inside) -> None:
+async def test_since_says_which_ticks_count(quiet: CliHome) -> None:
     await ticked(quiet)
     calls = {
         since: quiet.upulse("profile", "--json", "--since", since).json["ticks"]["calls"]

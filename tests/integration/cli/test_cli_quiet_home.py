@@ -13,24 +13,24 @@ import pytest
 
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.app import append
-from tests.integration.cli.cli_home import Inside, is_id
+from tests.integration.cli.cli_home import CliHome, is_id
 from upulse_cli.__main__ import main
 
 
-def events(home: Inside, *words: str) -> list[str]:
+def events(home: CliHome, *words: str) -> list[str]:
     return [event["kind"] for event in home.upulse("events", "--json", *words).lines]
 
 
 def test_the_hints_after_init_name_the_home_that_was_made(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     made = tmp_path / "a home"
-    said = Inside(made, capsys).upulse("init", "--no-engine").err
+    said = CliHome(made).upulse("init", "--no-engine").err
     assert f"upulse config check --home '{made}'" in said
     assert f"upulse daemon start --home '{made}'" in said
 
 
-def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: Inside) -> None:
+def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: CliHome) -> None:
     quiet.upulse("effect", "add", "run-command", "--key", "café", "--param", 'argv=["/bin/true"]')
     command = [sys.executable, "-m", "upulse_cli", "events", "--home", str(quiet.path)]
     ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
@@ -39,20 +39,20 @@ def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: In
     assert "caf\\xe9" in done.stdout
 
 
-def test_init_twice_keeps_what_is_there(quiet: Inside) -> None:
+def test_init_twice_keeps_what_is_there(quiet: CliHome) -> None:
     before = (quiet.path / "config.toml").read_text()
     again = quiet.upulse("init", "--demo")
     assert "left as it is" in again.err
     assert (quiet.path / "config.toml").read_text() == before
 
 
-def test_a_demo_home_guards_one_process(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    home = Inside(tmp_path / "demo", capsys)
+def test_a_demo_home_guards_one_process(tmp_path: Path) -> None:
+    home = CliHome(tmp_path / "demo")
     assert "upulse daemon start" in home.upulse("init", "--demo").err
     assert [found["name"] for found in home.status()["processes"]] == ["demo"]
 
 
-def test_a_home_has_its_own_id_from_the_beginning(quiet: Inside) -> None:
+def test_a_home_has_its_own_id_from_the_beginning(quiet: CliHome) -> None:
     quiet.upulse("pause")
     quiet.upulse("resume")
     hosts = {event["host"] for event in quiet.upulse("events", "--json").lines}
@@ -64,15 +64,13 @@ def test_a_home_has_its_own_id_from_the_beginning(quiet: Inside) -> None:
     ["status", "events", "verify", "why", "pause", "effect list", "effect add run-command --key k",
      "process list", "daemon start", "daemon stop", "daemon reload", "config show"],
 )  # fmt: skip
-def test_without_a_home_every_command_says_how_to_make_one(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nowhere = Inside(tmp_path / "nowhere", capsys)
+def test_without_a_home_every_command_says_how_to_make_one(words: str, tmp_path: Path) -> None:
+    nowhere = CliHome(tmp_path / "nowhere")
     assert f"upulse init --home {nowhere.path}" in nowhere.upulse(*words.split(), code=1).err
     assert not nowhere.path.exists()
 
 
-def test_an_effect_is_recorded_and_its_id_printed(quiet: Inside) -> None:
+def test_an_effect_is_recorded_and_its_id_printed(quiet: CliHome) -> None:
     said = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
     (event,) = quiet.upulse("events", "--json").lines
     assert said.out == f"{event['id']}\n"
@@ -80,7 +78,7 @@ def test_an_effect_is_recorded_and_its_id_printed(quiet: Inside) -> None:
     assert "no daemon runs" in said.err
 
 
-def test_an_open_key_prints_the_id_that_it_has(quiet: Inside) -> None:
+def test_an_open_key_prints_the_id_that_it_has(quiet: CliHome) -> None:
     add = ("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
     first, second = quiet.upulse(*add), quiet.upulse(*add)
     assert first.out == second.out
@@ -108,7 +106,7 @@ def test_an_open_key_prints_the_id_that_it_has(quiet: Inside) -> None:
         ("daemon uninstall", "upulse daemon install"),
     ],
 )
-def test_what_cannot_be_done_is_said_and_changes_nothing(quiet: Inside, words: str, hint: str) -> None:
+def test_what_cannot_be_done_is_said_and_changes_nothing(quiet: CliHome, words: str, hint: str) -> None:
     said = quiet.upulse(*words.split(), code=1)
     assert hint in said.err
     assert said.out == ""
@@ -121,13 +119,13 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(quiet: Inside, words: s
      "effect add run-command --key k --param a=1 --param a=2", "effect add run-command --key k --not-after 5",
      "process stop demo --for ever", "process stop demo --for 0s", "status --jsn"],
 )  # fmt: skip
-def test_a_command_line_that_makes_no_sense_exits_2(quiet: Inside, words: str) -> None:
+def test_a_command_line_that_makes_no_sense_exits_2(quiet: CliHome, words: str) -> None:
     said = quiet.upulse(*words.split(), code=2)
     assert "Error: " in said.err
     assert events(quiet) == []
 
 
-def test_effects_are_found_by_key_and_by_either_end_of_their_id(quiet: Inside) -> None:
+def test_effects_are_found_by_key_and_by_either_end_of_their_id(quiet: CliHome) -> None:
     name = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]').out.strip()
     for said in ("k", name, name[:20], name[-6:]):
         assert quiet.upulse("effect", "show", said, "--json").json["id"] == name
@@ -135,7 +133,7 @@ def test_effects_are_found_by_key_and_by_either_end_of_their_id(quiet: Inside) -
     assert "may mean several effects" in quiet.upulse("effect", "show", name[:4], code=1).err
 
 
-def test_open_effects_are_listed(quiet: Inside) -> None:
+def test_open_effects_are_listed(quiet: CliHome) -> None:
     assert quiet.upulse("effect", "list", "--json").json == []
     quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]', "--reason", "fun")
     (listed,) = quiet.upulse("effect", "list", "--json").json
@@ -143,7 +141,7 @@ def test_open_effects_are_listed(quiet: Inside) -> None:
     assert "pending" in quiet.upulse("effect", "list").out
 
 
-def test_an_open_effect_is_not_retried_and_one_of_nobody_is_not_explained_by_a_tick(quiet: Inside) -> None:
+def test_an_open_effect_is_not_retried_and_one_of_nobody_is_not_explained_by_a_tick(quiet: CliHome) -> None:
     quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
     assert "is pending still" in quiet.upulse("effect", "retry", "k", code=1).err
     story = quiet.upulse("why", "--json").json
@@ -151,7 +149,7 @@ def test_an_open_effect_is_not_retried_and_one_of_nobody_is_not_explained_by_a_t
     assert "by hand" in quiet.upulse("why", "k").out
 
 
-def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: Inside) -> None:
+def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: CliHome) -> None:
     add = ("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
     quiet.upulse(*add, "--idempotent", "--not-after", "10m")
     (event,) = quiet.upulse("events", "--json").lines
@@ -159,7 +157,7 @@ def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: Ins
     assert event["data"]["not_after"] > 1_000_000 * time.time()
 
 
-def test_a_stopped_daemon_has_a_status(quiet: Inside) -> None:
+def test_a_stopped_daemon_has_a_status(quiet: CliHome) -> None:
     quiet.upulse("pause", "--why", "surgery")
     status = quiet.status()
     assert status["daemon"]["state"] == "stopped"
@@ -173,7 +171,7 @@ def test_a_stopped_daemon_has_a_status(quiet: Inside) -> None:
     assert "no sample yet" in quiet.upulse("status", "--watch").out
 
 
-def test_settings_that_do_not_load_hide_nothing_else(quiet: Inside) -> None:
+def test_settings_that_do_not_load_hide_nothing_else(quiet: CliHome) -> None:
     quiet.upulse("pause")
     quiet.configure("[daemon]\ntik_ms = 3\n")
     status = quiet.status()
@@ -182,7 +180,7 @@ def test_settings_that_do_not_load_hide_nothing_else(quiet: Inside) -> None:
     assert "did you mean 'tick_ms'?" in " ".join(quiet.upulse("status").out.split())
 
 
-def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: Inside) -> None:
+def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: CliHome) -> None:
     with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
         daemon = quiet.status()["daemon"]
         assert (daemon["state"], daemon["pid"]) == ("not-answering", os.getpid())
@@ -191,7 +189,7 @@ def test_a_home_that_is_held_by_somebody_silent_is_not_answering(quiet: Inside) 
 
 
 def test_nothing_is_appended_past_a_holder_that_does_not_answer(
-    quiet: Inside, monkeypatch: pytest.MonkeyPatch
+    quiet: CliHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(append, "PATIENCE", 0.1)
     with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
@@ -199,7 +197,7 @@ def test_nothing_is_appended_past_a_holder_that_does_not_answer(
     assert events(quiet) == []
 
 
-def test_a_reload_of_a_daemon_that_does_not_answer_says_so(quiet: Inside) -> None:
+def test_a_reload_of_a_daemon_that_does_not_answer_says_so(quiet: CliHome) -> None:
     with HomeLock(quiet.path / "run" / "lock", "0.1.0"):
         said = quiet.upulse("daemon", "reload", code=1).err
     assert f"the daemon (process {os.getpid()}) does not answer" in said
@@ -207,11 +205,11 @@ def test_a_reload_of_a_daemon_that_does_not_answer_says_so(quiet: Inside) -> Non
 
 
 def test_everything_in_a_new_home_is_the_owners_alone(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
 ) -> None:
     before = os.umask(0)
     try:
-        Inside(tmp_path / "home", capsys).upulse("init")
+        CliHome(tmp_path / "home").upulse("init")
         assert os.umask(0) == 0
     finally:
         os.umask(before)
@@ -224,7 +222,7 @@ LOST = {"missing": lambda path: path.unlink(), "altered": lambda path: path.writ
 
 
 @pytest.mark.parametrize("how", LOST)
-def test_a_lost_payload_is_said_in_its_row_and_hides_no_other(quiet: Inside, how: str) -> None:
+def test_a_lost_payload_is_said_in_its_row_and_hides_no_other(quiet: CliHome, how: str) -> None:
     large = json.dumps(["true", "x" * 40_000])
     lost = quiet.upulse("effect", "add", "run-command", "--key", "l", "--param", f"argv={large}").out.strip()
     quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["true"]')
@@ -244,11 +242,11 @@ def test_a_lost_payload_is_said_in_its_row_and_hides_no_other(quiet: Inside, how
     assert quiet.status()["effects"]["pending"] >= 1
 
 
-def test_stopping_what_does_not_run_is_no_failure(quiet: Inside) -> None:
+def test_stopping_what_does_not_run_is_no_failure(quiet: CliHome) -> None:
     assert "No daemon runs." in quiet.upulse("daemon", "stop").err
 
 
-def test_settings_with_faults_start_nothing(quiet: Inside) -> None:
+def test_settings_with_faults_start_nothing(quiet: CliHome) -> None:
     quiet.configure("[daemon]\ntik_ms = 3\ntick_ms = 'x'\n")
     said = quiet.upulse("daemon", "start", code=1)
     assert "config.toml:2: " in said.err
@@ -256,7 +254,7 @@ def test_settings_with_faults_start_nothing(quiet: Inside) -> None:
     assert events(quiet) == []
 
 
-def test_config_check_says_every_fault_of_any_file(quiet: Inside, tmp_path: Path) -> None:
+def test_config_check_says_every_fault_of_any_file(quiet: CliHome, tmp_path: Path) -> None:
     assert "guards 1 process." in quiet.upulse("config", "check").err
     assert quiet.upulse("config", "check", "--json").json["faults"] == []
     other = tmp_path / "other.toml"
@@ -266,7 +264,7 @@ def test_config_check_says_every_fault_of_any_file(quiet: Inside, tmp_path: Path
     assert "no such file" in quiet.upulse("config", "check", str(tmp_path / "none"), code=1).err
 
 
-def test_an_address_that_no_service_knows_is_a_fault(quiet: Inside, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_that_no_service_knows_is_a_fault(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULSE_TEST_URL", "nope://secret-word")
     quiet.configure('[notify]\nurls = [\n"json://localhost",\n"env:PULSE_TEST_URL",\n"env:PULSE_NOT_SET"]\n')
     said = quiet.upulse("config", "check", code=1).err
@@ -278,7 +276,7 @@ def test_an_address_that_no_service_knows_is_a_fault(quiet: Inside, monkeypatch:
     assert fault in said
 
 
-def test_config_show_is_whole_and_loads_again(quiet: Inside) -> None:
+def test_config_show_is_whole_and_loads_again(quiet: CliHome) -> None:
     shown = quiet.upulse("config", "show").out
     values = quiet.upulse("config", "show", "--json").json
     quiet.configure(shown)
@@ -287,7 +285,7 @@ def test_config_show_is_whole_and_loads_again(quiet: Inside) -> None:
     assert quiet.upulse("config", "path").out == f"{quiet.path}/config.toml\n"
 
 
-def test_events_are_chosen_by_row_time_kind_and_number(quiet: Inside) -> None:
+def test_events_are_chosen_by_row_time_kind_and_number(quiet: CliHome) -> None:
     for command in ("pause", "resume", "pause"):
         quiet.upulse(command)
     assert events(quiet) == ["paused", "resumed", "paused"]
@@ -299,14 +297,14 @@ def test_events_are_chosen_by_row_time_kind_and_number(quiet: Inside) -> None:
     assert "resumed" in quiet.upulse("events").out
 
 
-def test_an_event_has_all_its_fields(quiet: Inside) -> None:
+def test_an_event_has_all_its_fields(quiet: CliHome) -> None:
     quiet.upulse("pause", "--why", "because")
     (event,) = quiet.upulse("events", "--json").lines
     assert list(event) == ["seq", "id", "at", "kind", "subject", "actor", "host", "cause", "data"]
     assert (event["seq"], event["data"]) == (1, {"why": "because"})
 
 
-def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: Inside) -> None:
+def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: CliHome) -> None:
     quiet.upulse("process", "stop", "demo", "--for", "1h")
     quiet.upulse("pause")
     add = ("effect", "add", "restart-process", "--key", "restart-process:demo", "--param", "process=demo")
@@ -323,13 +321,13 @@ def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: Inside) ->
     assert events(quiet, "--subject", "dem") == []
 
 
-def test_a_sound_log_is_verified(quiet: Inside) -> None:
+def test_a_sound_log_is_verified(quiet: CliHome) -> None:
     quiet.upulse("pause")
     assert quiet.upulse("verify", "--json").json["rows"] == 1
     assert "good: 1 rows" in quiet.upulse("verify").out
 
 
-def test_an_altered_row_is_named(quiet: Inside) -> None:
+def test_an_altered_row_is_named(quiet: CliHome) -> None:
     quiet.upulse("pause", "--why", "a")
     quiet.upulse("resume")
     with closing(sqlite3.connect(quiet.path / "events.db")) as connection:
@@ -343,7 +341,7 @@ def test_an_altered_row_is_named(quiet: Inside) -> None:
 
 
 def test_the_home_may_come_from_the_environment(
-    quiet: Inside, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    quiet: CliHome, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("UPULSE_HOME", str(quiet.path))
     assert main(["config", "path"]) == 0

@@ -1,5 +1,6 @@
 """A home that nobody can write (a backup, a read-only mount, another user's) is read all the same, and left as it is."""
 
+import json
 import os
 import shutil
 import signal
@@ -16,7 +17,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.sqlite.connect import ReadMode
-from tests.integration.cli.cli_home import ALLOW, UPULSE, CliHome, Inside, Said, eventually, sleeper
+from tests.integration.cli.cli_home import ALLOW, CliHome, Said, eventually, sleeper
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -25,10 +26,19 @@ READS_BUT_WRITES_NOTHING = (
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
     "--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search",
 )  # fmt: skip
-WAY = """
-import pathlib, sys
+ALL = """
+import io, json, pathlib, sys
+from contextlib import redirect_stderr, redirect_stdout
 from pulse_adapters.sqlite.connect import read_mode_for
-print(read_mode_for(pathlib.Path(sys.argv[1])).name)
+from upulse_cli.__main__ import main
+home = sys.argv[1]
+way, said = read_mode_for(pathlib.Path(home, "events.db")).name, []
+for command in sys.argv[2:]:
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = main([*command.split(), "--home", home])
+    said.append((code, out.getvalue(), err.getvalue()))
+print(json.dumps((way, said)))
 """
 
 
@@ -44,15 +54,12 @@ def as_another_user(home: Path) -> Sequence[str]:
 AS = {"read-only media": on_read_only_media, "another user": as_another_user}
 
 
-def upulse(around: Sequence[str], home: Path, *words: str) -> Said:
-    argv = [*around, *UPULSE, *words, "--home", str(home)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
-    return Said(done.returncode, done.stdout, done.stderr)
-
-
-def way_here(around: Sequence[str], home: Path) -> str:
-    argv = [*around, sys.executable, "-c", WAY, str(home / "events.db")]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout.strip()
+def upulse(around: Sequence[str], home: Path, *commands: str) -> tuple[str, Sequence[Said]]:
+    """How the log is read from there, and what these commands say, one after the other in one process."""
+    argv = [*around, sys.executable, "-c", ALL, str(home), *commands]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True)
+    way, said = json.loads(done.stdout)
+    return way, [Said(*one) for one in said]
 
 
 @pytest.fixture
@@ -64,9 +71,9 @@ def place() -> Iterator[Path]:
 
 
 @pytest.fixture
-def recorded(place: Path, capsys: pytest.CaptureFixture[str]) -> Inside:
+def recorded(place: Path) -> CliHome:
     """A home without a daemon, and paused."""
-    home = Inside(place, capsys)
+    home = CliHome(place)
     home.upulse("init")
     home.upulse("pause")
     return home
@@ -92,8 +99,8 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
 @pytest.fixture(scope="module")
 def answers(killed: CliHome, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """What is said of the killed daemon's home where it can be written."""
-    home = copied(killed.path, tmp_path_factory.mktemp("writable") / "home")
-    return {words: upulse((), home, *words.split()).out for words in ("events --json", "why --json")}
+    home = CliHome(copied(killed.path, tmp_path_factory.mktemp("writable") / "home"))
+    return {words: home.upulse(*words.split()).out for words in ("events --json", "why --json")}
 
 
 def copied(source: Path, target: Path) -> Path:
@@ -142,14 +149,13 @@ def test_all_that_was_recorded_is_read_and_nothing_is_touched(
     home = copied(killed.path, place)
     way = state(home)
     around = AS[who](home)
-    assert way_here(around, home) == way.name
     before = contents(home)
-    for words, answer in answers.items():
-        read = upulse(around, home, *words.split())
-        assert (read.code, read.err, read.out) == (0, "", answer)
-    verdict = upulse(around, home, "verify", "--json").json
+    found, said = upulse(around, home, *answers, "verify --json", "status --json")
+    assert found == way.name
+    *read, verified, told = said
+    assert [(one.code, one.err, one.out) for one in read] == [(0, "", answer) for answer in answers.values()]
+    verdict, status = verified.json, told.json
     assert (verdict["fault"], verdict["rows"]) == ("", answers["events --json"].count("\n"))
-    status = upulse(around, home, "status", "--json").json
     assert (status["daemon"]["state"], status["effects"]["acked"] >= 1) == ("stopped", True)
     assert status["tick"]["count"] > 0
     assert contents(home) == before
@@ -164,60 +170,54 @@ def test_damage_is_said_there_too(killed: CliHome, place: Path, who: str) -> Non
     home = copied(killed.path, place)
     wal = home / "events.db-wal"
     os.truncate(wal, wal.stat().st_size - 10_000)
-    around = AS[who](home)
-    for command in ("verify", "events", "status"):
-        said = upulse(around, home, command)
+    for said in upulse(AS[who](home), home, "verify", "events", "status")[1]:
         assert said.code == 1
         assert "acknowledged" in said.out + said.err
 
 
 @pytest.mark.parametrize("who", AS)
-def test_a_socket_that_was_left_over_hides_nothing(recorded: Inside, who: str) -> None:
+def test_a_socket_that_was_left_over_hides_nothing(recorded: CliHome, who: str) -> None:
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(recorded.path / "run" / "pulse.sock"))
     left.close()
     (recorded.path / "run" / "pulse.sock").chmod(0o600)
-    status = upulse(AS[who](recorded.path), recorded.path, "status", "--json").json
+    _, (told,) = upulse(AS[who](recorded.path), recorded.path, "status --json")
+    status = told.json
     assert (status["daemon"]["state"], status["paused"] is not None) == ("stopped", True)
 
 
 @pytest.mark.parametrize(
     ("who", "why"), [("read-only media", "Read-only file system"), ("another user", "Permission denied")]
 )
-def test_what_would_be_recorded_is_refused_there(recorded: Inside, who: str, why: str) -> None:
-    said = upulse(AS[who](recorded.path), recorded.path, "pause")
+def test_what_would_be_recorded_is_refused_there(recorded: CliHome, who: str, why: str) -> None:
+    _, (said,) = upulse(AS[who](recorded.path), recorded.path, "pause")
     assert said.code == 1
     assert f"{recorded.path}/run/lock can't be locked: {why}" in said.err
 
 
-def test_a_running_daemons_home_is_read_through_a_read_only_mount(served: CliHome) -> None:
-    around = on_read_only_media(served.path)
-    assert way_here(around, served.path) == ReadMode.SHARED.name
-    served.upulse("pause")
-    newest = upulse(
-        around, served.path, "events", "--json", "-n", "3"
-    ).lines  # the check of the log may come between
-    assert "paused" in [line["kind"] for line in newest]
-    served.upulse("resume")
-    newest = upulse(
-        around, served.path, "events", "--json", "-n", "3"
-    ).lines  # the check of the log may come between
-    assert "resumed" in [line["kind"] for line in newest]
-    status = upulse(around, served.path, "status", "--json").json
+def test_a_running_daemons_home_is_read_through_a_read_only_mount(live: CliHome) -> None:
+    around = on_read_only_media(live.path)
+    newest = "events --json -n 3"  # the check of the log may come between
+    live.upulse("pause")
+    way, (events,) = upulse(around, live.path, newest)
+    assert way == ReadMode.SHARED.name
+    assert "paused" in [line["kind"] for line in events.lines]
+    live.upulse("resume")
+    _, (events, told, verified) = upulse(around, live.path, newest, "status --json", "verify --json")
+    assert "resumed" in [line["kind"] for line in events.lines]
+    status = told.json
     assert (status["daemon"]["state"], status["paused"]) == ("running", None)
-    assert upulse(around, served.path, "verify", "--json").json["fault"] == ""
+    assert verified.json["fault"] == ""
 
 
 @pytest.mark.parametrize("who", AS)
 def test_a_log_that_somebody_has_open_is_never_taken_for_one_that_stands_still(
-    recorded: Inside, who: str
+    recorded: CliHome, who: str
 ) -> None:
     with closing(sqlite3.connect(recorded.path / "events.db")) as writer:
         writer.execute("PRAGMA user_version")
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         assert (recorded.path / "events.db-wal").stat().st_size == 0
-        around = AS[who](recorded.path)
-        assert way_here(around, recorded.path) == ReadMode.SHARED.name
-        assert [event["kind"] for event in upulse(around, recorded.path, "events", "--json").lines] == [
-            "paused"
-        ]
+        way, (events,) = upulse(AS[who](recorded.path), recorded.path, "events --json")
+        assert way == ReadMode.SHARED.name
+        assert [event["kind"] for event in events.lines] == ["paused"]

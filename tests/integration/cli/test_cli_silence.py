@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.cli_home import CliHome, Inside, eventually, is_id, sleeper
+from tests.integration.cli.cli_home import CliHome, eventually, is_id, sleeper
 
 WINDOWS = """
 [[silence]]
@@ -30,7 +30,7 @@ def ids(home: CliHome) -> list[str]:
     return [one["id"] for one in home.upulse("silence", "list", "--json").json["silences"]]
 
 
-def test_a_silence_is_added_and_listed_while_no_daemon_runs(quiet: Inside) -> None:
+def test_a_silence_is_added_and_listed_while_no_daemon_runs(quiet: CliHome) -> None:
     said = quiet.upulse("silence", "add", "--match", DEMO, "--for", "2h", "--why", "new disks")
     id_ = said.out.strip()
     assert is_id(id_)
@@ -44,7 +44,7 @@ def test_a_silence_is_added_and_listed_while_no_daemon_runs(quiet: Inside) -> No
     assert "new disks" in table
 
 
-def test_what_comes_again_is_listed_with_what_holds_now(quiet: Inside) -> None:
+def test_what_comes_again_is_listed_with_what_holds_now(quiet: CliHome) -> None:
     quiet.configure(sleeper("demo", 1), WINDOWS)
     always, mondays = quiet.upulse("silence", "list", "--json").json["recurring"]
     assert (always["active"], always["for"], always["why"]) == (True, "1d", "always")
@@ -57,12 +57,12 @@ def test_what_comes_again_is_listed_with_what_holds_now(quiet: Inside) -> None:
     assert "for another" in table
 
 
-def test_without_silences_that_is_said(quiet: Inside) -> None:
+def test_without_silences_that_is_said(quiet: CliHome) -> None:
     assert "Nothing is held back" in quiet.upulse("silence", "list").err
 
 
 @pytest.mark.parametrize("cut", [slice(None), slice(0, 20), slice(-8, None)])
-def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: Inside, cut: slice) -> None:
+def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: CliHome, cut: slice) -> None:
     id_ = added(quiet)
     assert f"{DEMO} is no longer held back" in quiet.upulse("silence", "remove", id_[cut]).err
     assert ids(quiet) == []
@@ -80,12 +80,12 @@ def test_a_silence_is_removed_by_its_id_or_enough_of_it(quiet: Inside, cut: slic
         (("--match", DEMO), "Missing option '--for'"),
     ],
 )
-def test_what_cannot_be_a_silence_is_refused(quiet: Inside, words: tuple[str, ...], why: str) -> None:
+def test_what_cannot_be_a_silence_is_refused(quiet: CliHome, words: tuple[str, ...], why: str) -> None:
     assert why in " ".join(quiet.upulse("silence", "add", *words, code=2).err.replace("│", " ").split())
     assert ids(quiet) == []
 
 
-def test_an_unknown_id_is_refused_with_the_nearest(quiet: Inside) -> None:
+def test_an_unknown_id_is_refused_with_the_nearest(quiet: CliHome) -> None:
     assert "none holds at this time" in quiet.upulse("silence", "remove", "0123", code=1).err
     id_ = added(quiet)
     wrong = id_[:-1] + ("0" if id_[-1] != "0" else "1")
@@ -100,7 +100,7 @@ def test_an_unknown_id_is_refused_with_the_nearest(quiet: Inside) -> None:
     [(DEMO, True), ("*:demo", True), ("notify:*", True), ("restart-proces:demo", False), ("demo", False)],
 )
 def test_a_pattern_that_fits_nothing_known_is_warned_of_and_taken(
-    quiet: Inside, match: str, known: bool
+    quiet: CliHome, match: str, known: bool
 ) -> None:
     said = quiet.upulse("silence", "add", "--match", match, "--for", "1h")
     assert ("fits nothing so far" in said.err) is not known
@@ -109,18 +109,18 @@ def test_a_pattern_that_fits_nothing_known_is_warned_of_and_taken(
         assert f"did you mean '{DEMO}'?" in said.err
 
 
-def test_a_home_whose_settings_are_broken_can_be_silenced(quiet: Inside) -> None:
+def test_a_home_whose_settings_are_broken_can_be_silenced(quiet: CliHome) -> None:
     quiet.configure("[daemon]\nnonsense = 1\n")
     added(quiet)
     assert len(ids(quiet)) == 1
 
 
-def test_there_is_nothing_to_silence_without_a_home(tmp_path: Path, quiet: Inside) -> None:
-    nowhere = Inside(tmp_path / "nowhere", quiet.capture)
+def test_there_is_nothing_to_silence_without_a_home(tmp_path: Path, quiet: CliHome) -> None:
+    nowhere = CliHome(tmp_path / "nowhere")
     assert "no Pulse home" in nowhere.upulse("silence", "list", code=1).err
 
 
-def test_a_silenced_process_stays_dead_until_the_silence_is_removed(live: Inside) -> None:
+def test_a_silenced_process_stays_dead_until_the_silence_is_removed(live: CliHome) -> None:
     import os
     import signal
 
@@ -135,7 +135,7 @@ def test_a_silenced_process_stays_dead_until_the_silence_is_removed(live: Inside
     assert ids(live) == []
 
 
-def test_the_events_of_a_capability_can_be_asked_for_by_their_kind(quiet: Inside) -> None:
+def test_the_events_of_a_capability_can_be_asked_for_by_their_kind(quiet: CliHome) -> None:
     id_ = added(quiet)
     assert [event["id"] for event in quiet.upulse("events", "--kind", "silence-added", "--json").lines] == [
         id_

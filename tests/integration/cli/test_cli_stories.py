@@ -5,18 +5,18 @@ import signal
 
 import pytest
 
-from tests.integration.cli.cli_home import Inside, eventually
+from tests.integration.cli.cli_home import CliHome, eventually
 from upulse_cli.views.plot import plot, sparkline, thinned
 
 
-def killed(home: Inside) -> None:
+def killed(home: CliHome) -> None:
     """The guarded process dies, and is back."""
     pid = home.pid_when_up("demo")
     os.kill(pid, signal.SIGKILL)
     home.pid_when_up("demo", other_than=pid)
 
 
-def test_an_incident_tells_what_happened_what_was_done_and_whether_it_helped(live: Inside) -> None:
+def test_an_incident_tells_what_happened_what_was_done_and_whether_it_helped(live: CliHome) -> None:
     killed(live)
 
     def story() -> dict[str, object] | None:
@@ -31,12 +31,12 @@ def test_an_incident_tells_what_happened_what_was_done_and_whether_it_helped(liv
     assert "it helped" in text
 
 
-def test_incidents_of_a_time_without_any_are_none(live: Inside) -> None:
+def test_incidents_of_a_time_without_any_are_none(live: CliHome) -> None:
     assert live.upulse("incidents", "--since", "2999-01-01", "--json").json == []
     assert "0 incidents" in live.upulse("incidents", "--since", "2999-01-01").out
 
 
-def test_explain_goes_through_every_rule_and_acts_not(live: Inside) -> None:
+def test_explain_goes_through_every_rule_and_acts_not(live: CliHome) -> None:
     rows = str(live.status()["log"]["rows"])
     told = live.upulse("explain", "--json").json
     assert told["rules"][0]["rule"] == "kill_switch"
@@ -46,7 +46,7 @@ def test_explain_goes_through_every_rule_and_acts_not(live: Inside) -> None:
     assert not [event for event in later if event["actor"] != "pulse" or event["kind"] == "effect"]
 
 
-def test_explain_says_why_nothing_is_done(live: Inside) -> None:
+def test_explain_says_why_nothing_is_done(live: CliHome) -> None:
     live.upulse("pause", "--why", "test")
     try:
         killed_pid = live.pid_when_up("demo")
@@ -58,7 +58,7 @@ def test_explain_says_why_nothing_is_done(live: Inside) -> None:
     live.pid_when_up("demo", other_than=killed_pid)
 
 
-def test_the_state_of_a_moment_is_the_log_up_to_it(live: Inside) -> None:
+def test_the_state_of_a_moment_is_the_log_up_to_it(live: CliHome) -> None:
     events = live.upulse("events", "--json").lines
     began = next(event for event in events if event["kind"] == "settings-loaded")
     then = live.upulse("state", "--at", began["at"]).json
@@ -67,7 +67,7 @@ def test_the_state_of_a_moment_is_the_log_up_to_it(live: Inside) -> None:
     assert live.upulse("state", "processes").json["of"]["demo"]["pid"]
 
 
-def test_the_state_of_a_moment_after_a_kept_snapshot_agrees_with_the_whole_log(live: Inside) -> None:
+def test_the_state_of_a_moment_after_a_kept_snapshot_agrees_with_the_whole_log(live: CliHome) -> None:
     killed(live)
     last = live.upulse("events", "--json").lines[-1]
     quick = live.upulse("state", "--at", last["at"]).json
@@ -79,13 +79,13 @@ def test_the_state_of_a_moment_after_a_kept_snapshot_agrees_with_the_whole_log(l
         (live.path / "elsewhere").rename(objects)
 
 
-def test_a_moment_before_the_log_is_refused(live: Inside) -> None:
+def test_a_moment_before_the_log_is_refused(live: CliHome) -> None:
     said = live.upulse("state", "--at", "2001-01-01", code=1)
     assert "the log begins after 2001-01-01" in said.err
 
 
 @pytest.mark.parametrize("command", ["state", "explain"])
-def test_a_moment_to_come_is_refused(live: Inside, command: str) -> None:
+def test_a_moment_to_come_is_refused(live: CliHome, command: str) -> None:
     assert "has not come yet" in live.upulse(command, "--at", "2999-01-01", code=1).err
 
 
@@ -102,13 +102,13 @@ def test_a_moment_to_come_is_refused(live: Inside, command: str) -> None:
     ],
 )  # fmt: skip
 def test_what_nobody_knows_is_refused_with_what_would_work(
-    live: Inside, words: tuple[str, ...], code: int, hint: str
+    live: CliHome, words: tuple[str, ...], code: int, hint: str
 ) -> None:
     eventually(lambda: live.upulse("vitals", "--json").json, "a first sample")
     assert hint in live.upulse(*words, code=code).err
 
 
-def test_vitals_are_a_table_a_plot_and_json(live: Inside) -> None:
+def test_vitals_are_a_table_a_plot_and_json(live: CliHome) -> None:
     found = eventually(lambda: live.upulse("vitals", "--json").json, "a first sample")
     names = [one["name"] for one in found]
     assert "system-resource.cpu" in names

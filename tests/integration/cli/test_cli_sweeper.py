@@ -25,8 +25,8 @@ from pulse_core.model.event import Draft, Head
 from pulse_core.model.kinds import ErrorReported, SettingsRejected
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.ports import SweepResult
-from pulse_core.settings import Settings
+from pulse_core.ports.stores import SweepResult
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring.gc import sweeper_of
 
 LONG_AGO = time.time() - 2 * 86_400

@@ -20,9 +20,9 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.projections import Snapshot, State
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.tick.ticker import encode_snapshot
-from tests.integration.cli.cli_home import Inside
+from tests.integration.cli.cli_home import CliHome
 
 MINUTE = 60_000_000
 Spoil = Callable[[dict[str, Any]], None]
@@ -38,13 +38,13 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-async def ticked(home: Inside, number: int, at: int, snapshot: str | None) -> None:
+async def ticked(home: CliHome, number: int, at: int, snapshot: str | None) -> None:
     moment = Moment(at, "boot", number)
     async with SqliteVitals.open(home.path / "vitals.db") as vitals:
         vitals.record(TickRecord(number, moment, "timer", Head(1), (), "", "0", (), (), 1_000, 100, snapshot))
 
 
-async def kept(home: Inside, name: str, number: int = 1, spoil: Spoil = lambda whole: None) -> str:
+async def kept(home: CliHome, name: str, number: int = 1, spoil: Spoil = lambda whole: None) -> str:
     """A tick of a minute ago whose snapshot was kept."""
     at = now() - MINUTE
     whole = json.loads(encode_snapshot(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
@@ -54,12 +54,12 @@ async def kept(home: Inside, name: str, number: int = 1, spoil: Spoil = lambda w
     return object_
 
 
-def told(home: Inside, at: str | None = None) -> list[str]:
+def told(home: CliHome, at: str | None = None) -> list[str]:
     return list(home.upulse("state", "control", *(("--at", at) if at else ())).json["processes"])
 
 
 @pytest.fixture
-def paused(quiet: Inside) -> Inside:
+def paused(quiet: CliHome) -> CliHome:
     """A home with a few rows in its log."""
     for _ in range(3):
         quiet.upulse("pause")
@@ -67,14 +67,14 @@ def paused(quiet: Inside) -> Inside:
     return quiet
 
 
-async def test_the_log_is_folded_from_the_newest_kept_snapshot_on(paused: Inside) -> None:
+async def test_the_log_is_folded_from_the_newest_kept_snapshot_on(paused: CliHome) -> None:
     await kept(paused, "older", 1)
     await kept(paused, "newer", 2)
     await ticked(paused, 3, now() - MINUTE // 2, None)
     assert told(paused, "1ms") == ["newer"]
 
 
-async def test_a_snapshot_of_later_than_that_moment_is_of_no_use(paused: Inside) -> None:
+async def test_a_snapshot_of_later_than_that_moment_is_of_no_use(paused: CliHome) -> None:
     await kept(paused, "later")
     assert told(paused, "1ms") == ["later"]
     assert "the log begins after" in paused.upulse("state", "--at", "10m", code=1).err
@@ -95,17 +95,17 @@ async def test_a_snapshot_of_later_than_that_moment_is_of_no_use(paused: Inside)
     ],
     ids=["other fold", "fold unknown", "no folds", "provisional events", "a part is missing", "no control"],
 )
-async def test_a_snapshot_that_cannot_be_trusted_is_not_used(paused: Inside, spoil: Spoil) -> None:
+async def test_a_snapshot_that_cannot_be_trusted_is_not_used(paused: CliHome, spoil: Spoil) -> None:
     await kept(paused, "wrong", 1, spoil)
     assert told(paused, "1ms") == []
 
 
-async def test_a_part_that_cannot_be_trusted_spoils_no_other(paused: Inside) -> None:
+async def test_a_part_that_cannot_be_trusted_spoils_no_other(paused: CliHome) -> None:
     await kept(paused, "kept", 1, lambda whole: whole["folds"].update(effects=-1))
     assert told(paused, "1ms") == ["kept"]
 
 
-async def test_an_altered_snapshot_is_not_used(paused: Inside) -> None:
+async def test_an_altered_snapshot_is_not_used(paused: CliHome) -> None:
     name = await kept(paused, "wrong")
     path = FileObjects(paused.path / "objects").path(name)
     path.chmod(0o600)
@@ -115,7 +115,7 @@ async def test_an_altered_snapshot_is_not_used(paused: Inside) -> None:
     assert told(paused, "1ms") == []
 
 
-async def checkpointed(home: Inside, name: str, seq: int) -> None:
+async def checkpointed(home: CliHome, name: str, seq: int) -> None:
     with SqliteEventReader(home.path) as log:
         head = Head(seq, log.chain_at(seq) or b"")
     state = saying(name, seq)
@@ -123,14 +123,14 @@ async def checkpointed(home: Inside, name: str, seq: int) -> None:
     await SqliteCheckpoints(Home(home.path).state).save(parts)
 
 
-async def test_a_checkpoint_serves_too_if_it_is_of_an_earlier_row(paused: Inside) -> None:
+async def test_a_checkpoint_serves_too_if_it_is_of_an_earlier_row(paused: CliHome) -> None:
     await checkpointed(paused, "checkpoint", 3)
     assert told(paused) == told(paused, "1ms") == ["checkpoint"]
     first = paused.upulse("events", "--json").lines[0]["at"]
     assert told(paused, first) == []
 
 
-async def test_the_nearer_of_snapshot_and_checkpoint_is_taken(paused: Inside) -> None:
+async def test_the_nearer_of_snapshot_and_checkpoint_is_taken(paused: CliHome) -> None:
     await checkpointed(paused, "checkpoint", 3)
     await kept(paused, "snapshot")
     assert told(paused, "1ms") == ["checkpoint"]

@@ -14,7 +14,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine.dev_reports import DevReport
 from pulse_core.app.engine.dev_session import DevTarget, follow_staging
 from pulse_core.app.state import current_state
-from pulse_core.projections import Engine
+from pulse_core.projections.engine import Engine
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
 from tests.types_cache import warm
@@ -44,7 +44,6 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
     Repository.create(path, template, ADA)
-    warm(path)
     warm(path)
     return CliHome(path)
 

@@ -9,7 +9,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.types_cache import warm
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.home import home_context
@@ -30,7 +30,6 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     home.create()
     home.config.write_text("# secret: in the settings\n")
     Repository.create(home.path, template_folder(), ADA)
-    warm(home.path)
     warm(home.path)
     return another(home, files)
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.app.engine.change_summary import MOST, changes_in_words
 from pulse_core.app.engine.effect_diff import WishedEffect
 from pulse_core.app.engine.replay import Replay
 from pulse_core.model.moment import iso
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, WISHING, new_home, save
 from tests.integration.rule_host.rule_host_engines import rule
@@ -80,7 +81,8 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
     with SqliteVitalsReader(served.path) as vitals:
         eventually(lambda: any("my:wish" in tick.effects for tick in vitals.ticks_since(0)), "a wish")
     save(served, OTHER)
-    said = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one").err
+    promoted = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one")
+    eventually(lambda: Repository(served.path).head() == promoted.out.strip(), "main to follow")
     for words in (
         "new rules: other",
         "rules gone: wishing",
@@ -88,7 +90,7 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
         "- wishing ",
         "my:other: it is time",
     ):
-        assert words in said
+        assert words in promoted.err
         assert words in served.upulse("engine", "show", "main").out
     told = served.upulse("engine", "show", "main", "--json").json
     assert "new rules: other" in told["changes"]

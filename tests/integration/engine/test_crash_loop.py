@@ -75,25 +75,25 @@ def test_a_daemon_that_its_engine_kills_stays_up_without_it_and_guards_until_it_
         assert "SAFE MODE since" in said
         assert "without engine, after 3 crashes; leave it: upulse daemon restart --normal" in said
         assert "engine    left out by safe mode" in said
-        assert "safe mode" in home.look("doctor", "--json").out
-        events = home.look("events", "--kind", "safe-mode-entered").out
-        assert 'crashes=3 left_out=["engine"]' in events
+        assert "safe mode" in home.upulse("doctor", "--json").out
+        events = home.upulse("events", "--kind", "safe-mode-entered").out
+        assert "without engine, after 3 crashes" in events
         home.upulse("daemon", "restart", "--normal")
         assert daemon.ends[3:] == [0]
     eventually(lambda: home.status()["engine"]["runs"], "the engine to run")
     assert not safe_mode(home)
-    assert "SAFE MODE" not in home.look("status").out
+    assert "SAFE MODE" not in home.upulse("status").out
 
 
 def test_an_engine_is_disabled_while_its_daemon_is_killed_at_each_start(home: CliHome) -> None:
     with RestartedDaemon(home) as daemon:
         eventually(lambda: daemon.ends, "the first end")
-        home.look("engine", "disable", "--why", "it kills the daemon")
+        home.upulse("engine", "disable", "--why", "it kills the daemon")
         eventually(lambda: is_up(home) and home.status()["engine"]["disabled"], "a daemon that stays up")
         assert not home.status()["engine"]["runs"]
-        found = home.look("doctor", "--json").json["findings"]
+        found = home.upulse("doctor", "--json").json["findings"]
         assert "it kills the daemon" in next(
             one["words"] for one in found if one["remedy"] == "upulse engine enable"
         )
-        assert "it kills the daemon" in home.look("engine", "status").out
-        assert "engine    disabled by" in home.look("status").out
+        assert "it kills the daemon" in home.upulse("engine", "status").out
+        assert "engine    disabled by" in home.upulse("status").out

@@ -4,10 +4,11 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_core.app.engine.dev_reports import ActionFailed, DevRemark, RulesLoaded, SampleTaken, TickSeen
+from pulse_core.app.engine.dev_reports import DevRemark, RulesLoaded, SampleTaken, TickSeen
 from pulse_core.app.engine.dev_session import try_once
 from pulse_core.app.engine.staging_actions import StagingActions
 from pulse_core.model.kinds import Effect
+from pulse_core.ports.engine import EngineFault
 from tests.integration.engine.engine_home import Ear, author, new_home, save, tried
 from tests.integration.rule_host.rule_host_engines import written
 from upulse_cli.views.dev import Lines, spelled
@@ -95,10 +96,10 @@ async def test_a_watcher_that_fails_is_told_with_its_line(tmp_path: Path) -> Non
     home = new_home(tmp_path / "home")
     sensing(home.path, "return 1 / 0")
     async with author(home) as ear:
-        broke = await ear.next(ActionFailed)
-        assert broke.fault.whose == "watcher:heat"
-        assert "ZeroDivisionError" in broke.fault.message
-        assert "hands.py:" in broke.fault.message
+        broke = await ear.next(EngineFault)
+        assert broke.whose == "watcher:heat"
+        assert "ZeroDivisionError" in broke.message
+        assert "hands.py:" in broke.message
         assert next(iter(Lines().of(broke))).startswith("error     watcher:heat: ")
 
 

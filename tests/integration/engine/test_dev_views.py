@@ -17,7 +17,7 @@ from pulse_core.app.engine.dev_reports import (
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import EngineFault, FoldResult, LoadedRevision
+from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
 from tests.integration.rule_host.rule_host_engines import at
 from upulse_cli.views.dev import Lines
 from upulse_cli.views.dev_screen import Standing

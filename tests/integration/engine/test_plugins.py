@@ -101,7 +101,7 @@ def test_what_is_found_is_what_python_itself_finds(site: Path, tmp_path: Path) -
 
 def test_a_plugins_rules_stand_inside_survivals_and_around_the_engines(site: Path, tmp_path: Path) -> None:
     install(site)
-    told = new_home(tmp_path / "home", WISHING).upulse("explain", "--json").json
+    told = new_home(tmp_path / "home", WISHING).as_process("explain", "--json").json
     assert [layer["rule"] for layer in told["rules"]][-3:] == ["error_escalate", "sample_counts", "wishing"]
     assert told["rules"][-2]["notes"] == ["1 effects from inside"]
 

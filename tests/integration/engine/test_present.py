@@ -9,7 +9,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_core.app.engine.live_snapshots import DaemonTicks
 from pulse_core.app.engine.recorded_ticks import RecordedTicks
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from tests.integration.cli.cli_home import CliHome, sleeper
 from tests.integration.engine.engine_home import CALM, new_home
 from upulse_cli.wiring.home import home_context

@@ -12,7 +12,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.app.engine.promote import ROLLBACK_UNDER_WAY, pending_request
-from pulse_core.projections import Engine
+from pulse_core.projections.engine import Engine
 from tests.integration.cli.cli_home import UPULSE, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, engine_of, new_home, save
 from tests.integration.rule_host.rule_host_engines import rule

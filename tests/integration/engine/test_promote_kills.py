@@ -53,7 +53,7 @@ def killed(home: CliHome, step: str, when: str, *words: str) -> None:
 def events(home: CliHome, kind: str) -> list[dict[str, Any]]:
     if not (home.path / "events.db").exists():
         return []
-    return home.look("events", "--kind", kind, "--json").lines
+    return home.upulse("events", "--kind", kind, "--json").lines
 
 
 def own_rules(home: CliHome, folder: str) -> str:

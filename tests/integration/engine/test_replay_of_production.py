@@ -15,7 +15,7 @@ from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.app.engine.recorded_ticks import RecordedTicks
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import MINUTE_US
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, new_home
 from tests.integration.rule_host.rule_host_engines import written

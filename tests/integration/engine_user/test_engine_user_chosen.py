@@ -12,7 +12,7 @@ from pulse_adapters.engine_user import account as accounts
 from pulse_adapters.engine_user.account import READABLE, Account, first_unreadable
 from pulse_adapters.engine_user.layout import engine_user_of
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad
+from pulse_core.ports.engine import CannotLoad
 from tests.engine_user import ROOT_ALONE, throwaway
 from upulse_cli.wiring.engine import run_as
 from upulse_cli.wiring.home import home_context

@@ -12,7 +12,7 @@ from pulse_adapters.engine_user.account import Account
 from pulse_adapters.engine_user.layout import EngineUserLayout, layout_path
 from pulse_adapters.sandbox.copy_tree import TreeRefused, copy_tree
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import CannotLoad
+from pulse_core.ports.engine import CannotLoad
 from tests.engine_user import ROOT_ALONE, open_folder
 
 pytestmark = ROOT_ALONE

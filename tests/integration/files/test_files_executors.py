@@ -22,8 +22,8 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.payload import encode
-from pulse_core.ports import Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Result, Safety
+from pulse_core.settings.settings import Settings
 from tests.integration.files.files_scene import EFFECT, archives, grow, ledger, left
 
 SIDE = "from pulse_adapters.workers import child_side; child_side"

@@ -14,7 +14,7 @@ from pulse_adapters.git.errors import MainMoved
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import revision_folder
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.integration.git.git_scene import ADA, FILES, edited, files, laid_out, made, newest, write
 
 

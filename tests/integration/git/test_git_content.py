@@ -12,7 +12,7 @@ from pulse_adapters.git.errors import GitFailed
 from pulse_adapters.git.git_files import folder_hash, is_laid_out, revision_folder, tree_of_commit
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import altered_revisions, ensure_revision, remove
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.integration.git.git_scene import FILES, edited, files, git, laid_out, made, write
 
 

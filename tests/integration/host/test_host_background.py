@@ -15,8 +15,10 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
 from pulse_core.actions import RestartParams, StopParams
-from pulse_core.ports import ProcessId, ProcessObservation, Result
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.executor import Result
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
 Start = Callable[[str], ProcessId]

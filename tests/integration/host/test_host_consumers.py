@@ -22,10 +22,12 @@ from pulse_core.actions import StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import ProcessId, Result
-from pulse_core.projections import Condition, Conditions, State
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Result
+from pulse_core.ports.host import ProcessId
+from pulse_core.projections.conditions import Condition, Conditions
+from pulse_core.projections.state import State
 from pulse_core.settings.groups import PATTERN_CHECK
+from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
 HOLDS = "import sys, time; held = bytearray(int(sys.argv[2]) << 20); print(1, flush=True); time.sleep(1000)"

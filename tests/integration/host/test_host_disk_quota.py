@@ -20,7 +20,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.daemon import disk_quota
 from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.model.moment import Moment
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 MIB = 1 << 20
 

@@ -17,8 +17,9 @@ from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
-from pulse_core.ports import ProcessId, Result, Safety
-from pulse_core.settings import Settings
+from pulse_core.ports.executor import Result, Safety
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import EVENT_ID, script, until, wished
 
 Known = dict[str, ProcessId]

@@ -13,7 +13,7 @@ from pulse_adapters.host.process_search import SEARCHED, argv_of, command_lines,
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, start_time_of
 from pulse_core.model.pattern import SearchPattern
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import bury, child, until
 
 

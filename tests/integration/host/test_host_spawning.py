@@ -16,7 +16,7 @@ from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId
+from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import said, script, until
 
 # Forks twice with a session of its own in between, so that neither parent, group nor session lead back.

@@ -16,9 +16,10 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, read_stat, start_time_of
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.groups import PATTERN_CHECK
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import bury, child, said, script, until, wished
 
 

@@ -14,8 +14,8 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import PsiTriggers, SystemResource
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import State
-from pulse_core.settings import Settings
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import script, until
 
 SETTINGS = Settings.model_validate({"watch": {"system_interval": "2s", "disks": ["/", "/no/such/path"]}})

@@ -60,6 +60,8 @@ async def still_answers(path: Path) -> bool:
         b'{"v": 0, "op": "echo"}\n',
         b'{"v": 1, "op": ["echo"]}\n',
         b'{"v": 1, "op": "echo", "n": NaN}\n',
+        b'{"v": 1, "op": "echo", "n": -1e999}\n',
+        b'{"v": 1, "op": "echo", "n": ' + b"[" * 64 + b"]" * 64 + b"}\n",
         b'{"v": 1, "op": "echo", "n": "\\uD800"}\n',
         b'{"v": 1, "op": "echo"\n',
     ],

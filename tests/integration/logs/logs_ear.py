@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from pulse_adapters.logs.reader import FollowedLogs
-from pulse_core.ports import LogBatch, Place, ReadProgress
-from pulse_core.settings import LogSettings
+from pulse_core.ports.logs import LogBatch, Place, ReadProgress
+from pulse_core.settings.logs import LogSettings
 
 
 class Ear:

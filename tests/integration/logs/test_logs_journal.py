@@ -13,7 +13,8 @@ import pytest
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.logs.journal import DROPPED, JournalUnit
-from pulse_core.settings import LogSettings, ProcessSettings
+from pulse_core.settings.logs import LogSettings
+from pulse_core.settings.processes import ProcessSettings
 from tests.integration.logs.logs_ear import Ear
 
 SPOKEN = Path(__file__).with_name("spoken_journal.py")

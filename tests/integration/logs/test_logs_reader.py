@@ -19,7 +19,7 @@ from pulse_adapters.workers.conversation import Conversation, conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
-from pulse_core.settings import LogSettings
+from pulse_core.settings.logs import LogSettings
 from tests.engine_user import open_to_all, packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
@@ -193,7 +193,7 @@ async def test_a_reader_that_fails_says_with_its_last_words_why(
 
 
 async def test_no_reader_lives_where_nothing_is_followed_or_after_its_end(log: Path) -> None:
-    reader = FollowedLogs()
+    reader = FollowedLogs(lambda *_: None)
     reader.follow((), {}, ())
     assert not reader.running
     reader.follow((errors(log),), {}, ())
@@ -209,9 +209,9 @@ async def test_a_reader_ends_with_whoever_started_it(log: Path) -> None:
 import asyncio, os
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_core.model.backoff import Backoff
-from pulse_core.settings import LogSettings
+from pulse_core.settings.logs import LogSettings
 async def main():
-    reader = FollowedLogs()
+    reader = FollowedLogs(lambda *_: None)
     reader.follow((LogSettings(path={str(log)!r}, keywords=("ERROR",)),), {{}}, ())
     print(*reader.running, flush=True)
     await asyncio.sleep(60)

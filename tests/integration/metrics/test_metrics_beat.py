@@ -10,8 +10,8 @@ import pytest
 from pulse_adapters.memory.prober import MemoryProber
 from pulse_adapters.metrics.sidecars import Heartbeat
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import Prober, ProbeRequest
-from pulse_core.settings import HeartbeatSettings
+from pulse_core.ports.prober import Prober, ProbeRequest
+from pulse_core.settings.telemetry import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
 from tests.integration.network.network_servers import OK, page_server, says, stalls
 

@@ -10,7 +10,7 @@ from pulse_adapters.metrics import sidecars
 from pulse_adapters.metrics.sidecars import metrics_program, run_metrics, supervise_metrics
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
-from pulse_core.settings import MetricsSettings
+from pulse_core.settings.telemetry import MetricsSettings
 
 
 def python(code: str) -> Program:

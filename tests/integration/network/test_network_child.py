@@ -13,7 +13,7 @@ import pytest
 from pulse_adapters.network import prober as room
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.proc import start_time_of
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, page_server, says, stalls
 
 SECOND = 1_000_000
@@ -120,7 +120,7 @@ async def test_a_child_that_hangs_is_ended_and_replaced(
 LEAVES = """
 import asyncio, os, signal, sys
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import ProbeRequest
+from pulse_core.ports.prober import ProbeRequest
 
 async def main():
     prober = ChildProber()

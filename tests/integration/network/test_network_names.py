@@ -4,7 +4,7 @@ import dns.rcode
 import pytest
 
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import Reply, addresses, name_server, truncated
 
 SECOND = 1_000_000

@@ -6,7 +6,7 @@ import socket
 import pytest
 
 from pulse_adapters.network.prober import ChildProber
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import (
     ENDLESS,
     OK,

@@ -20,8 +20,8 @@ from pulse_core.actions import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports import OutgoingMessage
-from pulse_core.settings import Settings
+from pulse_core.ports.transport import OutgoingMessage
+from pulse_core.settings.settings import Settings
 from tests.postbox import Postbox, drip, fail, hang_up, postbox
 
 SECRET = "t0ps3cr3t-token"

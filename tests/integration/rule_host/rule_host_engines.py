@@ -12,9 +12,9 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
-from pulse_core.ports import FoldResult, History, Revision, RuleHosts, UserProjectionState
-from pulse_core.projections import Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.ports.engine import FoldResult, History, Revision, RuleHosts, UserProjectionState
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 
 DEADLINE = 0.25
 SETTINGS = Settings.model_validate({"engine": {"deadline": "250ms"}})

@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_core.ports import CannotLoad, EngineFault
+from pulse_core.ports.engine import CannotLoad, EngineFault
 from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,

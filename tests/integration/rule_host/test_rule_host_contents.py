@@ -11,8 +11,8 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ErrorReported, Paused
-from pulse_core.ports import CannotLoad, EngineFault, UserProjectionState
-from pulse_core.settings import Settings
+from pulse_core.ports.engine import CannotLoad, EngineFault, UserProjectionState
+from pulse_core.settings.settings import Settings
 from tests.events import event
 from tests.integration.rule_host.rule_host_engines import (
     at,

@@ -24,10 +24,10 @@ from pulse_core.model.kinds import Effect, ErrorReported
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import EngineFault, FoldResult
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import EngineFault, FoldResult
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, compose
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from tests.events import event, histories
 from tests.integration.rule_host.rule_host_engines import (
     SETTINGS,

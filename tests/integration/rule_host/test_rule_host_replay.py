@@ -10,8 +10,8 @@ import pytest
 from pulse_adapters.rule_host.host import ChildRuleHost
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports import RecordedInput
-from pulse_core.projections import Snapshot
+from pulse_core.ports.engine import RecordedInput
+from pulse_core.projections.state import Snapshot
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,

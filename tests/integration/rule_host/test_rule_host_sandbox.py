@@ -17,7 +17,7 @@ from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.syscall_numbers import NUMBERS
-from pulse_core.ports import LoadedRevision
+from pulse_core.ports.engine import LoadedRevision
 from tests.engine_user import open_to_all
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
@@ -258,7 +258,7 @@ async def test_it_dies_with_its_parent(tmp_path: Path) -> None:
 import asyncio, os, signal
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.rule_host.hosts import ChildHosts
-from pulse_core.ports import Revision
+from pulse_core.ports.engine import Revision
 from tests.integration.rule_host.rule_host_engines import at, history_of
 async def main():
     host = await ChildHosts().start(Revision("c", {revision.path!r}), at(1), history_of(()), {{}})

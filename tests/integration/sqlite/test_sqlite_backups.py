@@ -11,8 +11,8 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.backup.restore import finish_decided
 from pulse_adapters.sqlite.backup.store import HomeBackups
+from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core import __version__

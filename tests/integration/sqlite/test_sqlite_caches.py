@@ -16,10 +16,9 @@ from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import Damaged
-from pulse_core.model.event import Head
+from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
-from pulse_core.ports import Checkpoint
 from tests.integration.sqlite.test_sqlite_rollups import minutes
 
 

@@ -12,7 +12,7 @@ from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import OUTWARD
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from upulse_cli.wiring.executors import machine_executors
 
 NAMES = [one.name for one in BUILT_IN]
@@ -21,7 +21,7 @@ NAMES = [one.name for one in BUILT_IN]
 async def test_each_executor_of_a_daemon_carries_out_what_is_declared_and_nothing_declared_is_left(
     tmp_path: Path,
 ) -> None:
-    made = machine_executors(Home(tmp_path), CurrentSettings(Settings), View())
+    made = machine_executors(Home(tmp_path), CurrentSettings(Settings()), View())
     try:
         carried_out = {action: one.params for action, one in made.executors.items()}
     finally:

@@ -5,8 +5,9 @@ import pytest
 from pulse_core.app.compute_status import process_status
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Processes, ProcessHistory, Snapshot, State
-from pulse_core.settings import Settings
+from pulse_core.projections.processes import Processes, ProcessHistory
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
 from pulse_core.silences.projection import SILENCES, Silence, Silences
 from pulse_core.silences.settings import SilenceSettings
 

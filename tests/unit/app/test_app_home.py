@@ -18,7 +18,7 @@ from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append
-from pulse_core.app.context import HomeContext, LoadedSettings, no_progress
+from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
@@ -51,11 +51,11 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload, parse
-from pulse_core.ports import CannotLoad, Revision
+from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.ports.readers import EventQuery
-from pulse_core.settings import Settings
-from upulse_cli.wiring import offline_stores
+from pulse_core.settings.settings import Settings
+from upulse_cli.wiring import offline_append
 from upulse_cli.wiring.home import home_context
 
 SECOND = 1_000_000
@@ -107,11 +107,8 @@ class NoHosts:
     def __init__(self) -> None:
         self.did: list[str] = []
 
-    async def warm(self) -> None:
+    def warm(self) -> None:
         self.did.append("warm")
-
-    def warm_soon(self) -> None:
-        self.did.append("warm soon")
 
     async def start(self, *_: object) -> Never:
         self.did.append("start")
@@ -140,7 +137,7 @@ class Scene:
     @property
     def home(self) -> HomeContext:
         return replace(
-            home_context(self.files, no_progress),
+            home_context(self.files),
             clock=self.clock,
             settings=self._settings,
             daemon=self.daemon,
@@ -256,9 +253,10 @@ def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     scene.daemon.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
         append(scene.home, "paused")
-    monkeypatch.setattr(offline_stores, "LOCK_WAIT", 0.0)
-    with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy), scene.home.offline().lock():
-        pass
+    monkeypatch.setattr(offline_append, "LOCK_WAIT", 0.0)
+    scene.daemon.holder = None
+    with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy):
+        append(scene.home, "paused")
     assert scene.rows() == []
 
 
@@ -378,7 +376,7 @@ def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     rules = UserRules(
         scene.home, hosts, no_repository, lambda: "a", lambda commit: Revision(commit, "/nowhere")
     )
-    told = explain(scene.home, None, rules).spelled()
+    told = asyncio.run(explain(scene.home, None, rules)).spelled()
     assert "the user's rules could not be asked: nothing loads here" in told["caveats"]
     assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])

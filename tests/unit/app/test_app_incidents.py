@@ -31,7 +31,7 @@ def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
     chronicle = IncidentFold()
     for seq, (at, payload, subject) in enumerate(said, 1):
         chronicle.take(event(seq, payload, subject, at=at))
-    return [one.spelled() for one in chronicle.heard(Moment(10**15 + now, "boot", now))]
+    return [one.spelled() for one in chronicle.at(Moment(10**15 + now, "boot", now))]
 
 
 def error(at: int) -> tuple[int, Payload, str]:

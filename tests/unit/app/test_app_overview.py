@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pulse_core.app.overview import courses
+from pulse_core.app.status import courses
 
 
 def test_each_number_has_its_course_and_what_was_not_measured_leaves_no_gap() -> None:

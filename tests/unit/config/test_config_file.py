@@ -12,8 +12,9 @@ from pulse_adapters.config.catalogue import Setting, groups, settings_of
 from pulse_adapters.config.file import NO_ENGINE, NO_PATTERN, load, load_to_start
 from pulse_adapters.config.template import header
 from pulse_adapters.config.toml_writer import key, value_as_toml
+from pulse_core.model.durations import parse_duration
 from pulse_core.model.errors import NoHome, SettingsRefused
-from pulse_core.settings import Settings, parse_duration
+from pulse_core.settings.settings import Settings
 
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
 SOMEBODY = next(user.pw_name for user in pwd.getpwall() if user.pw_uid)
@@ -188,8 +189,8 @@ def test_a_typo_is_not_told_twice_as_a_missing_key(tmp_path: Path) -> None:
         ("[daemon]\ntick_ms = 500\ntick_ms = 500\n", "3: no valid TOML: this key is there twice"),
         ("a = [1,\n2\n", "3: no valid TOML: a list is not closed; a ']' is missing"),
         (b"[daemon]\n# caf\xe9\n", "2: byte 0xe9 is no UTF-8; save it as UTF-8 text"),
-        ("a = " + "[" * 100_000, "1: no usable TOML: it is nested too deeply"),
-        ("x" * 2_000_000, "1: this has 2000000 bytes; settings have at most 1048576"),
+        ("a = " + "[" * 100_000, "1: no usable TOML: lists and tables lie more than 8 deep in each other"),
+        ("x" * 2_000_000, "1: this has 2000000 bytes; settings have at most 262144"),
         ("process = 5", "1: process: wants tables, each under double brackets, not the number 5; write [[process]]"),
         ("[process]\nname = 'a'", "1: process: wants tables, each under double brackets, not a table; write [[process]]"),
         ("process = [5]", "1: process[1]: wants tables, each under double brackets, not the number 5; write [[process]]"),

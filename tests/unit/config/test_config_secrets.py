@@ -9,7 +9,7 @@ from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_adapters.config.toml_writer import settings_as_toml
 from pulse_core.model.errors import SettingsRefused
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 IN_CLEAR = """\
 [notify]

@@ -9,7 +9,10 @@ import pytest
 from pulse_adapters.config.file import load
 from pulse_adapters.config.settings_check import validate
 from pulse_core.llm.settings import ENDPOINTS
-from pulse_core.settings import Bound, DiskBound, Settings, parse_duration
+from pulse_core.model.durations import parse_duration
+from pulse_core.settings.groups import Bound
+from pulse_core.settings.resources import DiskBound
+from pulse_core.settings.settings import Settings
 
 WRITTEN = """\
 [resources]

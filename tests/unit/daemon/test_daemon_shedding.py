@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pulse_core.daemon.load_shedding import MEASURES, Pace, SheddingState, Usage, next_state, pace, usage
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Sample
-from pulse_core.settings import SelfSettings
+from pulse_core.settings.telemetry import SelfSettings
 
 BOUNDS = SelfSettings(cpu=0.2, memory_mb=100, late_ms=400)
 MIB = 1 << 20

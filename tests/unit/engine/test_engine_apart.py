@@ -12,7 +12,7 @@ from pulse_core.llm import endpoint
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import FoldResult
+from pulse_core.ports.engine import FoldResult
 from pulse_core.rules.survival import rollback
 from pulse_core.rules.survival.process_watchdog import restart_key
 from pulse_core.rules.survival.resource_guard import effect_keys

@@ -7,9 +7,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY
 from pulse_core.model.verdict import Verdict
-from pulse_core.ports import FoldResult
-from pulse_core.projections import Snapshot, State
+from pulse_core.ports.engine import FoldResult
 from pulse_core.projections.effects import Effects
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Inner
 from pulse_core.tick import RuleFolds
 

@@ -1,15 +1,15 @@
 """Who of the engine's rules is passed over, and how its errors reach the log."""
 
+from pulse_core.engine.engine_context import SLOW_TICKS, Quarantine
 from pulse_core.engine.engine_controller import refusal, target_of
-from pulse_core.engine.error_throttle import MAX_REMEMBERED, ErrorThrottle
-from pulse_core.engine.quarantine import SLOW_TICKS, Quarantine
+from pulse_core.engine.host_supervisor import MAX_REMEMBERED, ErrorThrottle
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.ports import EngineFault
-from pulse_core.projections import Engine
+from pulse_core.ports.engine import EngineFault
+from pulse_core.projections.engine import Engine
 
 DEADLINE = 250_000
 BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")

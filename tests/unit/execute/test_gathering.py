@@ -17,7 +17,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 from tests.events import SECOND, event
 
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND

@@ -9,8 +9,8 @@ from pulse_core.llm.settings import LlmSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports import ProbeResult, Trouble
-from pulse_core.projections import Condition
+from pulse_core.ports.prober import ProbeResult, Trouble
+from pulse_core.projections.conditions import Condition
 
 URL = "http://127.0.0.1:4000/health"
 GOOD = ProbeResult(took_ms=10, status=200)

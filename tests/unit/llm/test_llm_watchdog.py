@@ -17,7 +17,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ProcessUp,
 )
-from pulse_core.projections import Condition, Measure
+from pulse_core.projections.conditions import Condition, Measure
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 

@@ -17,7 +17,7 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def samples(seen: MetricsInput) -> Samples:
     """Every sample that a scraper would read."""
-    text = Page(lambda: seen, "1.2").served().body.decode()
+    text = Page(lambda: seen, "1.2").served()[0].decode()
     return {
         (sample.name, tuple(sorted(sample.labels.items()))): sample.value
         for family in text_string_to_metric_families(text)

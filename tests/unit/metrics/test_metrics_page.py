@@ -9,7 +9,7 @@ import pytest
 from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
 from pulse_adapters.metrics.process import PeriodicTask
-from pulse_adapters.metrics.replace_file import replace_file
+from pulse_adapters.metrics.tracing import replace_file
 from pulse_core.model.errors import PulseError
 from tests.unit.metrics.metrics_standings import STANDING
 
@@ -33,7 +33,7 @@ class Looks:
 def test_a_look_holds_for_a_second() -> None:
     looks = Looks()
     page = Page(looks, "1", fresh=3_600)
-    bodies = {page.served().body for _ in range(100)}
+    bodies = {page.served()[0] for _ in range(100)}
     assert (looks.count, len(bodies)) == (1, 1)
     Page(looks, "1", fresh=0).served()
     assert looks.count == 2
@@ -58,18 +58,18 @@ def test_many_who_ask_at_once_share_one_look() -> None:
 
 def test_who_asks_for_openmetrics_gets_it() -> None:
     page = Page(Looks(), "1")
-    served = page.served("application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
-    assert served.kind.startswith("application/openmetrics-text")
-    assert served.body.endswith(b"# EOF\n")
-    assert page.served("").kind.startswith("text/plain")
+    body, kind = page.served("application/openmetrics-text; version=1.0.0,text/plain;q=0.5")
+    assert kind.startswith("application/openmetrics-text")
+    assert body.endswith(b"# EOF\n")
+    assert page.served("")[1].startswith("text/plain")
 
 
 def test_the_last_page_says_that_the_daemon_is_gone_and_nothing_of_what_it_guarded() -> None:
     looks = Looks()
     page = Page(looks, "1", fresh=0)
-    assert b"pulse_process_up" in page.served().body
+    assert b"pulse_process_up" in page.served()[0]
     page.farewell()
-    last = page.served().body
+    last = page.served()[0]
     assert b"pulse_up 0.0" in last
     assert b'process="gateway"' not in last
     assert looks.count == 1

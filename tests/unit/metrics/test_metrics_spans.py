@@ -7,14 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.metrics.spans import Span, effect_spans, tick_span
 from pulse_adapters.metrics.tracing import (
     MOST,
     ExportPosition,
     PositionFile,
     RecordedTraces,
+    Span,
     TraceBatch,
     Tracing,
+    effect_spans,
+    tick_span,
 )
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Event, Head

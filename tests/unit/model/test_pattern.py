@@ -49,6 +49,29 @@ def compiles(pattern: str) -> bool:
     return True
 
 
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(st.sampled_from(["a", "é", " ", r"\.", "[.]", r"\+", r"\\"]), max_size=3).map("".join),
+    st.sampled_from(["{}", "^{}", "{}$", "^{}$"]),
+    st.text(alphabet="aé.+\\ ", max_size=4),
+)
+def test_a_pattern_without_wildcards_finds_what_re_finds(words: str, ends: str, line: str) -> None:
+    pattern = ends.format(words)
+    expected = re.search(pattern, line) is not None
+    assert SearchPattern(pattern).finds(line.encode()) is expected
+    assert SearchPattern(pattern).may_find(f"x\n{line}\nx".encode()) is (
+        re.search(f"(?m){pattern}", f"x\n{line}\nx") is not None
+    )
+
+
+def test_a_pattern_without_wildcards_needs_no_re2() -> None:
+    code = (
+        "import sys; from pulse_core.model import pattern; "
+        "pattern.SearchPattern('^a[.]b$'); assert 're2' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
 @settings(max_examples=300, deadline=None)
 @given(PATTERNS.filter(compiles), st.text(alphabet="aAbBé. x", min_size=1, max_size=12))
 @example(r".*Main", "java é Main")

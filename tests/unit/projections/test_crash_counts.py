@@ -17,7 +17,7 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Control
+from pulse_core.projections.control import Control
 from tests.events import SECOND, event
 
 PARTS = ("plugins", "engine", "optional watchers")

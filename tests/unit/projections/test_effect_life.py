@@ -5,8 +5,7 @@ import pytest
 from pulse_core.composition import FOLD
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Effects, Phase
-from pulse_core.projections.effects import MOVES, OPEN, after
+from pulse_core.projections.effects import MOVES, OPEN, Effects, Phase, after
 from tests.events import OUTCOMES, event
 
 WISH = event(1, Effect(action="note", key="k"), "k")

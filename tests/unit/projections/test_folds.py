@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ProcessDied
-from pulse_core.projections import Fold, Phase, State, StateProjection
-from pulse_core.projections.state import CORE, EFFECTS, OWN
+from pulse_core.projections.effects import Phase
+from pulse_core.projections.fold import Fold
+from pulse_core.projections.state import CORE, EFFECTS, OWN, State, StateProjection
 from tests.events import WISHES, event, histories
 
 

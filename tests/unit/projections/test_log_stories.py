@@ -3,8 +3,7 @@
 import pytest
 
 from pulse_core.model.kinds import LogMatched
-from pulse_core.projections import Logs
-from pulse_core.projections.logs import ALIKE, QUIET, SEEN, SOURCES, after, shape_of
+from pulse_core.projections.logs import ALIKE, QUIET, SEEN, SOURCES, Logs, after, shape_of
 from tests.events import SECOND, event
 
 

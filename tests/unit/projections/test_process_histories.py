@@ -15,8 +15,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Intent, Processes, ProcessHistory, Stage
-from pulse_core.projections.processes import STAYED_US, after
+from pulse_core.projections.processes import STAYED_US, Intent, Processes, ProcessHistory, Stage, after
 from tests.events import SECOND, event
 
 HOUR = 3_600 * SECOND

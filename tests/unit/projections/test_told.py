@@ -4,8 +4,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting, EffectFailed
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Notice
-from pulse_core.projections.notices import Notices, after
+from pulse_core.projections.notices import Notice, Notices, after
 from tests.events import SECOND, event
 
 HOUR_S = 3_600

@@ -12,10 +12,9 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectCancelled
 from pulse_core.model.payload import Role
-from pulse_core.record import Gate
-from pulse_core.record.gate import RecordedDraft
+from pulse_core.record.gate import Gate, RecordedDraft
 from pulse_core.record.view import View
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 RESTART = "restart-process"
 

@@ -9,7 +9,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, EffectExecuting, ProcessDied
 from pulse_core.model.moment import Moment
-from pulse_core.record import Journal
+from pulse_core.record.journal import Journal
 
 DEATH = Draft(ProcessDied(pid=1, evidence="x", healthy=True), "gateway")
 WISH = Draft(Effect(action="restart-process", key="k"), "k", id="wish")

@@ -14,8 +14,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.event import Checkpoint, Draft, Event, Head
 from pulse_core.model.kinds import Effect, EffectExecuting, Paused, ProcessUp
 from pulse_core.model.moment import Moment
-from pulse_core.projections import State
-from pulse_core.projections.state import CORE, EFFECTS, PROCESSES
+from pulse_core.projections.state import CORE, EFFECTS, PROCESSES, State
 from pulse_core.record.journal import Journal, provisional_event
 from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from tests.events import event, histories

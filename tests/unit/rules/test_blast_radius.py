@@ -7,7 +7,7 @@ import pytest
 from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.silences.events import SilenceAdded

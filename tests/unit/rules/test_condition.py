@@ -6,15 +6,16 @@ from hypothesis import strategies as st
 
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Intent, Processes, ProcessHistory, Snapshot, Stage, State
+from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Stage
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.process_watchdog import (
     ProcessState,
     ProcessStatus,
     attempts_at_exhaustion,
     evaluate_status,
 )
-from pulse_core.settings import ProcessSettings, RestartSettings, Settings
-from pulse_core.settings.processes import RARELY_US
+from pulse_core.settings.processes import RARELY_US, ProcessSettings, RestartSettings
+from pulse_core.settings.settings import Settings
 
 SECOND = 1_000_000
 

@@ -2,7 +2,7 @@
 
 from pulse_core.model.kinds import Effect, Paused, Resumed
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.kill_switch import kill_switch
 from pulse_core.testing import Story, given

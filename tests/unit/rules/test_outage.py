@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.projections import Condition
+from pulse_core.projections.conditions import Condition
 from pulse_core.rules.survival.network_watchdog import explains_url, outage_reason
 from pulse_core.testing import Story, given
 

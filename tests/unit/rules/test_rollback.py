@@ -7,7 +7,7 @@ import pytest
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, ErrorReported
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.rollback import auto_rollback, panic_rollback
 from pulse_core.testing import Story, given

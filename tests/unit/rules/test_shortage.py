@@ -8,7 +8,9 @@ import pytest
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, STOP_PROCESS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.projections import Condition, Conditions, Effects, Measure, Snapshot, State
+from pulse_core.projections.conditions import Condition, Conditions, Measure
+from pulse_core.projections.effects import Effects
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.resource_guard import (
     ShortageStep,
     allowed_actions,
@@ -16,7 +18,7 @@ from pulse_core.rules.survival.resource_guard import (
     next_step,
     title_of,
 )
-from pulse_core.settings import Settings
+from pulse_core.settings.settings import Settings
 
 SECOND, MINUTE, HOUR = 1_000_000, 60, 3_600
 RESOURCES = {"clean": ["/cache"], "sessions": {"root": "/sessions"}, "stop": ["batch"]}

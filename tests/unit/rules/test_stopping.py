@@ -3,14 +3,17 @@
 import pytest
 
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Control, Intent, Processes, ProcessHistory, Snapshot, State
+from pulse_core.projections.control import Control
+from pulse_core.projections.processes import Intent, Processes, ProcessHistory
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.process_watchdog import (
     STOP_TRIES,
     ProcessState,
     ProcessStatus,
     evaluate_status,
 )
-from pulse_core.settings import ProcessSettings, Settings
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
 
 SECOND = 1_000_000
 DAY = 86_400

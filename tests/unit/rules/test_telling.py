@@ -8,7 +8,7 @@ from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.payload import encode
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, topic_text

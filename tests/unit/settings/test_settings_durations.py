@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.model.durations import UNITS
-from pulse_core.settings import RestartSettings, format_duration, parse_duration
+from pulse_core.model.durations import UNITS, format_duration, parse_duration
 from pulse_core.settings.durations import AS_WRITTEN
+from pulse_core.settings.processes import RestartSettings
 
 
 @pytest.mark.parametrize(

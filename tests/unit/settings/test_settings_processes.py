@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pulse_core.settings import DaemonSettings, ProcessSettings, RestartSettings, Settings
 from pulse_core.settings.cross_checks import dependency_cycles, disagreements
+from pulse_core.settings.processes import ProcessSettings, RestartSettings
+from pulse_core.settings.settings import DaemonSettings, Settings
 
 
 def process(name: str, *needs: str) -> ProcessSettings:

@@ -11,7 +11,7 @@ from pulse_core.composition import current_holds
 from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.process_watchdog import process_watchdog

@@ -10,7 +10,7 @@ from pulse_core.composition import SURVIVAL
 from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections import Snapshot
+from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.testing import Story, given
 

@@ -5,9 +5,9 @@ from typing import Any
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.ports import ProcessId, ProcessObservation
-from pulse_core.projections import Intent, ProcessHistory
-from pulse_core.settings import ProcessSettings
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.projections.processes import Intent, ProcessHistory
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, conclude
 
 MINUTE = 60_000_000

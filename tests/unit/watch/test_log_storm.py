@@ -5,7 +5,7 @@ import pytest
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.projections import Condition
+from pulse_core.projections.conditions import Condition
 from pulse_core.watch.log_storm import MINUTE, LineCounter, LineCounts, conclude
 
 THEN = Moment(0, "boot", 0)

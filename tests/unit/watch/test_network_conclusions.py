@@ -7,9 +7,9 @@ import pytest
 
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.ports import ProbeRequest, ProbeResult, Trouble
-from pulse_core.projections import Condition
-from pulse_core.settings import NetworkSettings
+from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
+from pulse_core.projections.conditions import Condition
+from pulse_core.settings.network import NetworkSettings
 from pulse_core.watch.evaluate_network import (
     TargetAnswer,
     check_answer,

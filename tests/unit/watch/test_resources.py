@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
-from pulse_core.projections import Condition, Conditions
-from pulse_core.settings import ResourcesSettings
+from pulse_core.projections.conditions import Condition, Conditions
+from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.watch.evaluate_resources import (
     History,
     conclude,

@@ -73,14 +73,23 @@ def add(
     """
     from pulse_core.app.append import append
     from pulse_core.app.state import current_state, settings_for
+    from pulse_core.model.durations import UNITS
     from pulse_core.silences.listing import unknown_pattern
     from upulse_cli.time_args import duration_arg, took
     from upulse_cli.views.events import short
 
     where = open_home(home)
-    expires = checked_duration(duration_arg(lasting, "--for"))
+    expires = duration_arg(lasting, "--for")
+    if expires <= 0:
+        raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
+    if expires > LONGEST_DAYS * UNITS["d"]:  # nobody would remember it
+        words = f"give at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] of the settings"
+        raise typer.BadParameter(words, param_hint="--for")
+    if not match or len(match) > LONGEST_MATCH or not match.isprintable():
+        words = f"give 1 to {LONGEST_MATCH} printable characters, as 'restart-process:gateway'"
+        raise typer.BadParameter(words, param_hint="--match")
     state = current_state(where)
-    if words := unknown_pattern(checked_pattern(match), state, settings_for(where, state).settings):
+    if words := unknown_pattern(match, state, settings_for(where, state).settings):
         say(words)
     answer = append(where, "silence-added", match, {"expires_us": expires, "why": why})
     id_ = str(answer.event["id"])
@@ -112,27 +121,3 @@ def remove(
     answer = append(where, "silence-removed", one["id"])
     say(f"{one['match']} is no longer held back by this silence.")
     say_when(answer)
-
-
-def checked_duration(microseconds: int) -> int:
-    """The duration of a silence; a usage error for one that is over at once, or so long that nobody remembers it."""
-    from pulse_core.model.durations import UNITS
-
-    if microseconds <= 0:
-        raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
-    if microseconds > LONGEST_DAYS * UNITS["d"]:
-        raise typer.BadParameter(
-            f"give at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] of the settings",
-            param_hint="--for",
-        )
-    return microseconds
-
-
-def checked_pattern(pattern: str) -> str:
-    """The pattern; a usage error for one that no key could fit."""
-    if not pattern or len(pattern) > LONGEST_MATCH or not pattern.isprintable():
-        raise typer.BadParameter(
-            f"give 1 to {LONGEST_MATCH} printable characters, as 'restart-process:gateway'",
-            param_hint="--match",
-        )
-    return pattern

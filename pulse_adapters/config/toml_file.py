@@ -1,0 +1,101 @@
+"""The one way from a TOML file to its values: bounded, and whatever is wrong with it is a fault with its line."""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pulse_adapters.config.toml_lines import excess
+from pulse_core.model.errors import NoHome, PulseError, SettingsRefused
+
+LARGEST = 1 << 18
+"""Bytes of a file: a reader of more would take seconds, and no settings come near to it."""
+
+_SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_PLAINLY = {
+    "Cannot overwrite a value": "this key is there twice",
+    "Unclosed array": "a list is not closed; a ']' is missing",
+}
+
+
+class TomlFile(NamedTuple):
+    """The text of a file, and the values in it."""
+
+    text: str
+    data: dict[str, Any]
+
+
+@contextmanager
+def failures_as_faults(path: Path) -> Iterator[None]:
+    """Inside, whatever is raised about a file's content is a fault of the file: no text may end its reader."""
+    try:
+        yield
+    except PulseError:
+        raise
+    except Exception as error:
+        raise refusal(path, 1, f"no usable settings ({type(error).__name__}: {error})") from error
+
+
+def read_toml(path: Path) -> TomlFile:
+    """The file's text and values. Raises SettingsRefused with the fault and its line, or NoHome."""
+    with failures_as_faults(path):
+        text = _decoded(path, _read(path)).replace("\r\n", "\n")
+        if found := excess(text):
+            raise refusal(path, *found)
+        return TomlFile(text, _parsed(path, text))
+
+
+def refusal(path: Path, line: int, words: str) -> SettingsRefused:
+    """One fault, with its line."""
+    return SettingsRefused([f"{path}:{line}: {words}"])
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Without O_NONBLOCK a pipe in its place would hang us until somebody writes into it.
+        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except FileNotFoundError as error:
+        if not path.parent.is_dir():
+            raise NoHome(str(path.parent)) from error
+        words = "there is no such file; an empty one means the defaults, 'upulse init' writes a commented one"
+        raise refusal(path, 1, words) from error
+    except OSError as error:
+        raise refusal(path, 1, f"can't be read: {error.strerror}") from error
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
+            raise refusal(path, 1, f"this is {what}; the settings must be a file")
+        with open(file, "rb", closefd=False) as opened:
+            blob = opened.read(LARGEST + 1)
+    except OSError as error:
+        raise refusal(path, 1, f"can't be read: {error.strerror}") from error
+    finally:
+        os.close(file)
+    if len(blob) > LARGEST:
+        size = max(found.st_size, len(blob))
+        raise refusal(path, 1, f"this has {size} bytes; settings have at most {LARGEST}")
+    return blob
+
+
+def _decoded(path: Path, blob: bytes) -> str:
+    try:
+        return blob.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = blob.count(b"\n", 0, error.start) + 1
+        byte = f"{blob[error.start]:#04x}"
+        raise refusal(path, line, f"byte {byte} is no UTF-8; save it as UTF-8 text") from error
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        said = _SAID_AT.search(str(error))
+        line = int(said[1]) if said and said[1] else text.count("\n") + 1
+        words = str(error)[: said.start()] if said else str(error)
+        raise refusal(path, line, f"no valid TOML: {_PLAINLY.get(words, words)}") from error

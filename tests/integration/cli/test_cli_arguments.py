@@ -1,0 +1,137 @@
+"""Whatever a command is given: an answer or a sentence, with an exit code that is documented, and never a traceback."""
+
+import io
+import os
+import random
+import subprocess
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from tests.integration.cli.cli_home import UPULSE, CliHome
+from tests.long_form import sample
+from upulse_cli import __main__ as command_line
+from upulse_cli.__main__ import main
+from upulse_cli.app import app
+
+ODD = (
+    "", " ", "-", "--", "\udcff", "a\0b", "9" * 5_000, "99999999999999999999", "18446744073709551616d", "-1", "0", "1e999",
+    "nan", "[" * 5_000, '{"a":' * 300, "null", "\u202e\x1b[31m", "../../x", "~", "~nobody/x", "x" * 10_000, "100000d", "1us",
+    "0001-01-01", "9999-12-31T23:59:59-23:59", "1s ago", "%s%n", "a=b", "a=" + "[" * 5_000, 'a="\\ud800"', "a=1e999",
+    "a=" + "9" * 5_000, "rule", "HEAD", "main", "*", "(", "\n", "restart-process:x", "acked", "--no-such-option", "demo",
+)  # fmt: skip
+ENDLESS = {"follow", "watch", "wait"}
+"""Flags with which a command goes on until it is ended."""
+
+OF_THE_MACHINE = {
+    "daemon start", "daemon restart", "daemon install", "daemon uninstall", "demo", "dev", "shadow start"
+}  # fmt: skip
+"""Commands that start what stays, or change the machine: they get no home."""
+
+
+def commands(words: str, command: Any) -> Iterator[tuple[str, Any]]:
+    """Every command by its words."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield words, command
+    for name, one in (inner or {}).items():
+        yield from commands(f"{words} {name}".strip(), one)
+
+
+COMMANDS = dict(commands("", get_command(app)))
+
+
+def odd_arguments(words: str, home: Path, dice: random.Random) -> list[str]:
+    """A call of this command, most of its arguments and some of its options odd."""
+    call = words.split()
+    for param in COMMANDS[words].params:
+        if param.param_type_name == "argument":
+            call += [dice.choice(ODD)] if dice.random() < 0.95 else []
+        elif param.name in {*ENDLESS, "help", "home"}:
+            continue
+        elif param.is_flag:
+            call += [param.opts[0]] if dice.random() < 0.2 else []
+        elif dice.random() < (0.9 if param.required else 0.3):
+            call += [param.opts[0], dice.choice(ODD)]
+    call += [dice.choice(ODD)] if dice.random() < 0.1 else []
+    has_home = any(param.name == "home" for param in COMMANDS[words].params)
+    return [*call, "--home", str(home / "none" if words in OF_THE_MACHINE else home)] if has_home else call
+
+
+@pytest.mark.parametrize("seed", range(sample(1, 10)))
+def test_odd_arguments_are_answered_with_a_sentence(
+    quiet: CliHome, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (place := tmp_path / "here").mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("HOME", str(place))
+    dice = random.Random(seed)
+    for _ in range(sample(1, 200)):
+        for words in COMMANDS:
+            call = odd_arguments(words, quiet.path, dice)
+            with redirect_stdout(out := io.StringIO()), redirect_stderr(out):
+                code = main(call)
+            said = out.getvalue()
+            assert code in (0, 1, 2, 3), (call, said)
+            assert code == 0 or said.strip(), call
+            assert "Traceback" not in said, call
+
+
+@pytest.mark.parametrize("word", ["\udcff", "a\0b"])
+def test_an_argument_that_is_no_text_is_refused(quiet: CliHome, word: str) -> None:
+    assert "is no text in UTF-8" in quiet.upulse("process", "stop", word, code=2).err
+
+
+@pytest.mark.parametrize(
+    "text", ["[" * 5_000, "[" * 65 + "]" * 65, "9" * 5_000, "1e999", "-Infinity", '["\\ud800"]']
+)
+def test_json_that_nothing_can_use_is_told_with_its_name(quiet: CliHome, text: str) -> None:
+    said = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", f"argv={text}", code=2)
+    assert "'argv' is JSON that nothing can use: " in said.err
+
+
+def test_a_bug_is_one_sentence_that_says_how_to_see_more(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(**_: object) -> None:
+        raise RecursionError("first line\nsecond line")
+
+    monkeypatch.setattr(command_line, "app", broken)
+    assert main(["status"]) == 70
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "RecursionError: first line\\nsecond line" in said
+    assert "UPULSE_DEBUG=1" in said
+    monkeypatch.setenv("UPULSE_DEBUG", "1")
+    assert main(["status"]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
+def called(home: Path, *words: str | bytes, **environment: str) -> tuple[int, bytes]:
+    """The command as a process in this environment: its exit code, and what it said."""
+    given = {**os.environ, **environment}
+    done = subprocess.run([*UPULSE, *words, "--home", home], env=given, capture_output=True, timeout=60)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_no_locale_and_no_byte_makes_a_traceback(quiet: CliHome) -> None:
+    ascii_alone = {"PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
+    silence = ("silence", "add", "--for", "1h", "--match")
+    code, said = called(quiet.path, *silence, b"caf\xe9:*")
+    assert (code, b"'caf\\udce9:*' is no text in UTF-8" in said) == (2, True)
+    code, said = called(quiet.path, *silence, "caf\u00e9:*", **ascii_alone)
+    assert code == 0, said
+    code, said = called(quiet.path, "silence", "list", **ascii_alone)
+    assert (code, b"caf\\xe9:*" in said) == (0, True)
+
+
+def test_a_home_whose_path_is_no_text_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("UPULSE_HOME", "/tmp/caf\udce9")
+    assert main(["init"]) == 1
+    assert "'/tmp/caf\\udce9' is no text in UTF-8" in capsys.readouterr().err
