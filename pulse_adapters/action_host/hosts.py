@@ -6,14 +6,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.process import ActionChild, CallLost
-from pulse_adapters.action_host.replies import ActionLoadReply, LoadedActions
+from pulse_adapters.action_host.proxies import ChildExecutor, ChildWatcher
+from pulse_adapters.action_host.replies import (
+    ActionLoadReply,
+    ExecutorDescription,
+    LoadedActions,
+    WatcherDescription,
+)
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.action_host.watcher_proxy import ChildWatcher
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, with_place
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import CannotLoad, EngineFault, ReservedNames, Revision
@@ -22,7 +26,6 @@ LOAD = 10.0
 """Seconds in which an engine must be loaded."""
 NUDGES = 1.0
 """Seconds between two times that watchers are asked who wants to be asked."""
-NOTHING = ReservedNames()
 _MIB = 1024 * 1024
 
 
@@ -141,7 +144,7 @@ class ChildActionHosts:
             child = ActionChild(self.plugins, run_as.user)
         except OSError as error:
             raise CannotLoad(f"no action host can be started: {error}") from error
-        child.places = Places({root: ""})
+        child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
             "memory": memory * _MIB,
@@ -153,7 +156,7 @@ class ChildActionHosts:
             reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
             if reply.error is not None:
                 raise CannotLoad(reply.error)
-            child.places, found = Places(reply.roots), reply.loaded()
+            found = reply.loaded()
             child.defined = {one.whose: one.place for one in found.watchers}
             child.defined |= {one.whose: one.place for one in found.executors}
             return child, found
@@ -172,15 +175,13 @@ async def _end(child: ActionChild) -> None:
 
 def _clashes(found: LoadedActions, taken: ReservedNames) -> Iterator[EngineFault]:
     """Faults for watchers and executors whose name is taken, by the daemon's own or by one listed before."""
-    names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
-    for one in found.watchers:
-        for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
-            if word in there:
-                words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
+    known = {("name", one) for one in taken.names} | {("key", one) for one in taken.keys}
+    known |= {("action", one) for one in taken.actions}
+    items: tuple[WatcherDescription | ExecutorDescription, ...] = (*found.watchers, *found.executors)
+    for one in items:
+        kind = one.whose.partition(":")[0]
+        for what in ("name", "key") if isinstance(one, WatcherDescription) else ("action",):
+            if (what, word := getattr(one, what)) in known:
+                words = f"left out: another {kind} has the {what} {word!r}; take another one, as 'my-{word}'"
                 yield EngineFault(one.whose, with_place(words, one.place))
-            there.add(word)
-    for two in found.executors:
-        if two.action in actions:
-            words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
-            yield EngineFault(two.whose, with_place(words, two.place))
-        actions.add(two.action)
+            known.add((what, word))

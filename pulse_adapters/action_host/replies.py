@@ -1,10 +1,9 @@
 """What an action host's child answers. What an author has chosen is checked alone: it must not cost the child its life."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field
-from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import CutTo, decode
@@ -81,7 +80,6 @@ class ActionLoadReply(NamedTuple):
     watchers: Items = ()
     executors: Items = ()
     faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
-    roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedActions:
         """The usable items; an unusable one becomes a fault."""
@@ -110,11 +108,6 @@ class CallReply(NamedTuple):
     dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
     names: Annotated[tuple[Text, ...], _MOST] = ()
     policy: dict[str, Any] | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the data."""
-        return len(to_json(self.data)) if self.data else 0
 
 
 def policy_of(described: object) -> Policy:

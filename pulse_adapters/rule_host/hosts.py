@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pulse_adapters.rule_host.process import RuleChild
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
 from pulse_core.ports.engine import CannotLoad, History, Revision, UserProjectionState
 
@@ -91,10 +91,10 @@ class ChildHosts:
     async def _load(
         self, child: RuleChild, root: str, user: tuple[int, int] | None, prev: "Snapshot"
     ) -> "LoadReply":
+        from pulse_adapters.rule_host.host import full_snapshot
         from pulse_adapters.rule_host.replies import LoadReply
-        from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 
-        child.places = Places({root: ""})
+        child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
             "parent": os.getpid(),
@@ -110,7 +110,7 @@ class ChildHosts:
             raise CannotLoad((await child.reason_of_end()).message)
         if reply.error is not None:
             raise CannotLoad(reply.error)
-        child.places, child.units = Places(reply.roots), tuple(reply.units())
+        child.units = tuple(reply.units())
         return reply
 
     async def _rebuild(

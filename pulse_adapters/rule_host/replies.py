@@ -11,7 +11,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
+from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch
 
 MOST_EFFECTS = 1_000
 _WORDS = 2_000
@@ -69,7 +69,6 @@ class LoadReply(NamedTuple):
     plugins: Texts = ()
     sandbox: Mapping[str, Any] = {}
     defined: Texts = ()
-    roots: Mapping[str, Text] = {}
 
     def loaded(self) -> LoadedRevision:
         """What was loaded, as the engine's side has it."""
@@ -86,8 +85,3 @@ class HistoryReply(NamedTuple):
     """An author's projection as it stands, if that was asked for and can be kept."""
 
     kept: tuple[Text, Seq, str] | None = None
-
-    @property
-    def state(self) -> UserProjectionState | None:
-        """The state."""
-        return UserProjectionState(*self.kept) if self.kept else None

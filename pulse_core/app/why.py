@@ -117,7 +117,10 @@ def why(home: HomeContext, name: str | None) -> EffectExplanation:
     """The explanation of the effect that this id, key or process means; without a name, of the last effect."""
     with home.events() as log, home.vitals() as vitals:
         one = effect_timeline(log, effect_explained(log, name))
-        process = one.data.get("params", {}).get("process")
+        named = one.data.get("params", {}).get("process")
+        process = (
+            named if isinstance(named, str) else None
+        )  # an engine's own action may mean something else by it
         number = one.data.get("tick")
         tick = vitals.tick(number) if number is not None else None
         kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))

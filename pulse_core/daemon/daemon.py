@@ -14,6 +14,7 @@ from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.daemon.safe_mode import left_out
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
+from pulse_core.engine.loop_supervisor import LoopSupervisor
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.event import Draft, Event
@@ -58,13 +59,14 @@ class Daemon:
         self.journal = Journal(p.log, p.clock, p.new_id, lambda words: self.reporter("log", words))
         self.reporter = Reporter(self.journal)
         self.engine_controller = self._engine_controller(p.engine) if p.engine else None
+        self.supervise = self._loop_supervisor(self.engine_controller).run
         executors = dict(p.executors)
         if self.engine_controller:
             executors[RollbackEngine.action] = RollbackEngine(self.engine_controller)
         self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
-            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice
+            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice, self.reporter
         )
         self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
         self.budget = SelfMonitor(
@@ -83,6 +85,7 @@ class Daemon:
             answered,
             self.budget.pace,
             self.engine_controller.host_supervisor.report_watcher_fault if self.engine_controller else None,
+            self.supervise,
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
@@ -97,12 +100,20 @@ class Daemon:
 
     def _ticker(self) -> Ticker:
         p = self.parts
-        submit = partial(self.executor.submit, gate=self.gate, failed=self.reporter)
+        submit = partial(self.executor.submit, gate=self.gate)
         inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
         folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
-        return Ticker(sources, folding, stores, self.reporter, lambda: self.budget.shed.level >= REFLEX_ALONE)
+        return Ticker(sources, folding, stores, self.reporter, self._is_reflex_alone, self.supervise)
+
+    def _is_reflex_alone(self) -> bool:
+        return self.budget.shed.level >= REFLEX_ALONE
+
+    def _loop_supervisor(self, engine: EngineController | None) -> LoopSupervisor:
+        if engine is None:
+            return LoopSupervisor(partial(self.reporter, "tick"), lambda why: None)
+        return LoopSupervisor(engine.report_loop, engine.put_aside)
 
     def _engine_controller(self, engine: EngineParts) -> EngineController:
         p = self.parts
@@ -243,7 +254,9 @@ class Daemon:
         return {"watch": self.watch.run(), "reload": self._reload(), **services}
 
     def _background_work(self) -> Mapping[str, Awaitable[None]]:
-        engine = {"engine": self.engine_controller.run()} if self.engine_controller else {}
+        engine = {}
+        if self.engine_controller:
+            engine["engine"] = self.supervise("engine", self.engine_controller.run)
         return {
             **engine,
             "housekeeping": self.housekeeping.run(),

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from pulse_core.composition import declaration_of, is_reserved
+from pulse_core.model.errors import describe_error
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.engine import EngineFault, FoldResult
 from pulse_core.projections.state import Snapshot
@@ -16,9 +17,14 @@ def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:
     effects = fold_result.verdict.effects
     kept, faults = [], list(fold_result.faults)
     for effect in effects:
-        if why := refusal(effect, curr):
+        try:
+            why = refusal(effect, curr)
+            is_kept = not why and not is_too_soon(effect, curr)
+        except Exception as error:  # noqa: BLE001 - its params may hold anything: no executor has checked them yet
+            why, is_kept = f"the effect {effect.key!r} can't be judged: {describe_error(error)}", False
+        if why:
             faults.append(EngineFault(f"rule:{effect.rule}", why))
-        elif not is_too_soon(effect, curr):
+        if is_kept:
             kept.append(effect)
     if len(kept) == len(effects):
         return fold_result

@@ -108,7 +108,8 @@ def _counted(before: Counter[str], now: set[str]) -> Counter[str]:
 class Running:
     """A rule host, its commit, the row up to which it knew the log when it was started, and its action host.
 
-    parts: what started it; is_end_reported: whether the end of the host was recorded.
+    parts: what started it; is_end_reported: whether the end of the host was recorded; is_behind: whether it could not
+    be told of an event.
     """
 
     host: RuleHost
@@ -118,6 +119,7 @@ class Running:
     action_host: ActionHost | None = None
     quarantine: Quarantine = field(default_factory=Quarantine)
     is_end_reported: bool = False
+    is_behind: bool = False
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @property
@@ -125,7 +127,20 @@ class Running:
         """Each part of what holds the engine's code, and whether it does; its user holds watchers and executors, too."""
         return dict(self.host.loaded.sandbox)
 
+    @property
+    def is_up(self) -> bool:
+        """Whether it can fold."""
+        return self.host.alive and not self.is_behind
+
     async def close(self) -> None:
         """End the host, when the fold under way is done; the action host is not touched."""
         async with self.lock:
             await self.host.close()
+
+    async def end(self) -> None:
+        """End both."""
+        try:
+            await self.close()
+        finally:
+            if self.action_host:
+                await self.action_host.close()

@@ -5,11 +5,15 @@ from collections.abc import Mapping, Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
-from pulse_core.model.errors import PulseError
+from pulse_core.engine.loop_supervisor import is_cancelled
+from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
     EngineChangeStarted,
+    EngineEnabled,
     EngineLoaded,
     EnginePromoted,
     EngineRolledBack,
@@ -18,25 +22,28 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.names import ENGINE
-from pulse_core.ports.engine import Revision
+from pulse_core.ports.engine import EngineFault, Revision
+from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
 """Seconds between two checkpoints of the engine's own projections, and between two attempts while no host is up."""
 CRASHED = "the daemon was killed or crashed while it carried this out, which is not tried again; look why, then ask again"
-WAKING = frozenset({*OWN, SafeModeLeft.kind})
+RUNNING_AGAIN = frozenset({EngineEnabled.kind, SafeModeLeft.kind})
+WAKING = OWN | RUNNING_AGAIN
 
 
 class EngineController:
     """The engine, from the daemon's side. `run` starts hosts and answers requests; ticks call `host_supervisor.fold`.
 
-    The log is the truth: what it calls promoted is in force, and `main` follows it.
+    The log is the truth: what it calls promoted is in force, and `main` follows it. set_aside: why no host runs until
+    another commit is in force, it is enabled, or the settings are read again; empty as nearly always.
     """
 
     def __init__(self, parts: EngineParts, context: EngineContext) -> None:
         self.parts, self.context = parts, context
         self.host_supervisor = HostSupervisor(parts, context)
-        self.instead_of = ""
+        self.instead_of = self.set_aside = ""
         self._woken = self.host_supervisor.ended
         self._changing = asyncio.Lock()
         self._aligned = ""
@@ -51,19 +58,33 @@ class EngineController:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether its code is to be run: by the settings, by people, and as safe mode has it."""
+        """Whether its code is to be run: by the settings, by people, as safe mode has it, and as its loops did."""
         state = self.context.current_state()
         is_enabled = self.context.settings().engine.enabled and state.engine.disabled is None
-        return is_enabled and ENGINE not in state.control.left_out
+        return is_enabled and ENGINE not in state.control.left_out and not self.set_aside
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
-        self.host_supervisor.on_events(events)
+        if any(event.kind in RUNNING_AGAIN for event in events):
+            self.set_aside = ""
         if any(event.kind in WAKING for event in events):
             self._woken.set()
+        self.host_supervisor.on_events(events)
 
     def nudge(self) -> None:
         """Check again at once: the settings may have changed."""
+        self.set_aside = ""
+        self._woken.set()
+
+    def report_loop(self, words: str) -> None:
+        """Take a failure of a loop that serves the engine."""
+        running = self.host_supervisor.running
+        commit = running.commit if running else self.engine.commit
+        self.host_supervisor.report_fault(EngineFault("engine", words), commit)
+
+    def put_aside(self, why: str) -> None:
+        """Run no host from now on."""
+        self.set_aside = why
         self._woken.set()
 
     async def run(self) -> None:
@@ -73,8 +94,10 @@ class EngineController:
                 await self._round()
                 await self._pause()
         finally:
-            await self.host_supervisor.save_user_projections()
-            await self.host_supervisor.close()
+            try:
+                await self.host_supervisor.save_user_projections()
+            finally:
+                await self.host_supervisor.close()
 
     async def _round(self) -> None:
         self._woken.clear()
@@ -83,6 +106,7 @@ class EngineController:
                 if self.engine.commit:  # first: what is in force may be what somebody wants to go back from
                     await self._answer_requests()
                 await self._ensure_host()
+                await self._tell_set_aside()
                 await self._answer_requests()
                 await self._align()
                 await self.host_supervisor.record_reports()
@@ -117,6 +141,17 @@ class EngineController:
             if loop_seconds() >= host_supervisor.restarts.due:
                 await self._begin()
 
+    async def _tell_set_aside(self) -> None:
+        """Raise the condition that says so, or clear it, unless that was done."""
+        is_raised = self.context.current_state().conditions[SET_ASIDE] is not None
+        if self.set_aside and not is_raised:
+            raised = ConditionRaised(evidence=f"{self.engine.commit[:12]} was set aside: {self.set_aside}")
+            await self._record(raised, SET_ASIDE)
+        elif is_raised and not self.set_aside and not self.host_supervisor.is_down:
+            running = self.host_supervisor.running
+            words = f"{running.commit[:12]} runs" if running else "it runs"
+            await self._record(ConditionCleared(evidence=words), SET_ASIDE)
+
     async def _begin(self) -> None:
         """Start a host with the commit in force, or else with an earlier good one."""
         engine, why = self.engine, ""
@@ -128,8 +163,8 @@ class EngineController:
                 await self.host_supervisor.switch_to(
                     running := await self.host_supervisor.start_host(revision)
                 )
-            except PulseError as error:
-                why = why or str(error)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with it, an earlier one may be sound
+                why = why or describe_error(error)
                 continue
             await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
             if self.instead_of and engine.is_on_probation(self.context.last_snapshot().now):
@@ -168,7 +203,7 @@ class EngineController:
             await self._answer(request)
 
     async def _answer(self, request: Event) -> None:
-        """Carry out a person's request, or record why not.
+        """Carry out a person's request, or record why not; nothing but a kill may leave it unanswered.
 
         That it begins is recorded first: if the daemon crashes in it, the next one refuses it, since it may be why.
         """
@@ -183,8 +218,10 @@ class EngineController:
             elif not why:
                 words = str(getattr(request.payload, "why", ""))
                 await self._go_back(target_of(request, self.engine), words, request.actor, request.id)
-        except PulseError as error:
-            why = str(error)
+        except (Exception, asyncio.CancelledError) as error:
+            if is_cancelled() or request.id not in self.engine.requests:
+                raise
+            why = describe_error(error)
         if why:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
@@ -221,15 +258,14 @@ class EngineController:
             await self.context.log.append(Draft(what, subject=commit, cause=cause))
         except BaseException:
             if running:
-                await running.close()
-            if running and running.action_host:
-                await running.action_host.close()
+                await running.end()
             raise
         if running:
             await self.host_supervisor.switch_to(running)
         self.host_supervisor.restarts.ends = 0  # those were of another commit
-        self.instead_of, self._told = "", (commit, commit) if running else None
-        await self._align()
+        self.instead_of, self.set_aside = "", ""
+        self._told = (commit, commit) if running else None
+        self._woken.set()  # `main` is to follow
 
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
         return EnginePromoted(
@@ -250,7 +286,10 @@ class EngineController:
             await self.parts.revisions.point_main(engine.commit, engine.replaced or engine.commit)
 
     async def _record(
-        self, what: EngineLoaded | EnginePromoted | PromoteRefused, subject: str, cause: str | None = None
+        self,
+        what: EngineLoaded | EnginePromoted | PromoteRefused | ConditionRaised | ConditionCleared,
+        subject: str,
+        cause: str | None = None,
     ) -> None:
         await self.host_supervisor.record(Draft(what, subject=subject, cause=cause))
 
@@ -262,6 +301,7 @@ class EngineController:
             "commit": engine.commit or None,
             "runs": running.commit if running and running.host.alive else None,
             "degraded": bool(self.instead_of),
+            "set_aside": self.set_aside or None,
             "rules": list(loaded.rules) if loaded else [],
             "watchers": list(loaded.watchers) if loaded else [],
             "executors": list(loaded.executors) if loaded else [],

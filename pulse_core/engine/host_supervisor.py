@@ -98,12 +98,18 @@ class HostSupervisor:
     @property
     def is_down(self) -> bool:
         """Whether no host can fold."""
-        return self.running is None or not self.running.host.alive
+        return self.running is None or not self.running.is_up
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Pass recorded events on; a listener of the log."""
-        if self.running:
-            self.running.host.feed(events)
+        if running := self.running:
+            try:
+                running.host.feed(events)
+            except Exception as error:  # noqa: BLE001 - the events are on disk, whatever a host makes of them
+                running.is_behind = running.is_end_reported = True
+                self.report_fault(
+                    EngineFault("engine", f"its host can't be fed: {error!r}"), running.commit, True
+                )
         if self._late is not None:
             self._late.extend(events)
 
@@ -112,7 +118,7 @@ class HostSupervisor:
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         """Fold this snapshot through the engine's rules; an empty result while no host runs. Never raises."""
         running = self.running
-        if running is None or not running.host.alive:
+        if running is None or not running.is_up:
             self.ended.set()
             return FoldResult()
         async with running.lock:
@@ -207,7 +213,7 @@ class HostSupervisor:
 
     async def switch_to(self, running: Running) -> None:
         """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed."""
-        self._late, seq = [], running.seq
+        self._late, seq, old = [], running.seq, self.running
         try:
             async for events in self.context.log.since(seq):
                 running.host.feed(events)
@@ -216,7 +222,10 @@ class HostSupervisor:
             self._register(
                 running.action_host
             )  # first: the new rules may request actions that only these executors have
-            old, self.running = self.running, running
+            self.running = running
+        except BaseException:
+            await running.end()
+            raise
         finally:
             self._late = None
         self.restarts.started(loop_seconds())
@@ -231,15 +240,11 @@ class HostSupervisor:
         running, self.running = self.running, None
         self._register(None)
         if running:
-            await running.close()
-            if running.action_host:
-                await running.action_host.close()
+            await running.end()
 
     async def close(self) -> None:
         """End everything, also retired action hosts that are not done yet."""
-        await self.retire()
-        for action_host in tuple(self._former):
-            await action_host.close()
+        await asyncio.gather(self.retire(), *(action_host.close() for action_host in self._former))
 
     def _register(self, action_host: ActionHost | None) -> None:
         self.context.register(
@@ -248,7 +253,7 @@ class HostSupervisor:
 
     async def save_user_projections(self) -> None:
         """Save checkpoints of the projections that the engine's authors wrote."""
-        if self.running is None or not self.running.host.alive:
+        if self.running is None or not self.running.is_up:
             return
         try:
             async with self.running.lock:

@@ -95,6 +95,7 @@ class Attempt:
         try:
             async with asyncio.timeout(self.policy.timeout):
                 result = await self.executor.execute(self.effect.wish, self.params, self.effect.event)
+            payload = acked_payload(result, loop.time() - began)
         except TimeoutError:
             return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
         except Unsure as error:
@@ -107,7 +108,7 @@ class Attempt:
             return self._failed("it cancelled itself", dice)
         except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
             return self._failed(describe_error(error), dice)
-        return acked_payload(result, loop.time() - began)
+        return payload
 
     async def recover(self) -> Payload | None:
         """What to record of an attempt that a crash interrupted, or None if it must begin again."""
@@ -120,11 +121,11 @@ class Attempt:
         try:
             async with asyncio.timeout(self.policy.timeout):
                 result = await self.executor.verify(self.effect.wish, self.params, self.effect.event)
+            return acked_payload(result, 0.0) if result else None
         except Exception as error:  # noqa: BLE001 - not being able to look is the answer
             return EffectUnknown(
                 why=f"interrupted, and nobody can tell whether it happened: {describe_error(error)}"
             )
-        return acked_payload(result, 0.0) if result else None
 
     def _failed(self, error: str, dice: Random) -> Payload:
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
@@ -141,7 +142,7 @@ def acked_payload(result: Result, seconds: float) -> EffectAcked:
 class EffectTasks:
     """Runs effects that are on disk as executing, and records how each one went.
 
-    `done` is called whenever a task has ended.
+    done: called with the effect's id whenever a task has ended.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class EffectTasks:
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
-        done: Callable[[], None],
+        done: Callable[[str], None],
     ) -> None:
         self.journal, self.current_state = journal, current_state
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
@@ -203,13 +204,13 @@ class EffectTasks:
         finally:
             del self._running[id_]
             self._resuming.discard(id_)
-            self.done()
+            self.done(id_)
 
     async def _carry_out(self, effect: OpenEffect) -> None:
         try:
             outcome = await self.attempt(effect).act(self.dice)
-        except PulseError as error:
-            outcome = EffectFailed(error=str(error))
+        except Exception as error:  # noqa: BLE001 - an effect that nobody understands is one that failed
+            outcome = EffectFailed(error=describe_error(error))
         except asyncio.CancelledError:
             if not (who := self._cancelled_by(effect.id)):
                 raise
@@ -225,8 +226,8 @@ class EffectTasks:
             await asyncio.sleep(AWAITED_INTERVAL)
         try:
             outcome = await self.attempt(effect).recover()
-        except PulseError as error:
-            outcome = EffectUnknown(why=f"interrupted, and {error}")
+        except Exception as error:  # noqa: BLE001 - likewise
+            outcome = EffectUnknown(why=f"interrupted, and {describe_error(error)}")
         if outcome is not None:
             await self._settle(effect, outcome)
             return

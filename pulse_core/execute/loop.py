@@ -8,7 +8,8 @@ from random import Random
 
 from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
-from pulse_core.model.errors import LogUnavailable, PulseError
+from pulse_core.execute.slots import SURVIVAL, Slots, holder
+from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -22,8 +23,8 @@ from pulse_core.model.kinds import (
     Resumed,
     SettingsLoaded,
 )
-from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.payload import encode_checked
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.payload import encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.projections.effects import OpenEffect, Phase
@@ -44,13 +45,15 @@ NUDGING_KINDS = frozenset(
         SettingsLoaded,
     )
 )
+LONG = 10 * US_PER_SECOND
+"""How long effects wait for a slot until it is told who holds them."""
 
 
 class ExecutorLoop:
-    """Begins effects when they are due, up to `daemon.concurrency` at a time.
+    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time, and as many of all others.
 
     Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
-    action waits for it.
+    action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -63,9 +66,13 @@ class ExecutorLoop:
         executors: Mapping[str, Executor],
         clock: Clock,
         dice: Random,
+        failed: Callable[[str, str], None],
     ) -> None:
         self.journal, self.current_state, self.settings, self.clock = journal, current_state, settings, clock
-        self.workers = EffectTasks(journal, current_state, executors, clock, dice, done=self.nudge)
+        self.failed = failed
+        self.workers = EffectTasks(journal, current_state, executors, clock, dice, done=self._done)
+        self.slots = Slots(lambda: settings().daemon.concurrency)
+        self._full_since: Moment | None = None
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
@@ -82,6 +89,10 @@ class ExecutorLoop:
         """Look for due effects now."""
         self._stir.set()
 
+    def _done(self, id_: str) -> None:
+        self.slots.release([id_])
+        self.nudge()
+
     def stop(self) -> None:
         """Begin nothing more."""
         self._stopping = True
@@ -93,6 +104,7 @@ class ExecutorLoop:
             self._group = group
             for effect in self.current_state().effects.open.values():
                 if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
+                    self.slots.take(effect.id, holder(effect.event.data))
                     self.workers.start(group, effect, interrupted=True)
             while not self._stopping:
                 pause = await self._round(group)
@@ -103,9 +115,7 @@ class ExecutorLoop:
                 self._stir.clear()
             self._group = None
 
-    async def submit(
-        self, effects: Sequence[Effect], gate: Gate, failed: Callable[[str, str], None]
-    ) -> Collection[str]:
+    async def submit(self, effects: Sequence[Effect], gate: Gate) -> Collection[str]:
         """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.
 
         While slots are free, each is followed by its `effect-executing`: one commit, not two. An effect that no
@@ -115,11 +125,10 @@ class ExecutorLoop:
         for effect in effects:
             try:
                 check_executable(self.workers.executors, effect)
-                text = encode_checked(
-                    effect
-                )  # effects from outside the package were checked when they arrived
+                # What others than survival wish must be decodable again, by every later start.
+                text = encode_checked(effect) if effect.survival else encode(effect)
             except PulseError as error:
-                failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
+                self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
             else:
                 drafts.append(Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text))
         wishes = gate.unclaimed(drafts)
@@ -130,7 +139,7 @@ class ExecutorLoop:
             await gate.record(self._claim(wishes))
             self._begin(ids)
         except LogUnavailable:
-            self._reserved.difference_update(ids)
+            self._give_up(ids)
             # Survival's idempotent effects are held in memory, and begun.
             may_act = self.workers.may_act_unrecorded
             if bold := [one for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]:
@@ -138,7 +147,7 @@ class ExecutorLoop:
                 self._begin([one.id for one in bold])
             raise
         finally:
-            self._reserved.difference_update(ids)
+            self._give_up(ids)
         return [wish.subject for wish in wishes]
 
     def _claim(self, drafts: Sequence[Draft]) -> Sequence[Draft]:
@@ -148,9 +157,11 @@ class ExecutorLoop:
         both: list[Draft] = []
         for draft in drafts:
             both.append(draft)
-            waits = isinstance(draft.payload, Effect) and is_outgoing_notice(draft.payload, self.settings())
-            if not waits and self._free() > 0:
-                self._reserved.add(draft.id)
+            wish = draft.payload
+            if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
+                continue
+            if self.slots.has_room(who := SURVIVAL if wish.survival else wish.action):
+                self._reserve(draft.id, who)
                 both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
         return both
 
@@ -163,9 +174,14 @@ class ExecutorLoop:
                 self.workers.start(self._group, effect)
         self._reserved.difference_update(ids)
 
-    def _free(self) -> int:
-        taken = len(self.workers) + len(self._reserved) - len(self._leaving())
-        return self.settings().daemon.concurrency - taken
+    def _reserve(self, id_: str, who: str) -> None:
+        self._reserved.add(id_)
+        self.slots.take(id_, who)
+
+    def _give_up(self, ids: Sequence[str]) -> None:
+        """Free what was reserved for those that have not begun."""
+        self._reserved.difference_update(ids)
+        self.slots.release(id_ for id_ in ids if id_ not in self.workers)
 
     def _leaving(self) -> frozenset[str]:
         """The notices of the message that is being sent."""
@@ -180,20 +196,26 @@ class ExecutorLoop:
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
         for effect in self._waiting():
-            if why := objection(effect, self.current_state(), self.clock.now()):
+            try:
+                why = objection(effect, self.current_state(), self.clock.now())
+                if not why and not self._goes_out(effect):
+                    pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+                    continue
+            except Exception as error:  # noqa: BLE001 - what nobody understands of one effect must not hold up the others
+                drafts.append(effect_draft(effect, EffectFailed(error=describe_error(error))))
+                continue
+            if why:
                 drafts.append(effect_draft(effect, EffectCancelled(why=why)))
-            elif self._goes_out(effect):
-                notices.append(effect)
             else:
-                pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+                notices.append(effect)
         pause_us = min(pause_us, self._gather(notices, drafts) or pause_us)
         if drafts:
             await self._commit(drafts)
         return pause_us / US_PER_SECOND
 
     def _waiting(self) -> Iterator[OpenEffect]:
-        """Effects without a task, oldest first; once all slots are taken, only those that need none."""
-        room = True
+        """Effects without a task, oldest first; those for which no slot is free only if they need none."""
+        held_back = False
         is_outside = bool(self.settings().notify.urls)
         for id_, effect in self.current_state().effects.open.items():
             if id_ in self.workers:
@@ -202,25 +224,38 @@ class ExecutorLoop:
                 continue
             if id_ in self._reserved:
                 continue
-            room = room and self._free() > 0  # nothing ends during a round: full stays full
-            begun = effect.phase is Phase.EXECUTING  # and recorded, just now or by an earlier daemon
-            if (not begun and (room or effect.cancel)) or (is_outside and self._goes_out(effect)):
+            if is_outside and self._goes_out(effect):
                 yield effect
+            elif (
+                effect.phase is not Phase.EXECUTING
+            ):  # else it was recorded just now, or by an earlier daemon
+                room = not self.slots.is_full and self.slots.has_room(holder(effect.event.data))
+                held_back = held_back or not room
+                if room or effect.cancel:
+                    yield effect
+        self._tell_of_slots(held_back)
+
+    def _tell_of_slots(self, held_back: bool) -> None:
+        """Say who holds the slots, if effects have been waiting for one for long."""
+        now = self.clock.now()
+        if not held_back:
+            self._full_since = None
+        elif self._full_since is None:
+            self._full_since = now
+        elif now.since(self._full_since) >= LONG:
+            self.failed("executor", f"effects have been waiting for a slot; these are held: {self.slots}")
+            self._full_since = now
 
     def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
-        """Draft what the effect needs now; or the microseconds until it is due."""
+        """Draft what the effect needs now; or the microseconds until it is due. Raises whatever is wrong with it."""
         state, now = self.current_state(), self.clock.now()
         if state.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
-        try:
-            attempt = self.workers.attempt(effect)
-        except PulseError as error:
-            drafts.append(effect_draft(effect, EffectFailed(error=str(error))))
-            return 0
+        attempt = self.workers.attempt(effect)
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
         if not wait:
-            self._reserved.add(effect.id)
+            self._reserve(effect.id, holder(effect.event.data))
             drafts.append(effect_draft(effect, EffectExecuting(attempt=attempt.number)))
         return wait
 
@@ -250,4 +285,4 @@ class ExecutorLoop:
                 self.journal.hold(*bold)
                 self._begin([draft.subject for draft in bold])
         finally:
-            self._reserved.difference_update(ids)
+            self._give_up(ids)

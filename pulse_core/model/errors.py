@@ -78,7 +78,7 @@ class SettingsRefused(PulseError):
         self.faults = tuple(faults)
 
 
-def describe_error(error: Exception) -> str:
+def describe_error(error: BaseException) -> str:
     """Describe an error: its message if it is a PulseError, with its type if it is a bug."""
     return str(error) if isinstance(error, PulseError) else f"{type(error).__name__}: {error}"
 

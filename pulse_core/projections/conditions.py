@@ -14,6 +14,8 @@ from pulse_core.projections.effects import decode_plain_effect
 
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""
+SET_ASIDE = "engine-set-aside"
+"""The name of the condition that the engine does not run since the loops that serve it end."""
 FOR = "for_condition"
 """The name of an effect's param that names the condition it answers."""
 
@@ -109,6 +111,8 @@ def _raised_condition(before: Condition | None, event: Event) -> Condition:
 
 def _add_measure(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:
     wish = decode_plain_effect(event.data)
+    if not wish.get("survival"):
+        return  # whatever its params say, it is no step of survival's
     name = str(wish.get("params", {}).get(FOR, ""))
     condition = raised.get(name)
     if condition is not None and len(condition.measures) < MEASURES:

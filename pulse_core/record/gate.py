@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
-from pulse_core.model.errors import LogUnavailable, Refused, UnknownName
+from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
@@ -163,4 +163,9 @@ def check_executable(executors: Mapping[str, Executor], effect: Effect) -> None:
     executor = executors.get(effect.action)
     if executor is None:
         raise UnknownName("executor", effect.action, executors)
-    executor.check(parsed_params(executor.params, effect))
+    try:
+        executor.check(parsed_params(executor.params, effect))
+    except PulseError:
+        raise
+    except Exception as error:  # params that can't be judged are wrong, whatever is wrong with them
+        raise Refused(f"params of {effect.action}: {describe_error(error)}") from error

@@ -37,7 +37,12 @@ class DaemonSettings(Group):
     executor_scan_interval_ms: int = Field(
         1_000, ge=50, le=3_600_000, description="safety-net scan for due effects, milliseconds"
     )
-    concurrency: int = Field(32, ge=1, le=1024, description="effects that may execute at the same time")
+    concurrency: int = Field(
+        32,
+        ge=1,
+        le=1024,
+        description="effects of survival that may execute at the same time, and as many of all others together",
+    )
     stop_grace: Duration = Field(10_000_000, ge=0, description="how long a stop waits for running effects")
     checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")
 
@@ -101,7 +106,9 @@ class RunCommandSettings(Group):
     """`[executors.run-command]`: the commands that an effect may run."""
 
     allow: tuple[AbsolutePath, ...] = Field(
-        (), description="programs that may be run, compared by real path", examples=[["/bin/sh"]]
+        (),
+        description="programs that may be run: named so, by their real path, or found in PATH",
+        examples=[["/bin/sh"]],
     )
     timeout: Duration = Field(
         300_000_000, gt=0, description="how long a command may run before its whole process tree is ended"

@@ -35,7 +35,7 @@ Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 not. It leaves out effects that no executor can carry out, or whose key is being recorded already."""
 
 InnerFold = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
-"""Folds what is inside the survival rules: plugins' rules and the engine's. Never raises; reports its own faults."""
+"""Folds what is inside the survival rules: plugins' rules and the engine's; reports its own faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,20 @@ class RuleFolds:
         """Fold the survival rules around the others, and record the others' effects that survival lets pass.
 
         Survival's own effects are left out, since the reflex of this snapshot has recorded them; except for notices
-        about the other rules.
+        about the other rules. Raises what `inside` has raised, once all others have had their say.
         """
         trace: Trace = []
         inner: list[LayerOutcome] = []
+        failed: list[Exception] = []
         whose = NOBODY
 
         async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal whose
-            fold_result = await self.inside(prev, curr) if self.inside else FoldResult()
+            try:
+                fold_result = await self.inside(prev, curr) if self.inside else FoldResult()
+            except Exception as error:  # noqa: BLE001 - else the layer around it would be taken for the one that failed
+                failed.append(error)
+                return Verdict()
             whose = fold_result.commit or NOBODY
             inner[:] = fold_result.layers
             return fold_result.verdict
@@ -117,6 +122,8 @@ class RuleFolds:
         }
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, settled.get(one.key)) for one in emitted)
+        if failed:
+            raise failed[0]
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
 
     async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:

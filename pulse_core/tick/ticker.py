@@ -13,6 +13,7 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
+from pulse_core.ports.loops import Supervise, unsupervised
 from pulse_core.ports.stores import Objects, Vitals
 from pulse_core.projections.state import CurrentState, Snapshot
 from pulse_core.settings.settings import Settings
@@ -50,7 +51,8 @@ class Ticker:
     The whole onion is folded beside the loop, so that slow rules delay no reflex; while it
     is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded. `last_whole` is the last
     snapshot that it has folded.
-    failed(whose, message) is called for rules that raise and ticks that could not be recorded.
+    failed(whose, message) is called for rules that raise and ticks that could not be recorded; supervise runs the loop
+    of the whole onion, which the reflex must outlive.
     """
 
     def __init__(
@@ -60,9 +62,10 @@ class Ticker:
         stores: Stores,
         failed: Failed,
         reflex_alone: Callable[[], bool] = lambda: False,
+        supervise: Supervise = unsupervised,
     ) -> None:
         self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
-        self.reflex_alone = reflex_alone
+        self.reflex_alone, self.supervise = reflex_alone, supervise
         self.waker = Waker()
         self.prev: Snapshot | None = None
         self.number = 0
@@ -89,7 +92,7 @@ class Ticker:
     async def run(self) -> None:
         """Tick until stopped, the first time at once."""
         async with asyncio.TaskGroup() as group:
-            whole = group.create_task(self._fold_wholes(), name="whole fold")
+            whole = group.create_task(self._fold_wholes_for_ever(), name="whole fold")
             await self.tick("start")
             self.begun.set()
             while not self._stopping:
@@ -128,6 +131,9 @@ class Ticker:
         self.number = max(self.number, state.effects.last_tick) + 1
         windows = self.sources.windows()
         return Snapshot(self.number, self.sources.clock.now(), self.sources.settings(), windows, state)
+
+    async def _fold_wholes_for_ever(self) -> None:
+        await self.supervise("whole fold", self._fold_wholes)
 
     async def _fold_wholes(self) -> None:
         """Fold the newest snapshot whenever there is one that the whole onion has not seen."""

@@ -1,14 +1,17 @@
 """The loop around every watcher: collect, store, conclude, wake, wait; a failing one is backed off alone."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
+from pulse_core.ports.loops import Supervise, unsupervised
 from pulse_core.ports.stores import Vitals
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.journal import Journal
@@ -25,7 +28,7 @@ class WatchLoop:
     failed or hung, and broke (or else failed) when an engine's code is to blame for it;
     answered returns when a tick has seen the conclusions that are known now;
     pace returns how a watcher is slowed down: the factor on its interval, and the least seconds between two
-    samples whatever nudges it.
+    samples whatever nudges it; supervise runs the loop of each registered watcher, which the others must outlive.
     """
 
     def __init__(
@@ -39,6 +42,7 @@ class WatchLoop:
         answered: Callable[[], Awaitable[None]],
         pace: Callable[[Watcher], tuple[float, float]] = lambda watcher: (1.0, 0.0),
         broke: Callable[[str, str], None] | None = None,
+        supervise: Supervise = unsupervised,
     ) -> None:
         self._own = tuple(watchers)
         self._enlisted: tuple[Watcher, ...] = ()
@@ -47,7 +51,7 @@ class WatchLoop:
         self.pace = pace
         self.journal, self.vitals, self.clock = journal, vitals, clock
         self.wake, self.failed, self.answered = wake, failed, answered
-        self.broke = broke or failed
+        self.broke, self.supervise = broke or failed, supervise
         self.costs = Costs()
         self._windows: dict[str, Window] = {}
 
@@ -62,7 +66,7 @@ class WatchLoop:
         self._own += more
         if self._group:
             for watcher in more:
-                self._begin(self._group, watcher)
+                self._begin(self._group, watcher, self._run_watcher(watcher))
 
     def register(self, watchers: Iterable[Watcher]) -> None:
         """Run these besides the built-in ones, instead of those that were registered before.
@@ -75,7 +79,11 @@ class WatchLoop:
         self._enlisted = tuple(watchers)
         for key in gone - {watcher.key for watcher in self.watchers}:
             self._windows.pop(key, None)
-        self._tasks = [self._begin(self._group, watcher) for watcher in self._enlisted] if self._group else []
+        self._tasks = (
+            [self._begin(self._group, watcher, self._supervised(watcher)) for watcher in self._enlisted]
+            if self._group
+            else []
+        )
 
     @property
     def windows(self) -> Mapping[str, Window]:
@@ -113,14 +121,19 @@ class WatchLoop:
             try:
                 async with asyncio.TaskGroup() as self._group:
                     for watcher in self._own:
-                        self._begin(self._group, watcher)
+                        self._begin(self._group, watcher, self._run_watcher(watcher))
                     self.register(self._enlisted)
                     await asyncio.Event().wait()  # watchers registered later run in the same group
             finally:
                 self._group = None
 
-    def _begin(self, group: asyncio.TaskGroup, watcher: Watcher) -> "asyncio.Task[None]":
-        return group.create_task(self._run_watcher(watcher), name=f"watcher {watcher.name}")
+    def _begin(
+        self, group: asyncio.TaskGroup, watcher: Watcher, work: Coroutine[Any, Any, None]
+    ) -> "asyncio.Task[None]":
+        return group.create_task(work, name=f"watcher {watcher.name}")
+
+    async def _supervised(self, watcher: Watcher) -> None:
+        await self.supervise(f"watcher {watcher.name}", partial(self._run_watcher, watcher))
 
     async def _run_watcher(self, watcher: Watcher) -> None:
         failures = 0 if await self.collect_once(watcher) else 1

@@ -79,8 +79,11 @@ class Costs:
     def _task(
         self, loop: asyncio.AbstractEventLoop, work: Any, **how: Any
     ) -> "asyncio.Task[Any]":  # the types of a task factory differ between versions of Python
-        cost = _CURRENT_COST.get()
-        return asyncio.Task(metered(work, cost, self._cpu) if cost else work, loop=loop, **how)
+        if (cost := _CURRENT_COST.get()) is None:
+            return asyncio.Task(work, loop=loop, **how)
+        task = asyncio.Task(metered(work, cost, self._cpu), loop=loop, **how)
+        task.add_done_callback(lambda _: work.close())  # of a task that was cancelled before its first step
+        return task
 
 
 async def metered(work: Coroutine[Any, Any, T], cost: Cost, cpu: Callable[[], float]) -> T:

@@ -97,7 +97,9 @@ async def second_life(world: World, executor_registry: ExecutorRegistry, view: V
     """An executor loop that finds what an earlier one left."""
     journal = Journal(world.log, world.clock, world.new_id)
     world.log.listen(view.on_events)
-    return ExecutorLoop(journal, view, lambda: world.settings, executor_registry, world.clock, Random(0))
+    return ExecutorLoop(
+        journal, view, lambda: world.settings, executor_registry, world.clock, Random(0), lambda *_: None
+    )
 
 
 def left(world: World, *, begun: bool) -> View:

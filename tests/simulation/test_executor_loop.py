@@ -153,10 +153,29 @@ def test_no_more_run_at_a_time_than_there_are_slots() -> None:
         for number in range(20):
             await world.ask(NOTE.model_copy(update={"key": f"k{number}"}))
         await asyncio.sleep(60)
-        assert most == [4]
+        assert most == [3], "of one action three quarters"
         assert len(executor.done) == 20
 
     simulate(story, {"daemon": {"concurrency": 4}})
+
+
+def test_survival_acts_while_what_rules_requested_never_ends_and_it_is_said_who_holds_the_slots() -> None:
+    async def story(world: World) -> None:
+        with_note(world, never, timeout=10**8)
+        await world.start()
+        for number in range(64):
+            await world.ask(NOTE.model_copy(update={"key": f"k{number}"}))
+        await asyncio.sleep(60)
+        other = await world.ask(Effect(action="notify", key="also", params={"text": "it"}))
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        assert life(world, other.id) == ["executing", "acked"]
+        assert len(world.host.starts) == 2, "the first one, and after the kill"
+        errors = [json.loads(event.data)["message"] for event in world.events("error", subject="executor")]
+        assert errors
+        assert set(errors) == {"effects have been waiting for a slot; these are held: note 3"}
+
+    simulate(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
 
 
 def test_a_cooldown_keeps_actions_of_one_key_apart() -> None:

@@ -66,7 +66,7 @@ async def crashed(world: World, times: int, setup: Setup) -> None:
         await asyncio.sleep(5)
         await world.crash()
         for host in (*setup.hosts.started, *setup.bare_hosts.started):
-            host.die()
+            host.alive = False
     await started(world)
     setup.optional.looks.clear()
     await asyncio.sleep(20)

@@ -108,11 +108,13 @@ def coloured_state(one: Mapping[str, Any]) -> Text:
 def engine_line(engine: Mapping[str, Any]) -> Text:
     """Which of the user's rules run, and what is wrong with them."""
     if disabled := engine.get("disabled"):
-        why = f": {disabled['why']}" if disabled["why"] else ""
-        words = f"engine    disabled by {disabled['by']}{why}; run it again: upulse engine enable"
+        by = f"{disabled['by']}{disabled['why'] and ': '}{disabled['why']}"
+        words = f"engine    disabled by {by}; run it again: upulse engine enable"
         return Text(one_line(words), style="yellow")
     if engine.get("left_out"):
         return Text("engine    left out by safe mode", style="yellow")
+    if why := engine.get("set_aside"):
+        return Text(one_line(f"engine    SET ASIDE: {why}"), style="white on red")
     if not engine["runs"]:
         return Text("engine    no host is up; see upulse engine status", style="red")
     text = Text(f"engine    {engine['runs'][:12]}  {count(len(engine['rules']), 'rule')}")

@@ -6,11 +6,12 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import ROLLBACK_ENGINE
 from pulse_core.model.verdict import Verdict
+from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect
 
-TOPIC = "engine:rollback"
+TOPIC, ASIDE = "engine:rollback", "engine:set-aside"
 
 
 async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -38,7 +39,7 @@ async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict
     why, asked = rollback_reason(curr), curr.engine.asked
     if why and asked is None:
         return rollback(why, curr)
-    verdict = (await inner(prev, curr)).plus(*rollback_notices(curr))
+    verdict = (await inner(prev, curr)).plus(*rollback_notices(curr), *set_aside_notices(curr))
     if note := why or probation_summary(curr):
         verdict = verdict.noting(note)
     return verdict if asked is None else verdict.within(curr.settings.rollback.patience // 1000)
@@ -91,3 +92,15 @@ def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
         " look at it with: upulse effect list, and stop the engine's rules with: upulse pause"
     )
     return notify_unless_told(TOPIC, "the engine could not be rolled back", text, curr)
+
+
+def set_aside_notices(curr: Snapshot) -> tuple[Effect, ...]:
+    """Notify a person that the engine was set aside; after that notice, that it runs again."""
+    condition = curr.conditions[SET_ASIDE]
+    if condition is None:
+        return notify_over(ASIDE, "the engine was set aside", f"{curr.engine.commit[:12]} runs again", curr)
+    text = (
+        f"{condition.evidence}. Pulse goes on without it; take it back with: upulse rollback,"
+        " or let it run again with: upulse daemon reload"
+    )
+    return notify_unless_told(ASIDE, "the engine was set aside", text, curr)

@@ -7,7 +7,7 @@ from pulse_core.projections.conditions import MEASURES, REMEMBERED, Conditions, 
 from tests.events import event
 
 RAISED, CLEARED = ConditionRaised(evidence="no answer", state="down"), ConditionCleared(evidence="it answers")
-WISH = Effect(action="restart-process", key="k", params={"for_condition": "llm:x"})
+WISH = Effect(action="restart-process", key="k", params={"for_condition": "llm:x"}, survival=True)
 
 
 def told(*said: tuple[Payload, str]) -> Conditions:
@@ -69,3 +69,11 @@ def test_what_ends_after_its_episode_is_not_taken_for_a_measure_of_the_next_one(
     condition = state["llm:x"]
     assert condition is not None
     assert [measure.settled for measure in condition.measures] == [None]
+
+
+def test_what_others_than_survival_say_in_params_and_results_is_no_measure() -> None:
+    theirs = WISH.model_copy(update={"survival": False, "action": "beep"})
+    forged = EffectAcked(took_us=1, result={"bytes": ["no number"]})
+    condition = told((RAISED, "llm:x"), (theirs, "k"), (forged, "id-2"))["llm:x"]
+    assert condition is not None
+    assert condition.measures == ()
