@@ -36,7 +36,7 @@ _ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
-_WORDS = 1_000
+_WORDS, _LONGEST_PATH = 1_000, 5_000
 TIMEOUT_S = 15.0
 """For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
 
@@ -167,7 +167,8 @@ class Git:
 def path_in(file: Path) -> Path | None:
     """The path that is written in one of git's files, where two folders name each other; None if none is."""
     try:
-        words = "" if file.is_symlink() else file.read_text().removeprefix("gitdir: ").strip()
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            words = os.fsdecode(opened.read(_LONGEST_PATH)).removeprefix("gitdir: ").strip()
         return (file.parent / words).resolve() if words else None
     except (OSError, ValueError, RuntimeError):
         return None
