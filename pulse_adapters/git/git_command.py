@@ -89,11 +89,11 @@ class Git:
         """
         there = at or self.engine
         places = {
-            "GIT_DIR": self.folder_at(there),
-            "GIT_WORK_TREE": there,
-            "GIT_COMMON_DIR": settings_folder(self.folder),
+            "GIT_DIR": str(self.folder_at(there).absolute()),
+            "GIT_WORK_TREE": ".",
+            "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
         }
-        ours = {**_ENVIRONMENT, **{name: str(place) for name, place in places.items()}, **(env or {})}
+        ours = {**_ENVIRONMENT, **places, **(env or {})}
         others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
             ran = subprocess.run(
