@@ -123,8 +123,7 @@ def main() -> None:
     begin = next(host_side.requests(frames), None)
     if begin is None:
         os._exit(0)
-    roots = {begin["root"]: "", **roots_of_plugins(begin["plugins"])}
-    places = Places(roots)
+    places = Places({begin["root"]: "", **roots_of_plugins(begin["plugins"])})
     trouble = "the action host can't be confined: "
     try:
         confine(begin["memory"], begin["user"], begin["parent"])
@@ -135,7 +134,7 @@ def main() -> None:
     except (ActionsNotLoadable, OSError, ValueError) as error:
         host_side.send({"id": begin["id"], "error": f"{trouble}{error}"})
         os._exit(1)
-    host_side.send({"id": begin["id"], "roots": roots, **contents.told})
+    host_side.send({"id": begin["id"], **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     os._exit(_served(ActionHostChild(frames, CallDispatcher(contents, places), tracker)))

@@ -84,7 +84,7 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
     sys.path.insert(0, root)
     engine, left_out = _guarded(partial(run_lists, os.path.join(root, _FILE)), places)
     for line in left_out:
-        found.add_fault(_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}"))
+        found.add_fault("engine", with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}"))
     found.take(engine, "WATCHERS", "EXECUTORS")
     return found
 

@@ -53,14 +53,16 @@ class MemoryActionHost:
         names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
         for watcher in listed[0]:
             if watcher.name in names or watcher.key in keys:
-                self.faults.append(EngineFault(f"watcher:{watcher.name}", TAKEN))
+                whose = "engine" if watcher.name in taken.names else f"watcher:{watcher.name}"
+                self.faults.append(EngineFault(whose, TAKEN))
             else:
                 self.watchers.append(MemoryWatcherProxy(watcher, self))
             names.add(watcher.name)
             keys.add(watcher.key)
         for executor in listed[1]:
             if executor.action in actions:
-                self.faults.append(EngineFault(f"executor:{executor.action}", TAKEN))
+                whose = "engine" if executor.action in taken.actions else f"executor:{executor.action}"
+                self.faults.append(EngineFault(whose, TAKEN))
             else:
                 self.executors[executor.action] = MemoryExecutorProxy(executor, self)
             actions.add(executor.action)

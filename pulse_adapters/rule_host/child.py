@@ -49,18 +49,22 @@ class RuleHostChild:
     """Answers requests, each by a method."""
 
     def __init__(self, begin: Message) -> None:
-        self.faults: list[tuple[str, str]] = []
+        self._begin, self.faults = begin, list[tuple[str, str]]()
         self.budget = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
         self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(self.roots)
         self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
-        held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
-        self.budget.begin(begin["until"])
-        contents = Loader(begin["root"], plugins, self.budget, self.places).load(self.report)
+        self.held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
+
+    def load(self, until: float) -> Message:
+        """Load the authors' code until then, for the first time; what there is. Raises RulesNotLoadable."""
+        begin = self._begin
+        self.budget.begin(until)
+        contents = Loader(begin["root"], begin["plugins"], self.budget, self.places).load(self.report)
         self._settle(contents, begin["dev"])
-        self.loaded = self._loaded(contents, held)
+        return self._loaded(contents)
 
     def _settle(self, contents: RuleContents, dev: bool) -> None:
         first = len(contents.rules)
@@ -71,7 +75,7 @@ class RuleHostChild:
         profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
         self.rules = RuleFold(contents.rules, self.budget, self.places, self.report, profile)
 
-    def _loaded(self, contents: RuleContents, held: Mapping[str, Any]) -> Message:
+    def _loaded(self, contents: RuleContents) -> Message:
         definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
         steps = [self.places.of_code(one.step) for one in contents.projections.values()]
         return {
@@ -82,9 +86,7 @@ class RuleHostChild:
             "watchers": contents.watchers,
             "executors": contents.executors,
             "plugins": contents.plugins,
-            "sandbox": held,
             "defined": [*definitions, *steps],
-            "roots": self.roots,
         }
 
     def report(self, whose: str, message: str) -> None:
@@ -229,13 +231,15 @@ def main() -> None:
     begin = next(requests)
     if os.getppid() != begin["parent"]:
         os._exit(0)
-    try:
-        host = RuleHostChild(begin)
-    except RulesNotLoadable as error:
-        _send({"id": begin["id"], "error": str(error)})
-        os._exit(1)
-    _send({"id": begin["id"], **host.loaded})
+    host = RuleHostChild(begin)
+    _send({"id": begin["id"], **host.held})
     del begin
+    order = next(requests)
+    try:
+        _send({"id": order["id"], **host.load(order["until"])})
+    except RulesNotLoadable as error:
+        _send({"id": order["id"], "error": str(error)})
+        os._exit(1)
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     gc.enable()

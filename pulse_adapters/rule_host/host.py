@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.rule_host.process import RuleChild
-from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, ReplayReply
+from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, LoadedNames, ReplayReply
 from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_core.model.event import Event
 from pulse_core.ports.engine import (
+    EngineFault,
     FoldResult,
     LoadedRevision,
     RecordedInput,
@@ -21,14 +22,13 @@ US = 1_000_000
 LEISURE = 1.0
 """Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
 _HELD = 500
-_WORDS = 200
 
 
 class ChildRuleHost:
     """`RuleHost` in a child that has loaded its revision."""
 
-    def __init__(self, child: RuleChild, loaded: LoadedRevision, sent: Snapshot) -> None:
-        self._child, self.loaded = child, loaded
+    def __init__(self, child: RuleChild, loaded: LoadedRevision, names: LoadedNames, sent: Snapshot) -> None:
+        self._child, self.loaded, self._names = child, loaded, names
         self._delta = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
         self._skipped: frozenset[str] = frozenset()
@@ -46,8 +46,7 @@ class ChildRuleHost:
     @property
     def defined(self) -> Mapping[str, str]:
         """Where each rule is defined, as `rules/night.py:12`; empty for a plugin's."""
-        places = dict(self._child.units)
-        return {name: places.get(f"rule:{name}", "") for name in self.loaded.rules}
+        return self._names.places
 
     def feed(self, events: Sequence[Event]) -> None:
         if self.alive and self._delta.add_events(events) >= _HELD:
@@ -61,14 +60,18 @@ class ChildRuleHost:
                 self._child.send({**self._delta.of(prev), "do": "stand"})
             return await self._folded(curr)
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
-            self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
-            return FoldResult(faults=(await self._child.reason_of_end(),))
+            return FoldResult(faults=(await self._spoilt(error),))
+
+    async def _spoilt(self, error: Exception) -> EngineFault:
+        """The fault of a child whose answer has led to an error; the child is ended by it."""
+        self._child.refuse(error)
+        return await self._child.reason_of_end()
 
     async def _folded(self, curr: Snapshot) -> FoldResult:
         reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
         if reply is None:
             return FoldResult(faults=(await self._child.reason_of_end(),))
-        result = reply.result(curr.tick, self.defined)
+        result = reply.result(curr.tick, self._names)
         if self._child.scratch.is_over():
             self._child.spoil("nothing, but filled its scratch folder")
             result = result._replace(faults=(*result.faults, await self._child.reason_of_end()))
@@ -96,7 +99,10 @@ class ChildRuleHost:
         reply = await self._child.ask(message, ReplayReply, len(ticks) * seconds + LEISURE)
         if reply is None:
             return ReplayBatch({}, {}, await self._child.reason_of_end())
-        return reply.batch(self.defined, len(ticks))
+        try:
+            return reply.batch(self._names, [tick["tick"] for tick in ticks])
+        except Exception as error:  # noqa: BLE001 - likewise
+            return ReplayBatch({}, {}, await self._spoilt(error))
 
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.send({"do": "skip", "rules": list(rules)})
@@ -105,8 +111,13 @@ class ChildRuleHost:
         found = {}
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
-            if reply and reply.state:
-                found[name] = reply.state
+            try:
+                state = reply.state(self._delta.row) if reply else None
+            except WorkerFault as fault:
+                await self._spoilt(fault)
+                return {}
+            if state:
+                found[name] = state
         return found
 
     async def close(self) -> None:

@@ -41,6 +41,11 @@ class SnapshotDelta:
         events, self._events = self._events, []
         return {"do": "feed", "events": events}
 
+    @property
+    def row(self) -> int:
+        """The last row of the log that was sent."""
+        return self._sent[1]
+
     def is_behind(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot sent last is older than this one."""
         (tick, row), (sent, known) = _place(snapshot), self._sent
