@@ -53,19 +53,21 @@ class MemoryActionHost:
         names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
         for watcher in listed[0]:
             if watcher.name in names or watcher.key in keys:
-                whose = "engine" if watcher.name in taken.names else f"watcher:{watcher.name}"
-                self.faults.append(EngineFault(whose, TAKEN))
+                self._leave_out(f"watcher:{watcher.name}", watcher.name in taken.names)
             else:
                 self.watchers.append(MemoryWatcherProxy(watcher, self))
             names.add(watcher.name)
             keys.add(watcher.key)
         for executor in listed[1]:
             if executor.action in actions:
-                whose = "engine" if executor.action in taken.actions else f"executor:{executor.action}"
-                self.faults.append(EngineFault(whose, TAKEN))
+                self._leave_out(f"executor:{executor.action}", executor.action in taken.actions)
             else:
                 self.executors[executor.action] = MemoryExecutorProxy(executor, self)
             actions.add(executor.action)
+
+    def _leave_out(self, whose: str, is_foreign: bool) -> None:
+        fault = EngineFault("engine", f"{whose}: {TAKEN}") if is_foreign else EngineFault(whose, TAKEN)
+        self.faults.append(fault)
 
     async def call(self, code: Callable[[], Awaitable[T]], kind: Any, seconds: float) -> T:
         """What an author's code returned in its time, which must be of this kind.
