@@ -134,7 +134,7 @@ class CollectParams(ActionParams):
 RUN_COMMAND = ActionDeclaration(
     names.RUN_COMMAND,
     CommandParams,
-    "Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout.",
+    "Runs a program that is allowed; a whole process tree ends with its timeout.",
 )
 COLLECT = ActionDeclaration(
     names.COLLECT,

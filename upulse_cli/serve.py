@@ -18,6 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.allocator import return_large_blocks
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
@@ -49,6 +50,7 @@ def main() -> int:
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()
+    return_large_blocks()
     try:
         asyncio.run(live(home, options))
     except PulseError as error:

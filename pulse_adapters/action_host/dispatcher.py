@@ -113,7 +113,10 @@ class CallDispatcher:
         if looks:
             result = await executor.verify(effect, params, event)
         else:
-            _refuse_unwanted(executor, params)
+            try:
+                executor.check(params)
+            except PulseError as error:
+                raise GivenUp(error_message(error)) from None
             result = await executor.execute(effect, params, event)
         if looks and result is None:
             return {"data": None}
@@ -125,7 +128,10 @@ class CallDispatcher:
 
     def _wrong(self, error: BaseException, request: Message, is_late: bool) -> Message:
         cause = error.__cause__ if is_late and isinstance(error, TimeoutError) else error
-        place = self._places.of_error(cause or error) or self._defined(request)
+        if not (place := self._places.of_error(cause or error)):
+            things = self._contents.watchers if request["do"] == "collect" else self._contents.executors
+            method = getattr(things.get(str(request.get("name"))), request["do"], None)
+            place = self._places.of_code(method)
         if is_late:
             return {"wrong": "late", "words": with_place("", place).strip()}
         if isinstance(error, asyncio.CancelledError):
@@ -135,12 +141,6 @@ class CallDispatcher:
             return {"wrong": way, "words": error_message(error)[:_WORDS]}
         return {"wrong": "broken", "words": with_place(describe_error(error), place)[:_WORDS]}
 
-    def _defined(self, request: Message) -> str:
-        """Where the requested method is defined."""
-        verb, name = request["do"], str(request.get("name"))
-        things = self._contents.watchers if verb == "collect" else self._contents.executors
-        return self._places.of_code(getattr(things.get(name), verb, None))
-
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:
     """The params validated by the author's own model. Raises GivenUp."""
@@ -148,13 +148,6 @@ def _params(executor: Any, params: Mapping[str, Any]) -> Any:
         return executor.params.model_validate(params)
     except ValidationError as error:
         raise GivenUp(f"params of {executor.action}: {describe(error)}") from None
-
-
-def _refuse_unwanted(executor: Any, params: Any) -> None:
-    try:
-        executor.check(params)
-    except PulseError as error:
-        raise GivenUp(error_message(error)) from None
 
 
 def _plain(data: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Collection, Iterator
 from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
-from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_process import ENGINE
@@ -128,11 +127,6 @@ class CallReply(NamedTuple):
     dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
     names: Annotated[tuple[Text, ...], _MOST] = ()
     policy: dict[str, Any] | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the data."""
-        return len(to_json(self.data)) if self.data else 0
 
 
 def policy_of(described: object) -> Policy:

@@ -20,10 +20,6 @@ _CLOSING = 0.5
 Failed = Callable[[EngineFault], None]
 
 
-class ChildDown(PulseError):
-    """No child is up, so nothing was started."""
-
-
 class ChildSupervisor:
     """Owns the child, which is the last one while none is up, and calls it.
 
@@ -73,21 +69,18 @@ class ChildSupervisor:
         seconds: float = math.inf,
         patience: float | None = None,
     ) -> CallReply:
-        """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
+        """Call the child, waiting up to `patience` for one to be up. Raises PulseError if none is, CallLost during it."""
         with nullcontext() if whose == ENGINE else self.held():
             try:
                 async with asyncio.timeout(patience if not self.alive else None):
-                    await self._wait_until_up()
+                    while not self.alive:
+                        if self._is_closed:
+                            raise PulseError("this action host was closed")
+                        self._up.clear()  # a death may be seen here first
+                        await self._up.wait()
             except TimeoutError:
-                raise ChildDown(f"no action host is up: {self._why}") from None
+                raise PulseError(f"no action host is up: {self._why}") from None
             return await self.child.call(message(self.child), whose, seconds)
-
-    async def _wait_until_up(self) -> None:
-        while not self.alive:
-            if self._is_closed:
-                raise ChildDown("this action host was closed")
-            self._up.clear()  # a death may be seen here first
-            await self._up.wait()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()

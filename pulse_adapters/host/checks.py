@@ -24,7 +24,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 
 PACKAGES = (
-    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
+    "aiosqlite", "dnspython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
 )  # fmt: skip
 FEW_WATCHES, FEW_INSTANCES = 1_024, 16
 FULL, NEARLY_FULL = 16 << 20, 512 << 20
@@ -46,9 +46,8 @@ class HostChecks:
 
     def python(self) -> Iterator[Finding]:
         """Check the version of the Python interpreter."""
-        yield Finding(
-            "python", OK, f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
-        )
+        words = f"Pulse {__version__}, Python {platform.python_version()}, {sys.executable}"
+        yield Finding("python", OK, words)
 
     def packages(self) -> Iterator[Finding]:
         """Check that the required packages can be imported."""

@@ -96,7 +96,11 @@ class LinuxProcessTable:
         if process.match:
             pattern = search_pattern(process.match)
             return pattern is None or may_match(known, pattern)
-        return names_process(process.pid_file, known) if process.pid_file else True
+        if not process.pid_file:
+            return True
+        with suppress(OSError, ValueError):
+            return _read_pid_file(process.pid_file)[0] == known.pid
+        return False
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Run everything that waits or scans concurrently."""
@@ -232,14 +236,6 @@ def observe_pid_file(path: str) -> ProcessObservation:
             detail=f"process {pid} is younger than {path}: its number was given to another process"
         )
     return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
-
-
-def names_process(path: str, found: ProcessId) -> bool:
-    """Whether the file names this process."""
-    try:
-        return _read_pid_file(path)[0] == found.pid
-    except (OSError, ValueError):
-        return False
 
 
 def _read_pid_file(path: str) -> tuple[int, float]:

@@ -44,9 +44,8 @@ class TailReader:
         self._said: set[tuple[str, str]] = set()
         patterns = {number: log["path"] for number, log in enumerate(logs) if log["path"]}
         self.files = FollowedFiles(patterns, task["patterns"], places, self.tell)
-        rules: dict[
-            tuple[str, bool], list[int]
-        ] = {}  # each unit is followed once, however many rules search it
+        # Each unit is followed once, however many rules search it.
+        rules: dict[tuple[str, bool], list[int]] = {}
         for number, log in enumerate(logs):
             if log["unit"]:
                 rules.setdefault((log["unit"], log["user"]), []).append(number)

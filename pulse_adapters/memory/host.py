@@ -76,7 +76,3 @@ class MemoryHost:
         living = {process.found for process in self.processes.values()}
         for one in set(self._held) - living:
             self._report_death(one)
-
-    def forget_holders(self) -> None:
-        """Tell nobody of deaths any more, as when the holder's process is dead."""
-        self._held.clear()

@@ -72,21 +72,18 @@ class PeriodicTask:
 
     def once(self) -> float:
         """Do it, report a change, and return the seconds until the next time."""
-        why = self._tried()
+        try:
+            why = self._work()
+        except PulseError as error:
+            why = str(error)
+        except OSError as error:
+            why = f"{error.filename or 'the system'}: {error.strerror or error}"
+        except Exception as error:  # noqa: BLE001 - whatever it is, the other tasks go on and it is tried again
+            why = f"{type(error).__name__}: {error}"
         if why and why != self._said:
             self._say(why)
         self._said, self._failures = why, self._failures + 1 if why else 0
         return Backoff(self._every, self._longest).after(self._failures + 1)
-
-    def _tried(self) -> str:
-        try:
-            return self._work()
-        except PulseError as error:
-            return str(error)
-        except OSError as error:
-            return f"{error.filename or 'the system'}: {error.strerror or error}"
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other tasks go on and it is tried again
-            return f"{type(error).__name__}: {error}"
 
     def begin(self, name: str) -> None:
         """Do it for ever in a daemon thread."""

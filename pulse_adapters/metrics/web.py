@@ -3,7 +3,8 @@
 import socket
 import threading
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any
 
 from pulse_adapters.metrics.page import Page
@@ -19,10 +20,10 @@ SILENT_S = 5.0
 """Seconds that a caller may take to say, or to take, anything."""
 
 
-class PageServer(ThreadingHTTPServer):
+class PageServer(ThreadingTCPServer):
     """The page at an address as `127.0.0.1:9464` or `[::1]:9464`. Raises OSError if that can't be bound."""
 
-    daemon_threads = True
+    allow_reuse_address = daemon_threads = True
     block_on_close = False
     request_queue_size = 128
 
@@ -34,12 +35,6 @@ class PageServer(ThreadingHTTPServer):
         self._open: dict[socket.socket, None] = {}
         self._lock = threading.Lock()
         super().__init__((str(address[0]), int(address[1])), PageHandler)
-
-    def server_bind(self) -> None:
-        """Bind without a reverse lookup of the host's name."""
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Answer in a thread, after closing the oldest connection if there are too many."""

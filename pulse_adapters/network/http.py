@@ -96,12 +96,6 @@ def _trust(_hour: int) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=None if has_own else certifi.where())
 
 
-@lru_cache(maxsize=1)
-def untrusted_context() -> ssl.SSLContext:
-    """A TLS context without certificates, for pages without TLS: reading them takes 20 ms."""
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 async def fetch(url: str, timeout: float, follows: bool) -> int:
     """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed. follows: redirects."""
     progress = FetchProgress()
@@ -118,7 +112,10 @@ async def _fetch(url: httpx.URL, follows: bool, progress: FetchProgress) -> int:
     proxied = is_proxied(url)
     if not (proxied or is_address(url.host)):
         await check_name(url.host)
-    verify = trusted_context() if proxied or follows or url.scheme == "https" else untrusted_context()
+    needs_tls = (
+        proxied or follows or url.scheme == "https"
+    )  # else no certificates are read, which takes 20 ms
+    verify = trusted_context() if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     async with (
         httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,
         client.stream("GET", url, headers=HEADERS, extensions={"trace": progress.trace}) as response,

@@ -8,8 +8,8 @@ line and its answers have no secrets.
 import logging
 import re
 import signal
-import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
@@ -46,14 +46,9 @@ def main() -> None:
     messages: Sequence[Mapping[str, Any]] = order["letters"]
     logging.getLogger("apprise").addHandler(log := AppriseLog())
     logging.getLogger("apprise").propagate = False
-    threads = [
-        threading.Thread(target=deliver, args=(number, message, log), daemon=True)
-        for number, message in enumerate(messages)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(messages)) as pool:
+        for number, message in enumerate(messages):
+            pool.submit(deliver, number, message, log)
     child_side.exit_at_once(0)  # threads that a plugin has left must not hold it up
 
 

@@ -219,18 +219,17 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
     late = sum(now - notice.at > LATE_US for notice in notices)
     if len(notices) > 1:
         waited = "1 of them" if late == 1 else f"{late} of them"
-        entries = [f"{utc_text(notice.at)}  {_entry(notice.said)}" for notice in notices]
+        entries = []
+        for _, _, at, said in notices:
+            title = truncate(said.title, TITLE)
+            text = f"{title}: {said.text}" if said.text else said.title
+            entries.append(f"{utc_text(at)}  {truncate(text, ENTRY)}")
         body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
     (notice,) = notices
     words = truncate(notice.said.text or notice.said.title, ALONE)
     body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
-
-
-def _entry(said: NoticeParams) -> str:
-    """A notice's title and text for a list."""
-    return truncate(f"{truncate(said.title, TITLE)}: {said.text}" if said.text else said.title, ENTRY)
 
 
 def utc_text(at: int) -> str:

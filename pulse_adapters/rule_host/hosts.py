@@ -97,8 +97,8 @@ class ChildHosts:
     async def _confine(
         self, child: RuleChild, root: str, user: tuple[int, int] | None, prev: "Snapshot"
     ) -> "ConfinedReply":
+        from pulse_adapters.rule_host.host import full_snapshot
         from pulse_adapters.rule_host.replies import ConfinedReply
-        from pulse_adapters.rule_host.snapshot_delta import full_snapshot
 
         child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {

@@ -180,7 +180,10 @@ class Commits:
 
     async def _sort_out(self, group: list[CommitCall]) -> None:
         """An id was there already: answer repeated drafts with what is recorded, refuse other content."""
-        known = await self._recorded({row.id for call in group for row in call.rows})
+        ids = list({row.id for call in group for row in call.rows})
+        where = "WHERE id IN (SELECT value FROM json_each(?))"
+        found = await self._connection.execute_fetchall(f"{_SELECT} {where}", (json.dumps(ids),))
+        known = {row[1]: tuple(row) for row in found}
         events: dict[str, Event] = {}
         fresh: dict[str, Row] = {}
         agreed = []
@@ -199,12 +202,6 @@ class Commits:
             call.settle(
                 [events.get(row.id) or Event._make((*known[row.id][:10], row.data)) for row in call.rows]
             )
-
-    async def _recorded(self, ids: set[str]) -> dict[str, tuple[Any, ...]]:
-        rows = await self._connection.execute_fetchall(
-            f"{_SELECT} WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(list(ids)),)
-        )
-        return {row[1]: tuple(row) for row in rows}
 
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""

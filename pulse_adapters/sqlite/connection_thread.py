@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -21,19 +22,16 @@ async def connect_in_thread(
     aiosqlite itself does not wait for the thread of a connection that could not be made, and that thread
     then speaks to a loop that may be closed. So it is given one that can always be made.
     """
-    failed: list[Exception] = []
-    found: list[T] = []
+    outcome: Future[T] = Future()
 
     def attempt() -> sqlite3.Connection:
         try:
             connection, more = connect()
         except Exception as error:  # noqa: BLE001  raised below, on the caller's side
-            failed.append(error)
+            outcome.set_exception(error)
             return sqlite3.connect(":memory:")
-        found.append(more)
+        outcome.set_result(more)
         return connection
 
     async with aiosqlite.Connection(attempt, 64) as connection:
-        if failed:
-            raise failed[0]
-        yield connection, found[0]
+        yield connection, outcome.result()

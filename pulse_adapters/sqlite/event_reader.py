@@ -115,14 +115,14 @@ class SqliteEventReader:
         is_doubtful = not row[11] or self._connection.text_factory is not str
         if is_doubtful and not _is_json(event.data):
             return event._replace(data=damage_marker(_ALTERED))
-        return event._replace(data=self._large(event)) if is_reference(event.data) else event
-
-    def _large(self, event: Event) -> str:
-        """The payload from its object; if that is lost or altered, the row says so and the others are read."""
+        if not is_reference(event.data):
+            return event
         try:
-            return payload_in(self._objects, event.data)
-        except LostPayload as lost:
-            return damage_marker(f"its payload is lost: {lost}; restore it from a backup")
+            return event._replace(data=payload_in(self._objects, event.data))
+        except LostPayload as lost:  # the row says so, and the others are read
+            return event._replace(
+                data=damage_marker(f"its payload is lost: {lost}; restore it from a backup")
+            )
 
 
 def _is_json(text: str) -> bool:

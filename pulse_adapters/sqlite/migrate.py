@@ -3,6 +3,7 @@
 import os
 import re
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from pulse_core.model.errors import Damaged, NewerFormat, OlderFormat
@@ -54,11 +55,8 @@ def keep_copy(connection: sqlite3.Connection, copy: Path) -> None:
     """A whole copy of the database in one file, in place only once it is complete."""
     unfinished = copy.with_name(f"{copy.name}.unfinished")
     unfinished.unlink(missing_ok=True)
-    target = sqlite3.connect(unfinished)
-    try:
+    with closing(sqlite3.connect(unfinished)) as target:
         connection.backup(target)
-    finally:
-        target.close()
     with unfinished.open("rb") as file:
         os.fsync(file.fileno())
     unfinished.replace(copy)

@@ -76,16 +76,14 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         seq, chain = head_of(connection)
         if not how.accept_damage:
             check_tail(connection, path, seq)
-        return connection, Start(seq, chain, _host(connection), torn)
+        # The home's own UUID, made once: host names change and repeat.
+        own = ("host", str(uuid.uuid4()))
+        connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
+        host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+        return connection, Start(seq, chain, host, torn)
     except BaseException:
         connection.close()
         raise
-
-
-def _host(connection: sqlite3.Connection) -> str:
-    """The home's own UUID, made once: host names change and repeat."""
-    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('host', ?)", (str(uuid.uuid4()),))
-    return str(connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0])
 
 
 def check_tail(connection: sqlite3.Connection, path: Path, head: int) -> None:

@@ -38,8 +38,8 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
         refuse_damage(path)
         with closing(connect_readonly(path)) as connection:
             walk = LogWalk(connection, objects)
-            fault = walk.to_end() or _short_of(walk, expect) or _schema_fault(connection)
-            rows, fault = walk.seq, fault or _page_fault(connection)
+            fault = walk.to_end() or _short_of(walk, expect) or _database_fault(connection)
+            rows = walk.seq
     except Damaged as damage:
         rows, fault = 0, str(damage)
     except sqlite3.Error as error:
@@ -105,8 +105,8 @@ def _short_of(walk: LogWalk, expect: tuple[int, bytes] | None) -> str:
     return "" if row[0] == expect[1] else f"row {expect[0]} is not the one that was recorded"
 
 
-def _schema_fault(connection: sqlite3.Connection) -> str:
-    """Whether a table, an index or a trigger that forbids changes is not as the migrations made it."""
+def _database_fault(connection: sqlite3.Connection) -> str:
+    """Whether a table, an index or a trigger that forbids changes is not as the migrations made it, or a page is damaged."""
     known = steps()[: format_of(connection)]
     with closing(sqlite3.connect(":memory:")) as with_all:
         for _, sql in known:
@@ -114,14 +114,12 @@ def _schema_fault(connection: sqlite3.Connection) -> str:
         wanted = _schema(with_all)
     there = _schema(connection)
     odd = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
-    return f"the database's {', '.join(odd)} is not as Pulse made it" if odd else ""
+    if odd:
+        return f"the database's {', '.join(odd)} is not as Pulse made it"
+    said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    return "" if said == "ok" else f"the database's pages are damaged: {said}"
 
 
 def _schema(connection: sqlite3.Connection) -> dict[str, str]:
     rows = connection.execute("SELECT name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%'")
     return {str(name): str(sql) for name, sql in rows}
-
-
-def _page_fault(connection: sqlite3.Connection) -> str:
-    said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return "" if said == "ok" else f"the database's pages are damaged: {said}"

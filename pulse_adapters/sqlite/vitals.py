@@ -160,7 +160,7 @@ class SqliteVitals:
         """Freed pages go back to the disk in slices, between which others write, and so does the log of that."""
         if not await self._number(
             "PRAGMA auto_vacuum"
-        ):  # a file of before there were slices: once, as a whole
+        ):  # it is of before there were slices: once, as a whole
             await self._script("PRAGMA auto_vacuum = INCREMENTAL; VACUUM")
         for _ in range(0, await self._number("PRAGMA freelist_count"), SLICE):
             await self._script(f"PRAGMA incremental_vacuum({SLICE})")

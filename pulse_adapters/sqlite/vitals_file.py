@@ -42,9 +42,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, int]:
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=16)
     try:
-        connection.execute(
-            "PRAGMA auto_vacuum = INCREMENTAL"
-        )  # of a new file alone, before anything is in it
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -512")

@@ -106,7 +106,9 @@ class RunCommandSettings(Group):
     """`[executors.run-command]`: the commands that an effect may run."""
 
     allow: tuple[AbsolutePath, ...] = Field(
-        (), description="programs that may be run, compared by real path", examples=[["/bin/sh"]]
+        (),
+        description="programs that may be run: named so, by their real path, or found in PATH",
+        examples=[["/bin/sh"]],
     )
     timeout: Duration = Field(
         300_000_000, gt=0, description="how long a command may run before its whole process tree is ended"

@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -23,6 +21,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
 from tests import processes
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
 from upulse_cli.wiring.engine import workflow_context
@@ -202,8 +201,7 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
 
 
 def doctor_says(engine: Engine, words: str) -> bool:
-    argv = [sys.executable, "-m", "upulse_cli", "doctor", "--home", str(engine.home.path)]
-    return words in subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60).stdout
+    return words in CliHome(engine.home.path).upulse("doctor").out
 
 
 @pytest.mark.wall_clock

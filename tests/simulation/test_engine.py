@@ -207,7 +207,7 @@ def test_a_host_that_dies_is_started_again_and_again_at_growing_intervals() -> N
     async def story(world: World) -> None:
         await started(world)
         for _ in range(200):
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(1)
         assert 5 <= len(bench.hosts.started) <= 20
         await asyncio.sleep(400)
@@ -224,7 +224,7 @@ def test_a_promote_whose_host_dies_again_and_again_is_taken_back_and_once_is_bor
         await promoted(world, "frail")
         for deaths in range(1, 6):
             assert not world.events("rollback")
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(40)
             assert len(world.events("error", subject="engine")) == deaths
         (rolled,) = world.events("rollback")

@@ -114,7 +114,7 @@ class World:
         self._life.cancel()
         await asyncio.wait([self._life])
         self.log.deaf = False
-        self.host.forget_holders()
+        self.host.hold((), lambda _: None)
 
     async def ask(self, payload: Payload, subject: str = "", actor: str = "person") -> Event:
         """Record what a person asks for, through the front door."""

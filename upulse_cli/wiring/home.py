@@ -14,7 +14,7 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
-from upulse_cli.output import fold_progress
+from upulse_cli.output import fold_progress, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,7 +103,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
         vitals=vitals,
         checkpoints=checkpoints,
         objects=objects,
-        daemon=SocketDaemonClient(layout),
+        daemon=SocketDaemonClient(layout, say),
         new_id=new_id,
         append_offline=offline,
         progress=fold_progress,

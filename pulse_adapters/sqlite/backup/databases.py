@@ -92,16 +92,15 @@ class Salvaged(NamedTuple):
 
 def read_present_log(path: Path) -> PresentLog:
     """As far as it can be read; whatever is wrong is put into words."""
-    if not path.exists():
-        return PresentLog()
-    seq, host, fault = 0, "", ""
+    found = PresentLog()
     try:
-        with closing(connect_readonly(path)) as connection:
-            host = host_of(connection)
-            seq = head_of(connection)[0]
+        if path.exists():
+            with closing(connect_readonly(path)) as connection:
+                found = PresentLog(host=host_of(connection))
+                return found._replace(seq=head_of(connection)[0])
     except sqlite3.Error as error:
-        fault = f"it can't be read ({error})"
-    return PresentLog(seq, host, fault)
+        return found._replace(fault=f"it can't be read ({error})")
+    return found
 
 
 def salvage(present: Path, target: Path, objects: Path) -> Salvaged:

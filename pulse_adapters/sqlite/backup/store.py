@@ -210,9 +210,8 @@ def _named_by_rows(events: Path) -> Iterator[str]:
     with closing(connect_readonly(events)) as connection:
         rows = connection.execute(f"SELECT data FROM event WHERE data GLOB '{MARK}*'")
         for (data,) in rows:
-            with suppress(
-                ValueError, LookupError, TypeError
-            ):  # an altered reference is found by the examination
+            # An altered reference is found by the examination.
+            with suppress(ValueError, LookupError, TypeError):
                 if _is_name(name := referenced_object(data)):
                     yield name
 
