@@ -64,7 +64,7 @@ def disable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> Non
     Their watchers and executors are not run either. At once, and at every start, until `upulse engine enable`, a
     promote or a rollback. The survival rules go on.
     """
-    from upulse_cli.commands.control import record
+    from upulse_cli.commands.daemon import record
 
     record(home, "engine-disabled", why, as_json, "Disabled. Run it again with: upulse engine enable")
 
@@ -74,7 +74,7 @@ def enable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None
     """Run the engine again after `upulse engine disable`."""
     from pulse_core.app.state import current_state
     from pulse_core.model.names import ENGINE
-    from upulse_cli.commands.control import record
+    from upulse_cli.commands.daemon import record
 
     record(home, "engine-enabled", why, as_json, "Enabled.")
     if ENGINE in current_state(open_home(home)).control.left_out:
