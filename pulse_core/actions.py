@@ -24,7 +24,7 @@ from pulse_core.settings.processes import ProcessSettings
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 
-TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "stop"})
+TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "safe-mode", "stop"})
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
 effect of another rule with such a key would block survival."""
 

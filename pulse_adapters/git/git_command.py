@@ -37,6 +37,8 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _WORDS = 1_000
+TIMEOUT_S = 15.0
+"""For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
 
 
 class GitResult(NamedTuple):
@@ -102,7 +104,10 @@ class Git:
                 capture_output=True,
                 check=False,
                 pass_fds=descriptors,
+                timeout=TIMEOUT_S,
             )
+        except subprocess.TimeoutExpired as error:
+            raise GitFailed(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
         except OSError as error:
             raise NoGit(f"git can't be run in {there}: {error.strerror}") from error
         return GitResult(ran.returncode, os.fsdecode(ran.stdout), os.fsdecode(ran.stderr))

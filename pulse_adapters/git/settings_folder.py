@@ -7,9 +7,7 @@ git has to be known to be overruled: nobody reads them. The attributes keep git 
 
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.git.errors import GitFailed
@@ -32,62 +30,38 @@ _SETTINGS = b"""[core]
 \tauto = false
 """
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*\"?sha256", re.IGNORECASE | re.MULTILINE)
+_OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
 
 def settings_folder(repository: Path) -> Path:
-    """What GIT_COMMON_DIR is for this repository; made now if it is missing, or not as it was made."""
+    """What GIT_COMMON_DIR is for this repository; what is missing there, or not as it was made, is made now."""
+    folder, settings = repository / "pulse", repository / "config"
     try:
         if repository.is_symlink() or (repository / "commondir").exists():
             raise GitFailed(f"{repository} leads to another repository; the engine needs one of its own")
         if repository.stat().st_uid != os.geteuid():
             raise GitFailed(f"{repository.parent} belongs to another user; run this as its owner")
-        (repository / "logs").mkdir(exist_ok=True)
-        folder, links, files = repository / "pulse", _links(repository), _files(repository)
-        if not _holds(folder, links, files):
-            _make(folder, links, files)
+        for place in (repository / "logs", folder, folder / "info"):
+            if place.is_symlink():
+                place.unlink()
+            place.mkdir(exist_ok=True)
+        is_sha256 = settings.exists() and _SHA256.search(settings.read_bytes())
+        _hold(folder / "config", _SETTINGS + (_OF_SHA256 if is_sha256 else b""))
+        _hold(folder / "info" / "attributes", _ATTRIBUTES)
+        for name in _SHARED:
+            if (repository / name).exists():
+                _hold(folder / name, f"{'../' * name.count('/')}../{name}")
     except OSError as error:
-        raise GitFailed(f"{repository} can't be used: {error.strerror or error}") from error
+        raise GitFailed(f"{folder} can't be used: {error.strerror or error}") from error
     return folder
 
 
-def _links(repository: Path) -> Mapping[str, str]:
-    return {name: f"{'../' * name.count('/')}../{name}" for name in _SHARED if (repository / name).exists()}
-
-
-def _files(repository: Path) -> Mapping[str, bytes]:
-    try:
-        is_sha256 = _SHA256.search((repository / "config").read_bytes())
-    except FileNotFoundError:  # it is only being made
-        is_sha256 = None
-    kind = b"[extensions]\n\tobjectFormat = sha256\n" if is_sha256 else b""
-    return {"config": _SETTINGS + kind, "info/attributes": _ATTRIBUTES}
-
-
-def _holds(folder: Path, links: Mapping[str, str], files: Mapping[str, bytes]) -> bool:
-    if folder.is_symlink() or any((folder / name).is_symlink() for name in ("info", *files)):
-        return False
-    try:
-        return all(os.readlink(folder / name) == target for name, target in links.items()) and all(
-            (folder / name).read_bytes() == content for name, content in files.items()
-        )
-    except OSError:
-        return False
-
-
-def _make(folder: Path, links: Mapping[str, str], files: Mapping[str, bytes]) -> None:
-    begun = Path(tempfile.mkdtemp(prefix="pulse-", dir=folder.parent))
-    new = begun / "new"
-    try:
-        (new / "info").mkdir(parents=True)
-        for name, target in links.items():
-            (new / name).symlink_to(target)
-        for name, content in files.items():
-            (new / name).write_bytes(content)
-        if os.path.lexists(folder):
-            folder.rename(begun / "old")
-        new.rename(folder)
-    except OSError:
-        if not _holds(folder, links, files):  # else another process was first
-            raise
-    finally:
-        shutil.rmtree(begun, ignore_errors=True)
+def _hold(place: Path, content: str | bytes) -> None:
+    """Have a file hold this, or a link lead there; in one step, since other gits may be reading."""
+    with suppress(OSError):
+        if (os.readlink(place) if place.is_symlink() else place.read_bytes()) == content:
+            return
+    new = place.with_name(f".{place.name}-{os.getpid()}")
+    new.unlink(missing_ok=True)
+    new.symlink_to(content) if isinstance(content, str) else new.write_bytes(content)
+    new.replace(place)

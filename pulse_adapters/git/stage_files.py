@@ -49,25 +49,24 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
 
 
 def _entries(git: Git, at: Path, changed: Mapping[str, str]) -> Iterator[str]:
-    """What `update-index` is told of these files, with their content stored; first of those that are gone."""
-    names, held, size = sorted(changed), list[str](), 0
+    """What `update-index` is told of these files, with their content stored."""
+    names, size = [*changed], 0
     for start in range(0, len(names), _AT_ONCE):
         with ExitStack() as stack:
-            opened = [(name, _opened(stack, at, name)) for name in names[start : start + _AT_ONCE]]
-            yield from (
-                f"0 {changed[name]}\t{name}\0" for name, found in opened if not found and changed[name]
-            )
-            there = [(name, *found) for name, found in opened if found]
-            size += sum(os.fstat(handle).st_size for *_, handle in there)
+            found = {name: _opened(stack, at, name) for name in names[start : start + _AT_ONCE]}
+            handles = [handle for _, handle in filter(None, found.values())]
+            size += sum(os.fstat(handle).st_size for handle in handles)
             if size > MOST_BYTES:
-                raise GitFailed(
-                    f"what changed in {at} is larger than {MOST_BYTES >> 20} MiB; list what is no code in .gitignore"
-                )
-            told = "".join(f"/dev/fd/{handle}\n" for *_, handle in there)
+                what = f"what changed in {at} is larger than {MOST_BYTES >> 20} MiB"
+                raise GitFailed(f"{what}; list what is no code in .gitignore")
+            told = "".join(f"/dev/fd/{handle}\n" for handle in handles)
             words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
-            oids = git(*words, told=told, descriptors=[handle for *_, handle in there]).split()
-            held += [f"{mode} {oid}\t{name}\0" for (name, mode, _), oid in zip(there, oids, strict=True)]
-    yield from held
+            oids = iter(git(*words, told=told, descriptors=handles).split())
+        for name, one in found.items():
+            if one:
+                yield f"{one[0]} {next(oids)}\t{name}\0"
+            elif changed[name]:
+                yield f"0 {changed[name]}\t{name}\0"
 
 
 def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:

@@ -24,7 +24,8 @@ from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
-from pulse_core.ports.engine import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
+from pulse_core.model.names import PLUGINS
+from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldResult, LoadedRevision, Revision
 from pulse_core.projections.engine import Engine
 from pulse_core.projections.state import Snapshot
 
@@ -87,6 +88,12 @@ class HostSupervisor:
         self._errors = ErrorThrottle()
         self._former: set[ActionHost] = set()
         self._late: list[Event] | None = None
+
+    @property
+    def current_parts(self) -> EngineParts:
+        """What starts hosts now: safe mode may leave plugins out."""
+        is_without = PLUGINS in self.context.current_state().control.left_out
+        return (is_without and self.parts.without_plugins) or self.parts
 
     @property
     def is_down(self) -> bool:
@@ -179,23 +186,25 @@ class HostSupervisor:
     async def start_host(self, revision: Revision) -> Running:
         """Start a host with this revision; the present one goes on meanwhile. Raises PulseError."""
         kept = await user_checkpoints.load(self.context.log, self.context.checkpoints)
-        prev = self.context.last_snapshot()
-        host = await self.parts.hosts.start(revision, prev, self.context.log.since, kept)
+        prev, parts = self.context.last_snapshot(), self.current_parts
+        host = await parts.hosts.start(revision, prev, self.context.log.since, kept)
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
         try:
-            action_host = await self._start_action_host(revision, host.loaded)
+            action_host = await self._start_action_host(parts.action_hosts, revision, host.loaded)
         except BaseException:
             await host.close()
             raise
-        return Running(host, revision.commit, prev.state.seq, action_host)
+        return Running(host, revision.commit, prev.state.seq, parts, action_host)
 
-    async def _start_action_host(self, revision: Revision, loaded: LoadedRevision) -> ActionHost | None:
+    async def _start_action_host(
+        self, hosts: ActionHosts | None, revision: Revision, loaded: LoadedRevision
+    ) -> ActionHost | None:
         """Start the action host for the revision's watchers and executors; None if it has none."""
-        if self.parts.action_hosts is None or not (loaded.watchers or loaded.executors):
+        if hosts is None or not (loaded.watchers or loaded.executors):
             return None
         memory = self.context.settings().engine.memory
-        action_host = await self.parts.action_hosts.start(
+        action_host = await hosts.start(
             revision, memory, self.context.taken, lambda fault: self.report_fault(fault, revision.commit)
         )
         for fault in action_host.faults:

@@ -20,6 +20,23 @@ class DaemonStopped(Payload, kind="daemon-stopped", wakes=Wake.NEVER):
     reason: Text
 
 
+class DaemonHealthy(Payload, kind="daemon-healthy", wakes=Wake.NEVER):
+    """The daemon has run for a minute, so that its end will not count towards safe mode."""
+
+
+class SafeModeEntered(Payload, kind="safe-mode-entered", wakes=Wake.NOW):
+    """The daemon starts in safe mode: without what may have ended those before it. Subject: nothing."""
+
+    crashes: int = Field(description="starts in a row whose daemon was killed or failed within a minute")
+    left_out: tuple[str, ...] = Field(description="what is not run: plugins, engine, optional-watchers")
+
+
+class SafeModeLeft(Payload, kind="safe-mode-left", by=Role.PERSON, wakes=Wake.NOW):
+    """Everything is run again; earlier crashes are forgotten."""
+
+    why: Text = ""
+
+
 class ReloadRequested(Payload, kind="reload-requested", by=Role.PERSON, wakes=Wake.NEVER):
     """A person asks the daemon to read its settings again; answered by an event with this one as cause."""
 
@@ -183,6 +200,13 @@ class RollbackRequested(Payload, kind="rollback-requested", by=Role.PERSON, wake
     why: Text = ""
 
 
+class EngineChangeStarted(Payload, kind="engine-change-started", wakes=Wake.NEVER):
+    """The daemon begins a promote or rollback that was asked for; if it crashes meanwhile, the request is refused.
+
+    Subject: the request's id.
+    """
+
+
 class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
     """The engine's rules are another commit now. Subject: the commit."""
 
@@ -220,6 +244,18 @@ class EngineLoaded(Payload, kind="engine-loaded", wakes=Wake.NEVER):
     instead_of: str = Field(default="", description="the commit that should run, and could not be loaded")
     why: Text = Field(default="", description="why it could not")
     took_ms: int = 0
+
+
+class EngineDisabled(Payload, kind="engine-disabled", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants no code of the engine or of plugins run, until `engine-enabled`, a promote or a rollback."""
+
+    why: Text = ""
+
+
+class EngineEnabled(Payload, kind="engine-enabled", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants the engine run again."""
+
+    why: Text = ""
 
 
 class RuleQuarantined(Payload, kind="rule-quarantined", wakes=Wake.NEVER):

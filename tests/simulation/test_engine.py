@@ -7,7 +7,8 @@ from typing import Any
 
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.model.event import Event
+from pulse_core.engine.engine_controller import CRASHED
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
@@ -276,16 +277,29 @@ def test_what_cannot_be_loaded_while_it_is_watched_is_taken_back() -> None:
     bench.tell(story)
 
 
-def test_a_request_that_a_crash_left_unanswered_is_answered_by_the_next_daemon() -> None:
-    bench = Bench(second=(spares,))
+def test_a_request_that_a_daemon_crashed_in_is_refused_and_one_that_it_left_or_had_not_begun_is_done() -> (
+    None
+):
+    bench = Bench(second=(spares,), third=(spares,))
 
     async def story(world: World) -> None:
         await started(world)
         asked = await world.ask(PromoteRequested(previous="first"), "second")
+        assert [event.subject for event in world.events("engine-change-started")] == [asked.id]
         await world.crash()
         await started(world)
-        assert [event.cause for event in world.events("promote")][-1] == asked.id
-        assert bench.revisions.main == "second"
+        (refused,) = world.events("promote-refused")
+        assert (refused.cause, json.loads(refused.data)["why"]) == (asked.id, CRASHED)
+        assert bench.revisions.main == "first"
+        left = await world.ask(PromoteRequested(previous="first"), "second")
+        await world.end()
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == left.id
+        await world.crash()
+        later = await world.log.append(Draft(PromoteRequested(previous="second"), "third"))
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == later[0].id
+        assert bench.revisions.main == "third"
 
     bench.tell(story)
 

@@ -40,6 +40,7 @@ class World:
     rules: Sequence[Rule] = RULES
     engine: EngineParts | None = None
     watchers: Sequence[Watcher] = ()
+    optional_watchers: Sequence[Watcher] = ()
     sweep: Sweep = nothing_to_sweep
 
     def __post_init__(self) -> None:
@@ -87,6 +88,7 @@ class World:
                 pid=1,
                 version="0",
                 watchers=self.watchers,
+                optional_watchers=self.optional_watchers,
                 rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,

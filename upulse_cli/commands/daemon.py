@@ -58,13 +58,23 @@ def stop(home: HomeDir = None) -> None:
 
 
 @app.command()
-def restart(home: HomeDir = None) -> None:
+def restart(
+    normal: Annotated[
+        bool, typer.Option("--normal", help="Leave safe mode: run what it leaves out, too.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
     """Stop the daemon if it runs, and start it."""
+    from pulse_core.app.append import append
     from upulse_cli.wiring.daemon_control import daemon_control
 
     where = open_home(home)
     say_setting_faults(where)
-    daemon_control(where).restart()
+
+    def leave_safe_mode() -> None:
+        append(where, "safe-mode-left", data={"why": "upulse daemon restart --normal"})
+
+    daemon_control(where).restart(leave_safe_mode if normal else None)
 
 
 @app.command()

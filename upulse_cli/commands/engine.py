@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
 from upulse_cli.output import console, put, put_json, say
 
 app = group("The user's rules: how they stand, and their history.")
@@ -25,6 +25,30 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     from upulse_cli.views.engine import shown
 
     return console().print(shown(now))
+
+
+@app.command()
+def disable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Run none of your own rules, nor those of plugins.
+
+    Their watchers and executors are not run either. At once, and at every start, until `upulse engine enable`, a
+    promote or a rollback. The survival rules go on.
+    """
+    from upulse_cli.commands.control import record
+
+    record(home, "engine-disabled", why, as_json, "Disabled. Run it again with: upulse engine enable")
+
+
+@app.command()
+def enable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Run the engine again after `upulse engine disable`."""
+    from pulse_core.app.state import current_state
+    from pulse_core.model.names import ENGINE
+    from upulse_cli.commands.control import record
+
+    record(home, "engine-enabled", why, as_json, "Enabled.")
+    if ENGINE in current_state(open_home(home)).control.left_out:
+        say("Safe mode leaves it out; run it with: upulse daemon restart --normal")
 
 
 @app.command()

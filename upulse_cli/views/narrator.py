@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
-           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35}  # fmt: skip
+           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35,
+           "safe-mode-entered": 35, "safe-mode-left": 35}  # fmt: skip
 MEGABYTE = 1 << 20
 REMEMBERED = 1_000
 ALOUD_EVERY = 5.0

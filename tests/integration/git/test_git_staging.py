@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.git import git_command
 from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict
 from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
@@ -346,3 +347,17 @@ def test_a_worktree_of_somebody_s_is_not_taken_for_staging(tmp_path: Path) -> No
     repository.mend()
     assert is_clean(tmp_path / "idea")
     assert git(staging, "worktree", "list").count("\n") == 2
+
+
+def test_a_pipe_that_git_would_read_holds_up_no_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = made(tmp_path)
+    first, bad = repository.head(), promoted(repository)
+    (repository.home / "staging" / ".gitignore").unlink()
+    os.mkfifo(repository.home / "staging" / ".gitignore")
+    back = repository.reverting(first, "back", PULSE)
+    monkeypatch.setattr(git_command, "TIMEOUT_S", 2.0)
+    (note,) = repository.point_main(back, bad).notes
+    assert (repository.head(), files(repository.home / "engine")) == (back, FILES)
+    assert "staging did not end within 2 s" in note
