@@ -91,7 +91,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
         return str(uuid7())
 
     def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        from upulse_cli.wiring.offline_append import append_offline
+        from upulse_cli.wiring.offline import append_offline
 
         return append_offline(context, draft)
 

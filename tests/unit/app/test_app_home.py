@@ -55,7 +55,7 @@ from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
-from upulse_cli.wiring import offline_append
+from upulse_cli.wiring import offline
 from upulse_cli.wiring.home import home_context
 
 SECOND = 1_000_000
@@ -258,7 +258,7 @@ def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     scene.daemon.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
         append(scene.home, "paused")
-    monkeypatch.setattr(offline_append, "LOCK_WAIT", 0.0)
+    monkeypatch.setattr(offline, "LOCK_WAIT", 0.0)
     scene.daemon.holder = None
     with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy):
         append(scene.home, "paused")
