@@ -104,6 +104,7 @@ class Git:
                 capture_output=True,
                 check=False,
                 pass_fds=descriptors,
+                umask=0o077,
                 timeout=TIMEOUT_S,
             )
         except subprocess.TimeoutExpired as error:

@@ -330,6 +330,9 @@ def test_a_repository_within_is_named_until_it_is_moved_away(tmp_path: Path) -> 
     git(staging / "sub", "add", "--all")
     git(staging / "sub", "commit", "--quiet", "-m", "another")
     assert repository.staging().dirty == ("sub/",)
+    assert advice(repository).startswith(
+        "sub/ can't be committed, as another repository; move it away, or name"
+    )
     with pytest.raises(AnotherRepository, match=r"staging/sub is another repository"):
         repository.commit_staging("no", ADA)
     git(staging, "add", "--all")
