@@ -10,9 +10,8 @@ from pydantic.fields import FieldInfo
 
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
-from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
-from pulse_core.settings.groups import AbsolutePath, Group, context_check
+from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.notify import NotifySettings

@@ -7,10 +7,9 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
-from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
-from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.daemon_control import MemoryServiceManager
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryHost, MemoryRestart, MemoryStop
 from pulse_adapters.memory.log import MemoryLog
-from pulse_adapters.memory.service_manager import MemoryServiceManager
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
 from pulse_core.composition import RULES
 from pulse_core.daemon import CurrentSettings, Daemon, Parts

@@ -41,9 +41,8 @@ from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
-from upulse_cli.wiring.capabilities import watchers_of
 from upulse_cli.wiring.engine import engine_of
-from upulse_cli.wiring.executors import machine_executors
+from upulse_cli.wiring.executors import machine_executors, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
