@@ -240,6 +240,7 @@ class EngineController:
             why=asked.why,
             gates=asked.gates,
             changes=asked.changes,
+            changed=asked.changed,
             projections=dict(running.host.loaded.projections),
         )
 

@@ -15,6 +15,7 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -25,14 +26,14 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
 from pulse_core.ports.engine import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
-from pulse_core.projections.engine import Engine
+from pulse_core.projections.engine import Engine, fault_words
 from pulse_core.projections.state import Snapshot
 
 PAUSE = 1.0
-"""Seconds between two records of errors of the same source."""
-MAX_REMEMBERED = 200
-"""The most sources that are remembered."""
-Key = tuple[str, str, bool]
+"""Seconds between two records of the same error."""
+MAX_REMEMBERED, DIFFERENT = 200, 5
+"""The most errors that are remembered, and of those the most that are told apart of one source."""
+Key = tuple[str, str, str, bool]
 
 
 @dataclass
@@ -53,22 +54,22 @@ class ErrorThrottle:
 
     def take(self, faults: Iterable[EngineFault], commit: str, now: float, ended: bool = False) -> None:
         """Count faults of a commit's code; ended: whether its host has ended."""
-        for fault in faults:
-            key = (fault.whose, commit, ended)
-            if key not in self.said and self._has_room(now):
+        self.said = {key: one for key, one in self.said.items() if one.held or not one.is_due(now)}
+        sources = Counter(whose for whose, *_ in self.said)
+        for whose, message in faults:
+            key = (whose, fault_words(message), commit, ended)
+            if key not in self.said and sources[whose] >= DIFFERENT:
+                key = (whose, "", commit, ended)
+            if key not in self.said and len(self.said) < MAX_REMEMBERED:
                 self.said[key] = _ThrottledError(now - PAUSE)
+                sources[whose] += 1
             if said := self.said.get(key):
-                said.held, said.message = said.held + 1, fault.message
-
-    def _has_room(self, now: float) -> bool:
-        if len(self.said) >= MAX_REMEMBERED:
-            self.said = {key: one for key, one in self.said.items() if one.held or not one.is_due(now)}
-        return len(self.said) < MAX_REMEMBERED
+                said.held, said.message = said.held + 1, message
 
     def due(self, now: float) -> list[Draft]:
-        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
+        """The drafts to record now; of each fault at most one a second, with the count of repetitions."""
         drafts = []
-        for (whose, commit, ended), one in self.said.items():
+        for (whose, _, commit, ended), one in self.said.items():
             if one.held and one.is_due(now):
                 error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
                 drafts.append(Draft(error, subject=whose))
@@ -115,7 +116,7 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            fold_result = filter_effects(await running.host.fold(prev, curr), curr)
+            fold_result = filter_effects(await running.host.fold(prev, curr), curr, running.host.defined)
         running.is_end_reported = not running.host.alive and bool(fold_result.faults)
         await self._judge(running, fold_result, curr)
         if not running.host.alive:
@@ -123,13 +124,14 @@ class HostSupervisor:
         return fold_result._replace(commit=running.commit)
 
     async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
-        engine, settings = curr.engine, curr.settings.engine
-        running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
-        self._errors.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
+        engine, settings, ended = curr.engine, curr.settings.engine, running.is_end_reported
+        faults = fold_result.faults
+        self._errors.take(faults, running.commit, loop_seconds(), ended)
         drafts = self._errors.due(loop_seconds())
-        # During probation survival handles the errors that the promote has brought.
-        old = engine.excused if engine.is_on_probation(curr.now) else None
-        bad = running.quarantine.verdicts(settings.quarantine, old)
+        if engine.is_on_probation(curr.now):  # survival handles the errors that the promote has brought
+            faults = tuple(one for one in faults if engine.is_excused(*one, ended))
+        running.quarantine.observe(fold_result.layers, faults, settings.deadline)
+        bad = running.quarantine.verdicts(settings.quarantine)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
             drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
         if drafts and await self.record(*drafts) and running is self.running:
