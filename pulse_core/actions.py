@@ -24,7 +24,7 @@ from pulse_core.settings.processes import ProcessSettings
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 
-TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "stop"})
+TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "safe-mode", "stop"})
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
 effect of another rule with such a key would block survival."""
 
@@ -134,7 +134,7 @@ class CollectParams(ActionParams):
 RUN_COMMAND = ActionDeclaration(
     names.RUN_COMMAND,
     CommandParams,
-    "Runs a program if its real path is one of the allowed; a whole process tree ends with its timeout.",
+    "Runs a program that is allowed; a whole process tree ends with its timeout.",
 )
 COLLECT = ActionDeclaration(
     names.COLLECT,

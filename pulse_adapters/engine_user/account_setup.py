@@ -87,13 +87,12 @@ class AccountChecks:
             yield Finding("engine user", OK, f"isolation: partial (no user): {now.missing}", now.remedy)
         elif now.missing:
             words = f"rules of your own run as root: {now.missing}"
+
+            def made() -> str:
+                return f"made the user {create_account(now.account).name}; restart the daemon"
+
             may = now.can_be_made and os.geteuid() == 0
-            repair = (
-                (lambda: f"made the user {create_account(now.account).name}; restart the daemon")
-                if may
-                else None
-            )
-            yield Finding("engine user", WARN, words, now.remedy, repair)
+            yield Finding("engine user", WARN, words, now.remedy, made if may else None)
         elif self.runs_without():
             words = f"there is the user {now.account}, but the engine was loaded without it"
             yield Finding("engine user", WARN, words, "upulse daemon restart")

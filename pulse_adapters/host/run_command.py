@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
@@ -17,13 +17,13 @@ _TO_END_IT_S = 10.0
 
 
 class RunCommand(Executor):
-    """Runs a program if its real path is allowed; a timeout ends its whole process tree."""
+    """Runs a program that is allowed, named by its path or found in PATH; a timeout ends its whole process tree."""
 
     action, params = RUN_COMMAND.name, CommandParams
 
     def __init__(self, settings: Callable[[], Settings], spawner: Spawner) -> None:
         self._settings, self._spawner = settings, spawner
-        self._pinned: tuple[tuple[str, ...], frozenset[str]] = ((), frozenset())
+        self._pinned: tuple[tuple[str, ...], Mapping[str, str]] = ((), {})
 
     def policy(self, params: CommandParams) -> Policy:
         """At most once, unless the request says that it may be repeated."""
@@ -40,20 +40,33 @@ class RunCommand(Executor):
         self._allowed(params.argv[0])
 
     def _allowed(self, name: str) -> str:
-        """The real path of an allowed program: the path that was compared is the one that is run."""
-        allow = self._settings().executors.run_command.allow
-        if self._pinned[0] != allow:  # resolved when first used: a link that changes later allows nothing new
-            self._pinned = (
-                allow,
-                frozenset(os.path.realpath(entry) for entry in allow if os.path.isabs(entry)),
-            )
-        real = os.path.realpath(_resolve(name))
-        if real not in self._pinned[1]:
+        """The real path of an allowed program: the path that was compared is the one that is run.
+
+        A path that a rule made up is compared as a text: to follow it could take long, and this is done in the loop.
+        """
+        allowed = self._real_paths()
+        if os.path.isabs(name):
+            real, where = allowed.get(name), name
+        else:
+            where = os.path.realpath(_found(name))
+            real = where if where in allowed.values() else None
+        if real is None:
             raise Refused(
-                f'{name!r} may not be run; to allow it, add "{real}" to `allow` under [executors.run-command]'
+                f'{name!r} may not be run; to allow it, add "{where}" to `allow` under [executors.run-command]'
                 " in config.toml"
             )
         return real
+
+    def _real_paths(self) -> Mapping[str, str]:
+        """What may be run, by the paths that name it: as the setting has it, and its real one.
+
+        Resolved when first used: a link that changes later allows nothing new.
+        """
+        allow = self._settings().executors.run_command.allow
+        if self._pinned[0] != allow:
+            real = {entry: os.path.realpath(entry) for entry in allow if os.path.isabs(entry)}
+            self._pinned = allow, {**{path: path for path in real.values()}, **real}
+        return self._pinned[1]
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""
@@ -75,11 +88,10 @@ class RunCommand(Executor):
         return Result({"exit": 0, "output": outcome.output})
 
 
-def _resolve(name: str) -> str:
-    """The path of a program that is named absolutely or found in PATH."""
-    if "/" in name and not os.path.isabs(name):
+def _found(name: str) -> str:
+    """The path of a program in PATH."""
+    if "/" in name:
         raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
     if found := shutil.which(name):
         return found
-    where = "" if os.path.isabs(name) else f" in PATH ({os.environ.get('PATH', '')})"
-    raise Refused(f"there is no program {name!r}{where}")
+    raise Refused(f"there is no program {name!r} in PATH ({os.environ.get('PATH', '')})")

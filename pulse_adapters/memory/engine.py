@@ -87,10 +87,7 @@ class MemoryHosts:
 
 
 class MemoryRuleHost:
-    """Implements `RuleHost` without a process, for engines without projections: the rules are folded right here.
-
-    `die` is what a kill would be.
-    """
+    """Implements `RuleHost` without a process, for engines without projections: the rules are folded right here."""
 
     def __init__(self, rules: Sequence[Rule], state: State) -> None:
         self.rules, self.state = rules, state
@@ -142,10 +139,6 @@ class MemoryRuleHost:
 
     async def close(self) -> None:
         self.alive, self.closed = False, True
-
-    def die(self) -> None:
-        """End without a word."""
-        self.alive = False
 
 
 def _alone(rule: Rule) -> Rule:

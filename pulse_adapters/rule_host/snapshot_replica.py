@@ -29,11 +29,6 @@ class SnapshotReplica:
         self._state = FOLD.load(prev["projections"], prev["seq"], prev["provisional"])
         self.snapshot = self._taken(prev, {})
 
-    @property
-    def row(self) -> int:
-        """The last row in the replica, provisional ones included."""
-        return self._state.seq + self._state.provisional
-
     def take(self, rows: Sequence[Sequence[Any]]) -> None:
         """Queue events; they are applied at the tick whose row covers them."""
         self._waiting += [Event(*row) for row in rows]

@@ -1,12 +1,13 @@
 """Folds the authors' projections; between batches each value is kept as JSON text, so that rules can't change it."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import CodeType
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from pulse_adapters.rule_host.guarded_rule import Report
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.engine.plugin import Projection
@@ -14,8 +15,6 @@ from pulse_core.model.event import Event
 
 MOST_BYTES = 256 * 1024
 """Of a value as JSON."""
-
-Report = Callable[[str, str], None]
 
 
 class UserProjection:
@@ -45,7 +44,9 @@ class UserProjection:
             return
         outer = self._budget.enter(self._unit)
         try:
-            text = _checked(to_json(self._stepped(wanted, report)))
+            text = to_json(self._stepped(wanted, report))
+            if len(text) > MOST_BYTES:
+                raise ValueError(f"its value takes {len(text):,} bytes; at most {MOST_BYTES:,} are kept")
             self.text, self.value = text, from_json(text)
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             self.broken = True
@@ -72,12 +73,6 @@ class UserProjection:
         report(f"projection:{self.name}", with_place(words, place))
 
 
-def _checked(text: bytes) -> bytes:
-    if len(text) > MOST_BYTES:
-        raise ValueError(f"its value takes {len(text):,} bytes; at most {MOST_BYTES:,} are kept")
-    return text
-
-
 def version(projection: Projection) -> str:
     """A version that changes whenever the same events may give another value: author's number and hash of the code."""
     digest = hashlib.sha256(to_json(projection.start))
@@ -89,9 +84,8 @@ def version(projection: Projection) -> str:
 
 def _meaning(code: CodeType) -> tuple[Any, ...]:
     """The meaning of code without line numbers: an added comment changes nothing."""
-    constants = tuple(_meaning(one) if isinstance(one, CodeType) else _steady(one) for one in code.co_consts)
-    return code.co_code, code.co_names, code.co_varnames, constants
-
-
-def _steady(constant: Any) -> Any:
-    return sorted(map(repr, constant)) if isinstance(constant, frozenset) else constant
+    constants = []
+    for one in code.co_consts:
+        inner = _meaning(one) if isinstance(one, CodeType) else one
+        constants.append(sorted(map(repr, inner)) if isinstance(inner, frozenset) else inner)
+    return code.co_code, code.co_names, code.co_varnames, tuple(constants)

@@ -35,11 +35,15 @@ HEALTHY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """The engine's adapters: its repository, and what starts its hosts."""
+    """The engine's adapters: its repository, and what starts its hosts.
+
+    without_plugins: the same without plugins, for safe mode; None if there are no plugins.
+    """
 
     revisions: Revisions
     hosts: RuleHosts
     action_hosts: ActionHosts | None = None
+    without_plugins: "EngineParts | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +108,14 @@ def _counted(before: Counter[str], now: set[str]) -> Counter[str]:
 class Running:
     """A rule host, its commit, the row up to which it knew the log when it was started, and its action host.
 
-    is_end_reported: whether the end of the host was recorded; is_behind: whether it could not be told of an event.
+    parts: what started it; is_end_reported: whether the end of the host was recorded; is_behind: whether it could not
+    be told of an event.
     """
 
     host: RuleHost
     commit: str
     seq: int
+    parts: EngineParts
     action_host: ActionHost | None = None
     quarantine: Quarantine = field(default_factory=Quarantine)
     is_end_reported: bool = False

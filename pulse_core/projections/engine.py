@@ -5,10 +5,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
+    DaemonStopped,
     Effect,
     EffectAcked,
     EffectCancelled,
+    EngineChangeStarted,
+    EngineDisabled,
+    EngineEnabled,
     EnginePromoted,
     EngineRolledBack,
     ErrorReported,
@@ -17,7 +22,7 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     RuleQuarantined,
 )
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
@@ -64,7 +69,8 @@ class Engine:
     by effect id; asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit that was
     in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
     replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
-    by the event's id."""
+    by the event's id; started: the ids of those that a daemon began to carry out and did not leave by a stop;
+    disabled: since when a person wants none of its code run, or None; disabled_by and disabled_why: who, and why."""
 
     commit: str = ""
     earlier: tuple[str, ...] = ()
@@ -82,6 +88,10 @@ class Engine:
     quarantined: Mapping[str, str] = field(default_factory=dict)
     replaced: str = ""
     requests: Mapping[str, Event] = field(default_factory=dict)
+    started: tuple[str, ...] = ()
+    disabled: Moment | None = None
+    disabled_by: str = ""
+    disabled_why: str = ""
 
     @property
     def previous(self) -> str:
@@ -100,12 +110,27 @@ class Engine:
         """Whether the same fault of the same code came before the promote already."""
         return fault_identity(subject, message, ended) in self.excused
 
+    def disabled_status(self) -> dict[str, Json] | None:
+        """Who disabled it, since when and why, as JSON values; None if nobody did."""
+        if self.disabled is None:
+            return None
+        return {"since": iso(self.disabled.at), "by": self.disabled_by, "why": self.disabled_why}
+
 
 COMMIT_CHANGES = frozenset({EnginePromoted.kind, EngineRolledBack.kind})
 REQUESTS = frozenset({PromoteRequested.kind, RollbackRequested.kind})
 ANSWERS = frozenset({*COMMIT_CHANGES, PromoteRefused.kind})
-OWN = frozenset({*REQUESTS, *ANSWERS, RuleQuarantined.kind})
-KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, *OWN})
+OWN = frozenset(
+    {
+        *REQUESTS,
+        *ANSWERS,
+        EngineChangeStarted.kind,
+        EngineDisabled.kind,
+        EngineEnabled.kind,
+        RuleQuarantined.kind,
+    }
+)
+KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, DaemonStopped.kind, *OWN})
 
 
 def after(state: Engine, events: Iterable[Event]) -> Engine:
@@ -139,13 +164,25 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
                 state = replace(state, quarantined=quarantined)
         elif kind in REQUESTS:
             state = replace(state, requests={**state.requests, event.id: event})
+        elif kind == EngineChangeStarted.kind:
+            if event.subject in state.requests:
+                state = replace(state, started=(*state.started, event.subject))
+        elif kind == DaemonStopped.kind:
+            state = replace(state, started=())
+        elif kind == EngineDisabled.kind:
+            why = str(decode_plain(event.data).get("why", ""))
+            state = replace(state, disabled=event.moment, disabled_by=event.actor, disabled_why=why)
+        elif kind == EngineEnabled.kind:
+            state = replace(state, disabled=None, disabled_by="", disabled_why="")
         elif kind == EnginePromoted.kind:
             state, failures = _promote(state, event), ()
         elif kind == EngineRolledBack.kind:
             state, failures = _roll_back(state, event), ()
         if kind in ANSWERS and event.cause in state.requests:
             left = {id_: asked for id_, asked in state.requests.items() if id_ != event.cause}
-            state = replace(state, requests=left)
+            state = replace(state, requests=left, started=tuple(id_ for id_ in state.started if id_ in left))
+        if kind in COMMIT_CHANGES:
+            state = replace(state, disabled=None, disabled_by="", disabled_why="")
     return replace(state, trying=trying, failures=failures)
 
 

@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, context_check
+from pulse_core.settings.groups import Duration, Group, context_check
 
 USER_CHECK = "user_check"
 """In a validation's context: a function that raises ValueError for a user that can't be the engine's."""

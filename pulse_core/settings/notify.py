@@ -3,8 +3,7 @@
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group
+from pulse_core.settings.groups import Duration, Group
 from pulse_core.settings.secrets import NoticeUrl
 
 SECOND, HOUR = UNITS["s"], UNITS["h"]

@@ -10,9 +10,8 @@ from pydantic.fields import FieldInfo
 
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
-from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
-from pulse_core.settings.groups import AbsolutePath, Group, context_check
+from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.notify import NotifySettings
@@ -106,7 +105,9 @@ class RunCommandSettings(Group):
     """`[executors.run-command]`: the commands that an effect may run."""
 
     allow: tuple[AbsolutePath, ...] = Field(
-        (), description="programs that may be run, compared by real path", examples=[["/bin/sh"]]
+        (),
+        description="programs that may be run: named so, by their real path, or found in PATH",
+        examples=[["/bin/sh"]],
     )
     timeout: Duration = Field(
         300_000_000, gt=0, description="how long a command may run before its whole process tree is ended"

@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import AbsolutePath, Group, HttpUrl, is_host_port, text_check
+from pulse_core.settings.groups import AbsolutePath, Duration, Group, HttpUrl, is_host_port, text_check
 from pulse_core.settings.secrets import BeatUrl
 
 SECOND = UNITS["s"]

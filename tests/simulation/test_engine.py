@@ -9,8 +9,9 @@ import pytest
 
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
+from pulse_core.engine.engine_controller import CRASHED
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Event
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
@@ -300,7 +301,7 @@ def test_a_host_that_dies_is_started_again_and_again_at_growing_intervals() -> N
     async def story(world: World) -> None:
         await started(world)
         for _ in range(200):
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(1)
         assert 5 <= len(bench.hosts.started) <= 20
         await asyncio.sleep(400)
@@ -317,7 +318,7 @@ def test_a_promote_whose_host_dies_again_and_again_is_taken_back_and_once_is_bor
         await promoted(world, "frail")
         for deaths in range(1, 6):
             assert not world.events("rollback")
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(40)
             assert len(world.events("error", subject="engine")) == deaths
         (rolled,) = world.events("rollback")
@@ -369,16 +370,29 @@ def test_what_cannot_be_loaded_while_it_is_watched_is_taken_back() -> None:
     bench.tell(story)
 
 
-def test_a_request_that_a_crash_left_unanswered_is_answered_by_the_next_daemon() -> None:
-    bench = Bench(second=(spares,))
+def test_a_request_that_a_daemon_crashed_in_is_refused_and_one_that_it_left_or_had_not_begun_is_done() -> (
+    None
+):
+    bench = Bench(second=(spares,), third=(spares,))
 
     async def story(world: World) -> None:
         await started(world)
         asked = await world.ask(PromoteRequested(previous="first"), "second")
+        assert [event.subject for event in world.events("engine-change-started")] == [asked.id]
         await world.crash()
         await started(world)
-        assert [event.cause for event in world.events("promote")][-1] == asked.id
-        assert bench.revisions.main == "second"
+        (refused,) = world.events("promote-refused")
+        assert (refused.cause, json.loads(refused.data)["why"]) == (asked.id, CRASHED)
+        assert bench.revisions.main == "first"
+        left = await world.ask(PromoteRequested(previous="first"), "second")
+        await world.end()
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == left.id
+        await world.crash()
+        later = await world.log.append(Draft(PromoteRequested(previous="second"), "third"))
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == later[0].id
+        assert bench.revisions.main == "third"
 
     bench.tell(story)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.network import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.settings.settings import Settings

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.executors import MemoryRestart
-from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.executors import MemoryHost, MemoryRestart
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event

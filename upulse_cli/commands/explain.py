@@ -36,8 +36,16 @@ def explain(
     from upulse_cli.wiring.engine import user_rules
 
     where = open_home(home)
-    explaining = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine)
-    told = asyncio.run(explaining).spelled()
+    asked = app.explain(where, moment_arg(at, "--at"), user_rules(where), engine)
+
+    async def answered() -> app.RuleTrace:
+        trace, _ = await asyncio.gather(asked, view())
+        return trace
+
+    async def view() -> None:
+        import upulse_cli.views.explain  # noqa: F401 - it takes long, and meanwhile the user's rules are waited for
+
+    told = asyncio.run(answered()).spelled()
     if as_json:
         return put_json(told)
     from upulse_cli.views.explain import tree

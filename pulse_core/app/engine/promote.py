@@ -169,7 +169,7 @@ def demand_engine(home: HomeContext) -> None:
 
 
 def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) -> SpelledEvent | None:
-    """Have a request recorded, and wait for the answer; None if no daemon runs, since the next one answers.
+    """Have a request recorded, and wait for the answer; None if no daemon runs, or none stays up: a later one answers.
 
     Raises PulseError if the answer is no.
     """
@@ -177,8 +177,10 @@ def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) 
     asked = append(home, kind, commit, data)
     if not asked.by_daemon:
         return None
-    events = follow(home, int(asked.event["seq"]), ANSWERS, brief=True)
-    answer = next(event for event in events if event["cause"] == asked.event["id"])
+    events = follow(home, int(asked.event["seq"]), ANSWERS, brief=True, patience=PATIENCE)
+    answer = next((event for event in events if event["cause"] == asked.event["id"]), None)
+    if answer is None:
+        return None
     if answer["kind"] == "promote-refused":
         raise PulseError(f"the engine stays as it is: {answer['data']['why']}")
     return answer

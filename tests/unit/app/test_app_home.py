@@ -22,7 +22,7 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
-from pulse_core.app.follow import settled
+from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
 from pulse_core.app.snapshots import snapshot
 from pulse_core.app.state import current_state, settings_for, state_at
@@ -55,7 +55,7 @@ from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
-from upulse_cli.wiring import offline_append
+from upulse_cli.wiring import offline
 from upulse_cli.wiring.home import home_context
 
 SECOND = 1_000_000
@@ -188,6 +188,11 @@ def test_a_daemon_that_answers_is_believed(scene: Scene) -> None:
     assert (daemon_status(scene.home)["state"], why_unheard(scene.home)) == ("running", None)
 
 
+def test_who_has_patience_is_told_what_is_written_and_goes_if_no_daemon_stays_up(scene: Scene) -> None:
+    scene.at(1, Paused(why="tests"))
+    assert [event["kind"] for event in follow(scene.home, 0, patience=0)] == ["paused"]
+
+
 def test_without_a_daemon_the_files_tell_how_a_home_stands(scene: Scene) -> None:
     scene.at(1, DaemonStarted(pid=5, version="1"))
     scene.at(2, Paused(why="tests"))
@@ -253,7 +258,7 @@ def test_who_holds_the_home_and_does_not_answer_is_waited_for_and_then_named(
     scene.daemon.holder = HOLDER
     with pytest.raises(PulseError, match="no daemon answers"):
         append(scene.home, "paused")
-    monkeypatch.setattr(offline_append, "LOCK_WAIT", 0.0)
+    monkeypatch.setattr(offline, "LOCK_WAIT", 0.0)
     scene.daemon.holder = None
     with HomeLock(scene.files.lock, "1"), pytest.raises(HomeBusy):
         append(scene.home, "paused")
