@@ -1,7 +1,11 @@
 """The daemon's process: `python -m upulse_cli.serve`. Plain arguments, so that no command line stays in memory."""
 
 if __name__ == "__main__":
+    import gc
+
     import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
+
+    gc.disable()  # nearly all that is imported stays: `sweep_seldom` begins to look for garbage
 
 import argparse
 import asyncio
@@ -71,6 +75,7 @@ def sweep_seldom() -> None:
     """What is imported stays: the garbage collector need not look at it, nor stop the loops for every little thing."""
     gc.freeze()
     gc.set_threshold(*SWEEP)
+    gc.enable()
 
 
 def refused(words: str) -> int:
