@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from pulse_adapters.action_host.loader import ActionContents, describe_policy
 from pulse_adapters.action_host.replies import MOST_BYTES
 from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -157,6 +157,4 @@ def _plain(data: Any) -> dict[str, Any]:
     text = json.dumps(dict(data), allow_nan=False, ensure_ascii=False).encode()
     if len(text) > MOST_BYTES:
         raise ResultTooLarge(f"its data take {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are taken")
-    plain = from_json(text)
-    assert isinstance(plain, dict)
-    return plain
+    return parse(text)

@@ -12,12 +12,14 @@ from pulse_adapters.action_host.replies import (
     ActionLoadReply,
     ExecutorDescription,
     LoadedActions,
+    Owners,
     WatcherDescription,
 )
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
+from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import CannotLoad, EngineFault, ReservedNames, Revision
@@ -54,7 +56,7 @@ class ChildActionHost:
         """Forward the watchers' nudges, at most one a second to each watcher, for ever."""
         known = {watcher.name: watcher for watcher in self.watchers}
         while True:
-            with suppress(CallLost):
+            with suppress(CallLost, PulseError):
                 reply = await supervisor.call(ENGINE, lambda child: {"do": "nudged"})
                 for name in known.keys() & reply.names:  # one that was left out may call as well
                     known[name].nudge.set()
@@ -110,15 +112,20 @@ class ChildActionHosts:
         failed: called with each fault that no caller receives.
         """
         run_as = await asyncio.to_thread(self.run_as)
-        child, found = await self._start_child(revision, memory, run_as)
+        own = Owners(
+            {f"watcher:{name}" for name in taken.names} | {f"executor:{name}" for name in taken.actions},
+            self.plugins,
+        )
+        child, found = await self._start_child(revision, memory, run_as, own)
         if not (found.watchers or found.executors):
             await _end(child)
             return ChildActionHost(faults=found.faults)
         clashes = tuple(_clashes(found, taken))
         left_out = {fault.whose for fault in clashes}
+        faults = (*found.faults, *(own.booked(*fault) for fault in clashes))
 
         async def again() -> ActionChild:
-            child, now = await self._start_child(revision, memory, run_as)
+            child, now = await self._start_child(revision, memory, run_as, own)
             if now != found:
                 await _end(child)
                 raise CannotLoad("the same revision holds something else than before")
@@ -133,11 +140,11 @@ class ChildActionHosts:
                 if one.whose not in left_out
             ),
             (ChildExecutor(one, supervisor, failed) for one in found.executors if one.whose not in left_out),
-            (*found.faults, *clashes),
+            faults,
         )
 
     async def _start_child(
-        self, revision: Revision, memory: int, run_as: RunAs
+        self, revision: Revision, memory: int, run_as: RunAs, own: Owners
     ) -> tuple[ActionChild, LoadedActions]:
         root = await run_as.path_of(revision)
         try:
@@ -156,7 +163,7 @@ class ChildActionHosts:
             reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
             if reply.error is not None:
                 raise CannotLoad(reply.error)
-            found = reply.loaded()
+            found = reply.loaded(own)
             child.defined = {one.whose: one.place for one in found.watchers}
             child.defined |= {one.whose: one.place for one in found.executors}
             return child, found

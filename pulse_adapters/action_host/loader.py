@@ -81,7 +81,7 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
     engine, left_out = _guarded(partial(run_lists, os.path.join(root, _FILE)), places)
     for line in left_out:
         words = with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}")
-        found.told["faults"].append((_FILE, words))
+        found.told["faults"].append(("engine", words))
     found.take(engine, "WATCHERS", "EXECUTORS")
     return found
 

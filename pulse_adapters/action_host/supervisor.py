@@ -10,8 +10,8 @@ from pulse_adapters.action_host.replies import CallReply
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
-from pulse_core.model.errors import PulseError
-from pulse_core.ports.engine import CannotLoad, EngineFault
+from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.ports.engine import EngineFault
 
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
 """Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
@@ -88,7 +88,10 @@ class ChildSupervisor:
             self.restarts.started(loop.time())
             await self.child.gone.wait()
             self._up.clear()
-            await self._tell(self.child)
+            try:
+                await self._tell(self.child)
+            except Exception as error:  # noqa: BLE001 - the next child must begin, however this one has ended
+                self._failed(EngineFault(ENGINE, f"its end can't be told: {describe_error(error)}"))
             await self._replace(self.restarts.ended(loop.time()))
             self._up.set()
 
@@ -105,9 +108,9 @@ class ChildSupervisor:
             await asyncio.sleep(pause)
             try:
                 self.child = await self._begin()
-            except CannotLoad as error:
-                self._why = str(error)
-                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next attempt may succeed
+                self._why = describe_error(error)
+                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {self._why}"))
                 pause = self.restarts.failed(asyncio.get_running_loop().time())
             else:
                 return

@@ -48,16 +48,20 @@ class RuleHostChild:
     """Answers requests, each by a method."""
 
     def __init__(self, begin: Message) -> None:
-        self.faults: list[tuple[str, str]] = []
+        self._begin, self.faults = begin, list[tuple[str, str]]()
         self.budget = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
         roots = {begin["root"]: "", **roots_of_plugins(plugins)}
         self.places = Places(roots)
         self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
-        held = confine_process(roots, begin["scratch"], begin["memory"], begin["user"])
-        self.budget.begin(begin["until"])
-        contents = load(begin["root"], plugins, self.budget, self.places, self.report)
+        self.held = confine_process(roots, begin["scratch"], begin["memory"], begin["user"])
+
+    def load(self, until: float) -> Message:
+        """Load the authors' code until then, for the first time; what there is. Raises RulesNotLoadable."""
+        begin = self._begin
+        self.budget.begin(until)
+        contents = load(begin["root"], begin["plugins"], self.budget, self.places, self.report)
         first = len(contents.rules)
         self.projections = {
             name: UserProjection(name, projection, first + place, self.budget, self.places)
@@ -68,7 +72,7 @@ class RuleHostChild:
             contents.rules, self.budget, self.places, self.report, profile if begin["dev"] else None
         )
         units = (*contents.rules.values(), *(one.step for one in contents.projections.values()))
-        self.loaded: Message = {
+        return {
             "rules": list(contents.rules),
             "projections": {
                 name: (own.version, own.projection.kinds) for name, own in self.projections.items()
@@ -76,7 +80,6 @@ class RuleHostChild:
             "watchers": contents.watchers,
             "executors": contents.executors,
             "plugins": contents.plugins,
-            "sandbox": held,
             "defined": [self.places.of_code(unit) for unit in units],
         }
 
@@ -211,13 +214,15 @@ def main() -> None:
     begin = next(requests)
     if os.getppid() != begin["parent"]:
         os._exit(0)
-    try:
-        host = RuleHostChild(begin)
-    except RulesNotLoadable as error:
-        _send({"id": begin["id"], "error": str(error)})
-        os._exit(1)
-    _send({"id": begin["id"], **host.loaded})
+    host = RuleHostChild(begin)
+    _send({"id": begin["id"], **host.held})
     del begin
+    order = next(requests)
+    try:
+        _send({"id": order["id"], **host.load(order["until"])})
+    except RulesNotLoadable as error:
+        _send({"id": order["id"], "error": str(error)})
+        os._exit(1)
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     gc.enable()

@@ -4,9 +4,10 @@ from collections.abc import Awaitable, Callable
 from types import CoroutineType
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
@@ -138,7 +139,7 @@ def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
     text = to_json(effect)
     if len(text) > MOST_BYTES:
         raise VerdictTooLarge(f"an effect of {len(text):,} bytes; one rule may add {MOST_BYTES:,}")
-    values = from_json(text)
+    values = parse(text)
     if not isinstance(values.get("key"), str) or not isinstance(values.get("action"), str):
         raise TypeError("an effect whose action or key is no text")
     values |= {

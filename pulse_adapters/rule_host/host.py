@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.rule_host.process import RuleChild
-from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, ReplayReply
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, LoadedNames, ReplayReply
+from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Sample, Window
@@ -25,14 +25,13 @@ LEISURE = 1.0
 """Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
 _HELD = 500
 _NOTHING = Window()
-_WORDS = 200
 
 
 class ChildRuleHost:
     """`RuleHost` in a child that has loaded its revision."""
 
-    def __init__(self, child: RuleChild, loaded: LoadedRevision, sent: Snapshot) -> None:
-        self._child, self.loaded = child, loaded
+    def __init__(self, child: RuleChild, loaded: LoadedRevision, names: LoadedNames, sent: Snapshot) -> None:
+        self._child, self.loaded, self._names = child, loaded, names
         self._delta = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
         self._skipped: frozenset[str] = frozenset()
@@ -50,8 +49,7 @@ class ChildRuleHost:
     @property
     def defined(self) -> Mapping[str, str]:
         """Where each rule is defined, as `rules/night.py:12`; empty for a plugin's."""
-        places = dict(self._child.units)
-        return {name: places.get(f"rule:{name}", "") for name in self.loaded.rules}
+        return self._names.places
 
     def feed(self, events: Sequence[Event]) -> None:
         if self.alive and self._delta.add_events(events) >= _HELD:
@@ -65,13 +63,13 @@ class ChildRuleHost:
                 self._child.send({**self._delta.of(prev), "do": "stand"})
             reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
             if reply is not None:
-                result = reply.result(curr.tick, self.defined)
+                result = reply.result(curr.tick, self._names)
                 if not self._child.scratch.is_over():
                     return result
                 self._child.spoil("nothing, but filled its scratch folder")
                 return result._replace(faults=(*result.faults, await self._child.reason_of_end()))
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
-            self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
+            self._child.refuse(error)
         return FoldResult(faults=(await self._child.reason_of_end(),))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
@@ -81,10 +79,14 @@ class ChildRuleHost:
         while left:
             message = {"do": "replay", "ticks": left, "seconds": seconds}
             reply = await self._child.ask(message, ReplayReply, len(left) * seconds + LEISURE)
-            if reply is None:
-                return [*found, ReplayBatch({}, {}, await self._child.reason_of_end())]
-            found.append(one := reply.batch(self.defined, len(left)))
-            left = left[one.done :]
+            try:
+                if reply is not None:
+                    found.append(one := reply.batch(self._names, [tick["tick"] for tick in left]))
+                    left = left[one.done :]
+                    continue
+            except WorkerFault as fault:
+                self._child.refuse(fault)
+            return [*found, ReplayBatch({}, {}, await self._child.reason_of_end())]
         return found
 
     def _told(self, tick: RecordedInput) -> Message:
@@ -102,8 +104,13 @@ class ChildRuleHost:
         found = {}
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
-            if reply and reply.kept:
-                found[name] = UserProjectionState(*reply.kept)
+            try:
+                state = reply.state(self._delta.row) if reply else None
+            except WorkerFault as fault:
+                self._child.refuse(fault)
+                return {}
+            if state:
+                found[name] = state
         return found
 
     async def close(self) -> None:
@@ -139,6 +146,11 @@ class SnapshotDelta:
         """Take the held events, which are sent before the next snapshot."""
         events, self._events = self._events, []
         return {"do": "feed", "events": events}
+
+    @property
+    def row(self) -> int:
+        """The last row of the log that was sent."""
+        return self._sent[1]
 
     def is_behind(self, snapshot: Snapshot) -> bool:
         """Whether the snapshot sent last is older than this one."""

@@ -12,6 +12,7 @@ from pydantic_core import to_json
 from pulse_adapters.rule_host.guarded_rule import Report
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
+from pulse_core.composition import OWN_NAMES
 from pulse_core.engine.plugin import Plugin, Projection
 from pulse_core.rules.onion import Rule, rule_name
 
@@ -116,6 +117,8 @@ def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Coll
                 f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
             )
         name = str(rule_name(rule))
+        if name in OWN_NAMES:
+            raise RulesNotLoadable(f"a rule is named {name!r}, as one of Pulse's own; rename it ({where})")
         if name in rules or name in besides:
             raise RulesNotLoadable(f"two rules are named {name!r}; rename one ({where})")
         if len(rules) >= MOST_RULES:

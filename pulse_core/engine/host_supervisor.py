@@ -15,7 +15,7 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine import user_checkpoints
@@ -33,6 +33,8 @@ PAUSE = 1.0
 """Seconds between two records of errors of the same source."""
 MAX_REMEMBERED = 200
 """The most sources that are remembered."""
+MOST_A_SECOND = 10
+"""Errors of one commit that are recorded in a second; the others are counted, and told of together."""
 Key = tuple[str, str, bool]
 
 
@@ -47,10 +49,20 @@ class _ThrottledError:
 
 
 @dataclass
+class _CommitSecond:
+    """What was recorded of a commit's errors since a moment, and how many were left out."""
+
+    began: float
+    recorded: int = 0
+    left_out: int = 0
+
+
+@dataclass
 class ErrorThrottle:
     """Survival rolls a promote back by these errors, so each must be counted in the log soon."""
 
     said: dict[Key, _ThrottledError] = field(default_factory=dict)
+    seconds: dict[str, _CommitSecond] = field(default_factory=dict)
 
     def take(self, faults: Iterable[EngineFault], commit: str, now: float, ended: bool = False) -> None:
         """Count faults of a commit's code; ended: whether its host has ended."""
@@ -60,6 +72,11 @@ class ErrorThrottle:
                 self.said[key] = _ThrottledError(now - PAUSE)
             if said := self.said.get(key):
                 said.held, said.message = said.held + 1, fault.message
+            else:
+                self._second_of(commit, now).left_out += 1
+
+    def _second_of(self, commit: str, now: float) -> _CommitSecond:
+        return self.seconds.setdefault(commit, _CommitSecond(now))
 
     def _has_room(self, now: float) -> bool:
         if len(self.said) >= MAX_REMEMBERED:
@@ -67,14 +84,33 @@ class ErrorThrottle:
         return len(self.said) < MAX_REMEMBERED
 
     def due(self, now: float) -> list[Draft]:
-        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
-        drafts = []
-        for (whose, commit, ended), one in self.said.items():
-            if one.held and one.is_due(now):
+        """The drafts to record now; of each source at most one a second, with the count of repetitions.
+
+        Of a commit with more than may be recorded those come first that were recorded longest ago; the others have one
+        draft together, which is no further error of the commit.
+        """
+        drafts = [*self._left_out(now)]
+        for (whose, commit, ended), one in sorted(self.said.items(), key=lambda said: said[1].at):
+            if not one.held or not one.is_due(now):
+                continue
+            second = self._second_of(commit, now)
+            if second.recorded < MOST_A_SECOND:
                 error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
                 drafts.append(Draft(error, subject=whose))
-                one.held, one.at = 0, now
+                second.recorded, one.at = second.recorded + 1, now
+            else:
+                second.left_out += one.held
+            one.held = 0
         return drafts
+
+    def _left_out(self, now: float) -> Iterator[Draft]:
+        """What is to be said of seconds that are over."""
+        over = {commit: one for commit, one in self.seconds.items() if now - one.began >= PAUSE}
+        for commit, one in over.items():
+            del self.seconds[commit]
+            if one.left_out:
+                words = f"{one.left_out:,} more errors of {commit[:12]} within a second are not recorded one by one"
+                yield Draft(ErrorReported(message=words), subject="engine")
 
 
 class HostSupervisor:

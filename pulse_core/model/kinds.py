@@ -1,5 +1,7 @@
 """The core's kinds of events, and what each one says; a capability's kinds are in its own folder."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from pulse_core.model.json_types import Json
@@ -301,11 +303,15 @@ class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
     key: str = Field(min_length=1, max_length=500, pattern=ONE_LINE, description="unique among open effects")
     params: dict[str, Json] = Field(default_factory=dict)
     reason: Text = ""
-    not_after: int | None = Field(default=None, description="UTC microseconds after which it is not begun")
+    not_after: int | None = Field(
+        default=None, ge=0, lt=2**63, description="UTC microseconds after which it is not begun"
+    )
     survival: bool = False
     rule: str = ""
     tick: int | None = None
-    samples: tuple[int, ...] = Field(default=(), description="ids of the samples it stands on")
+    samples: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(
+        default=(), description="ids of the samples it stands on"
+    )
 
 
 class EffectExecuting(Payload, kind="effect-executing", wakes=Wake.NEVER):

@@ -2,14 +2,14 @@
 
 from pulse_core.engine.engine_context import SLOW_TICKS, Quarantine
 from pulse_core.engine.engine_controller import refusal, target_of
-from pulse_core.engine.host_supervisor import MAX_REMEMBERED, ErrorThrottle
+from pulse_core.engine.host_supervisor import MAX_REMEMBERED, MOST_A_SECOND, ErrorThrottle
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.ports.engine import EngineFault
-from pulse_core.projections.engine import Engine
+from pulse_core.projections.engine import Engine, after
 
 DEADLINE = 250_000
 BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
@@ -84,12 +84,32 @@ def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
     ]
 
 
-def test_a_flood_of_names_is_bounded_and_makes_room_when_it_is_over() -> None:
+def test_a_flood_of_names_is_bounded_and_counted_and_makes_room_when_it_is_over() -> None:
     tally = ErrorThrottle()
     flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(10 * MAX_REMEMBERED))
-    assert len(counted(tally, 1.0, *flood)) == MAX_REMEMBERED
+    assert len(counted(tally, 1.0, *flood)) == MOST_A_SECOND
     assert counted(tally, 1.5, BAD) == []
-    assert len(counted(tally, 2.5, BAD)) == 1
+    told, bad = counted(tally, 2.5, BAD)
+    assert bad.subject == "rule:bad"
+    assert (told.subject, told.payload) == (
+        "engine",
+        ErrorReported(message="1,991 more errors of c within a second are not recorded one by one"),
+    )
+    assert counted(tally, 9.0) == []
+
+
+def test_of_a_flood_everybody_has_a_turn() -> None:
+    tally = ErrorThrottle()
+    flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(3 * MOST_A_SECOND))
+    told = [draft.subject for second in range(3) for draft in counted(tally, float(second), *flood)]
+    assert {fault.whose for fault in flood} <= set(told)
+
+
+def test_what_is_left_out_counts_against_no_commit() -> None:
+    tally = ErrorThrottle()
+    counted(tally, 1.0, *(EngineFault(f"rule:r{number}", "no") for number in range(3 * MOST_A_SECOND)))
+    (told,) = counted(tally, 3.0)
+    assert after(Engine(commit="c"), [request(told.payload, "engine")]) == Engine(commit="c")
 
 
 def request(payload: Payload, subject: str = "", data: str | None = None) -> Event:
