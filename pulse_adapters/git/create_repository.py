@@ -3,6 +3,7 @@
 Begun again after a kill, either makes what is missing.
 """
 
+import os
 import shutil
 from collections.abc import Iterator
 from itertools import count
@@ -132,8 +133,8 @@ def _make_worktree(git: Git) -> None:
 def _link(git: Git, folder: Path) -> None:
     link = git.staging / ".git"
     (folder / "commondir").write_text("../..\n")
-    (folder / "gitdir").write_text(f"{link.resolve()}\n")
-    link.write_text(f"gitdir: {folder.resolve()}\n")
+    (folder / "gitdir").write_bytes(os.fsencode(f"{link.resolve()}\n"))
+    link.write_bytes(os.fsencode(f"gitdir: {folder.resolve()}\n"))
 
 
 def _link_again(git: Git) -> bool:

@@ -36,7 +36,7 @@ _ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
-_WORDS = 1_000
+_WORDS, _LONGEST_PATH = 1_000, 5_000
 TIMEOUT_S = 15.0
 """For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
 
@@ -89,11 +89,11 @@ class Git:
         """
         there = at or self.engine
         places = {
-            "GIT_DIR": self.folder_at(there),
-            "GIT_WORK_TREE": there,
-            "GIT_COMMON_DIR": settings_folder(self.folder),
+            "GIT_DIR": str(self.folder_at(there).absolute()),
+            "GIT_WORK_TREE": ".",
+            "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
         }
-        ours = {**_ENVIRONMENT, **{name: str(place) for name, place in places.items()}, **(env or {})}
+        ours = {**_ENVIRONMENT, **places, **(env or {})}
         others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
             ran = subprocess.run(
@@ -104,6 +104,7 @@ class Git:
                 capture_output=True,
                 check=False,
                 pass_fds=descriptors,
+                umask=0o077,
                 timeout=TIMEOUT_S,
             )
         except subprocess.TimeoutExpired as error:
@@ -167,7 +168,8 @@ class Git:
 def path_in(file: Path) -> Path | None:
     """The path that is written in one of git's files, where two folders name each other; None if none is."""
     try:
-        words = "" if file.is_symlink() else file.read_text().removeprefix("gitdir: ").strip()
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            words = os.fsdecode(opened.read(_LONGEST_PATH)).removeprefix("gitdir: ").strip()
         return (file.parent / words).resolve() if words else None
     except (OSError, ValueError, RuntimeError):
         return None

@@ -81,7 +81,7 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
         return None
     aside = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=folder.parent))
         try:
             _unpack(git, commit, begun)

@@ -9,6 +9,7 @@ import os
 import re
 from contextlib import suppress
 from pathlib import Path
+from threading import get_native_id
 
 from pulse_adapters.git.errors import GitFailed
 
@@ -61,7 +62,7 @@ def _hold(place: Path, content: str | bytes) -> None:
     with suppress(OSError):
         if (os.readlink(place) if place.is_symlink() else place.read_bytes()) == content:
             return
-    new = place.with_name(f".{place.name}-{os.getpid()}")
+    new = place.with_name(f".{place.name}-{get_native_id()}")
     new.unlink(missing_ok=True)
     new.symlink_to(content) if isinstance(content, str) else new.write_bytes(content)
     new.replace(place)

@@ -12,8 +12,9 @@ from pathlib import Path, PurePosixPath
 from pulse_adapters.git.errors import AnotherRepository, GitFailed
 from pulse_adapters.git.git_command import Git
 
-MOST_BYTES = 256 * 2**20
-"""Of changed files together: more is nobody's code, and a rollback must not wait for it."""
+MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
+"""Of what changed: more is nobody's code, and a rollback must not wait for it."""
+_ADVICE = "; list what is no code in .gitignore"
 _AT_ONCE = 100
 _LINK, _PROGRAM, _FILE, _REPOSITORY = "120000", "100755", "100644", "160000"
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -33,15 +34,17 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     for line in filter(None, listed.split("\0")):
         tag, entry = line[0], line[2:]
         head, _, name = ("", "", entry) if tag == "?" else entry.partition("\t")
-        is_link = head.startswith(_REPOSITORY) and os.path.lexists(at / name)
-        if is_link or name.endswith("/"):
-            raise AnotherRepository(at, name.rstrip("/"), is_committed=is_link)
-        folders |= {*PurePosixPath(name).parents}
+        path = PurePosixPath(name)
+        folders |= (
+            {path, *path.parents} if name.endswith("/") or head.startswith(_REPOSITORY) else {*path.parents}
+        )
         if tag in "?C":
             changed[name] = head.split(" ")[1] if head else ""
     for folder in folders:
         if folder.name and os.path.lexists(at / folder / ".git"):
             raise AnotherRepository(at, str(folder), is_committed=False)
+    if len(changed) > MOST_FILES:
+        raise GitFailed(f"more than {MOST_FILES} files changed in {at}{_ADVICE}")
     if changed:
         git("update-index", "-z", "--index-info", at=at, env=env, told="".join(_entries(git, at, changed)))
         git.run("update-index", "-q", "--refresh", at=at, env=env)
@@ -57,8 +60,7 @@ def _entries(git: Git, at: Path, changed: Mapping[str, str]) -> Iterator[str]:
             handles = [handle for _, handle in filter(None, found.values())]
             size += sum(os.fstat(handle).st_size for handle in handles)
             if size > MOST_BYTES:
-                what = f"what changed in {at} is larger than {MOST_BYTES >> 20} MiB"
-                raise GitFailed(f"{what}; list what is no code in .gitignore")
+                raise GitFailed(f"what changed in {at} is larger than {MOST_BYTES >> 20} MiB{_ADVICE}")
             told = "".join(f"/dev/fd/{handle}\n" for handle in handles)
             words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
             oids = iter(git(*words, told=told, descriptors=handles).split())

@@ -93,7 +93,8 @@ class FileObjects:
     def _settle(self, shard: Path) -> None:
         """Sync the shard's own directory entry, once in this process: its creator may have died before the sync."""
         if shard not in self._settled:
-            shard.mkdir(parents=True, exist_ok=True)
+            for directory in (shard.parent, shard):
+                directory.mkdir(mode=0o700, exist_ok=True)
             _sync(shard.parent)
             self._settled.add(shard)
 

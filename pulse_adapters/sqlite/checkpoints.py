@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.connect import make_private
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -66,6 +67,7 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         (name, kept.version, kept.head.seq, kept.head.chain, kept.state, _digest(name, kept))
         for name, kept in checkpoints.items()
     ]
+    make_private(path)
     with closing(sqlite3.connect(path)) as connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("checkpoints of another format")

@@ -133,13 +133,10 @@ class World:
 
 def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any], **world: Any) -> World:
     """Tell a story in virtual time; the world as it was at its end."""
-    loop = virtual_loop()
-    try:
-        made = World(Settings.model_validate(settings), VirtualClock(loop.time), **world)
-        loop.run_until_complete(_told(story, made))
+    with asyncio.Runner(loop_factory=virtual_loop) as runner:
+        made = World(Settings.model_validate(settings), VirtualClock(runner.get_loop().time), **world)
+        runner.run(_told(story, made))
         return made
-    finally:
-        loop.close()
 
 
 async def _told(story: Callable[[World], Awaitable[None]], world: World) -> None:

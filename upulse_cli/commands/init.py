@@ -1,9 +1,6 @@
 """`upulse init` and `instances`: a new home, and the homes on this machine with their daemons."""
 
-import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -30,11 +27,10 @@ def init(
     from upulse_cli.wiring.offline import make_engine, make_log, write_settings
 
     made = meant_home(home)
-    with for_the_owner_alone():
-        made.create()
-        wrote = write_settings(made, demo)
-        make_log(home_context(made))
-        done = make_engine(made) if engine else ()
+    made.create()
+    wrote = write_settings(made, demo)
+    make_log(home_context(made))
+    done = make_engine(made) if engine else ()
     say(f"{made.path} is a Pulse home.")
     if not wrote:
         say(f"{made.config} was there already and is left as it is.")
@@ -44,16 +40,6 @@ def init(
     if not demo:
         say(f"Next: say what to guard in {made.config}, then check it: upulse config check{named}")
     say(f"Start the daemon: upulse daemon start{named}")
-
-
-@contextmanager
-def for_the_owner_alone() -> Iterator[None]:
-    """What is made inside is the owner's, whatever the umask; that is put back, since children inherit it."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
 
 
 def instances(as_json: AsJson = False, home: HomeDir = None) -> None:

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,6 +83,11 @@ def moment(record: logging.LogRecord) -> float:
     return record.created if at is None else at / 1e6
 
 
+def for_the_owner_alone(path: str, flags: int) -> int:
+    """An opener of files that are their owner's alone, whatever the umask is."""
+    return os.open(path, flags, 0o600)
+
+
 def speak(file: Path | None = None) -> None:
     """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal."""
     handler: logging.Handler
@@ -88,7 +95,12 @@ def speak(file: Path | None = None) -> None:
         from logging.handlers import RotatingFileHandler  # half a MiB, where nothing else logs into files
 
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        handler = RotatingFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
+
+        class PrivateFileHandler(RotatingFileHandler):
+            def _open(self) -> TextIOWrapper:
+                return open(self.baseFilename, "a", encoding=self.encoding, opener=for_the_owner_alone)
+
+        handler = PrivateFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
         handler.setFormatter(JsonLines())
     else:
         handler = logging.StreamHandler(sys.stderr)

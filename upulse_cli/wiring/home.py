@@ -43,10 +43,12 @@ def main_commit(home: HomeLayout) -> str:
 
 
 def found_home(option: str | None) -> Home:
-    """The home that `--home` means, or the environment; raises NoHome if there is none."""
+    """The home that `--home` means, or the environment; raises NoHome if there is none, NotUsable if others write there."""
     home = Home.resolve(option)
     if not home.exists():
         raise NoHome(str(home.path))
+    if mended := home.close_to_others():
+        say(mended)
     return home
 
 

@@ -3,6 +3,7 @@
 Each entry plants programs that leave a trace; then everything that Pulse does with a repository is done over it.
 """
 
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping
@@ -271,6 +272,12 @@ def nested_in_a_commit(scene: Scene) -> None:
     git(scene.staging, "commit", "--quiet", "-m", "with another repository")
 
 
+def linked_in_a_commit(scene: Scene) -> None:
+    nested_in_a_commit(scene)
+    (scene.staging / "sub").rename(scene.home.parent / "elsewhere")
+    (scene.staging / "sub").mkdir()
+
+
 def nested_in_a_folder_of_ours(scene: Scene) -> None:
     scene.nested(scene.staging / "rules")
 
@@ -305,6 +312,11 @@ def nested_in_the_engine(scene: Scene) -> None:
 def staging_is_another(scene: Scene) -> None:
     (scene.staging / ".git").unlink()
     scene.nested(scene.staging)
+
+
+def staging_is_a_pipe(scene: Scene) -> None:
+    (scene.staging / ".git").unlink()
+    os.mkfifo(scene.staging / ".git")
 
 
 def staging_leads_elsewhere(scene: Scene) -> None:
@@ -353,8 +365,9 @@ CORPUS: Mapping[Callable[[Scene], None], str] = {
     replaced: "",
     another_above: "",
     nested_untracked: f"{NESTED}or name it in .gitignore",
-    nested_in_the_index: f"{NESTED}take it out with: git -C .*staging rm --cached sub",
-    nested_in_a_commit: f"{NESTED}take it out with",
+    nested_in_the_index: NESTED,
+    nested_in_a_commit: NESTED,
+    linked_in_a_commit: f"{NESTED}take it out with: git -C .*staging rm --cached sub",
     nested_in_a_folder_of_ours: NESTED,
     nested_by_a_file: NESTED,
     nested_without_a_commit: NESTED,
@@ -363,6 +376,7 @@ CORPUS: Mapping[Callable[[Scene], None], str] = {
     nested_in_the_engine: "",
     staging_is_another: ELSEWHERE,
     staging_leads_elsewhere: ELSEWHERE,
+    staging_is_a_pipe: ELSEWHERE,
     staging_is_a_link: ELSEWHERE,
     settings_lie_elsewhere: "",
     our_settings_are_others: "",
@@ -502,6 +516,16 @@ def test_a_person_s_own_git_would_run_them(scene: Scene) -> None:
     by_hand("add", "--all")
     by_hand("diff", "main", "staging")
     assert {"pre-commit", "fsmonitor", "clean", "smudge"} <= scene.traces
+
+
+def test_git_is_called_in_one_place() -> None:
+    root = Path(worker.__file__).parents[2]
+    sources = (
+        path
+        for part in ("pulse_core", "pulse_adapters", "upulse_cli")
+        for path in root.glob(f"{part}/**/*.py")
+    )
+    assert [path.name for path in sources if '["git",' in path.read_text()] == ["git_command.py"]
 
 
 def test_a_repository_whose_names_are_longer_is_one_too(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git import git_command
+from pulse_adapters.git import git_command, stage_files
 from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict
 from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
@@ -300,7 +300,9 @@ def test_many_files_of_any_name_are_committed(tmp_path: Path) -> None:
     assert (laid / "rules" / "r249.py").read_text() == "249\n"
 
 
-def test_what_is_too_large_to_be_code_is_refused_and_keeps_no_rollback_waiting(tmp_path: Path) -> None:
+def test_what_is_too_much_to_be_code_is_refused_and_keeps_no_rollback_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     repository = made(tmp_path)
     first, bad = repository.head(), promoted(repository)
     with (repository.home / "staging" / "data").open("w") as file:
@@ -313,6 +315,11 @@ def test_what_is_too_large_to_be_code_is_refused_and_keeps_no_rollback_waiting(t
     assert "is larger than" in " ".join(moved.notes)
     write(repository.home / "staging" / ".gitignore", "data\n")
     assert repository.commit_staging("small", ADA)
+    monkeypatch.setattr(stage_files, "MOST_FILES", 2)
+    for number in range(3):
+        write(repository.home / "staging" / f"{number}.py", "")
+    with pytest.raises(GitFailed, match=r"more than 2 files changed in .*staging; list what is no code"):
+        repository.commit_staging("many", ADA)
 
 
 def test_a_repository_within_is_named_until_it_is_moved_away(tmp_path: Path) -> None:
@@ -323,10 +330,13 @@ def test_a_repository_within_is_named_until_it_is_moved_away(tmp_path: Path) -> 
     git(staging / "sub", "add", "--all")
     git(staging / "sub", "commit", "--quiet", "-m", "another")
     assert repository.staging().dirty == ("sub/",)
+    assert advice(repository).startswith(
+        "sub/ can't be committed, as another repository; move it away, or name"
+    )
     with pytest.raises(AnotherRepository, match=r"staging/sub is another repository"):
         repository.commit_staging("no", ADA)
     git(staging, "add", "--all")
-    with pytest.raises(AnotherRepository, match=r"take it out with: git -C .* rm --cached sub"):
+    with pytest.raises(AnotherRepository, match=r"move it away, or name it in \.gitignore"):
         repository.commit_staging("no", ADA)
     (staging / "sub").rename(tmp_path / "sub")
     write(staging / "rules" / "a.py", "A = 1\n")

@@ -22,7 +22,7 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
-from pulse_core.app.follow import settled
+from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
 from pulse_core.app.state import current_state, settings_for, snapshot, state_at
 from pulse_core.app.status import daemon_status, home_status, why_unheard
@@ -185,6 +185,11 @@ def test_a_daemon_that_answers_is_believed(scene: Scene) -> None:
     scene.daemon.answers = running(scene)
     assert home_status(scene.home) is scene.daemon.answers
     assert (daemon_status(scene.home)["state"], why_unheard(scene.home)) == ("running", None)
+
+
+def test_who_has_patience_is_told_what_is_written_and_goes_if_no_daemon_stays_up(scene: Scene) -> None:
+    scene.at(1, Paused(why="tests"))
+    assert [event["kind"] for event in follow(scene.home, 0, patience=0)] == ["paused"]
 
 
 def test_without_a_daemon_the_files_tell_how_a_home_stands(scene: Scene) -> None:
