@@ -53,7 +53,9 @@ def test_it_is_said_why_a_notice_waits(telling: CliHome) -> None:
 def test_notices_leave_together_and_the_daemon_stays_small(
     telling: CliHome, box: Postbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (fault,) = telling.upulse("events", "--kind", "error", "--json").lines
+    (fault,) = eventually(
+        lambda: telling.upulse("events", "--kind", "error", "--json").lines, "the missing variable to be told"
+    )
     assert fault["subject"] == "notify"
     assert fault["data"]["message"].startswith("no notices go to env:PULSE_TEST_TWO: ")
     ids = [told(telling, name) for name in ("disk full", "gateway down")]
