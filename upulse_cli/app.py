@@ -18,7 +18,6 @@ from upulse_cli.commands import (
     engine,
     events,
     explain,
-    gc,
     init,
     process,
     promote,
@@ -93,7 +92,7 @@ app.command()(backup.verify)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(doctor.doctor)
-app.command()(gc.gc)
+app.command()(doctor.gc)
 app.command()(dev.new)
 app.command()(dev.dev)
 app.command()(promote.promote)

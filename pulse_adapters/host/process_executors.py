@@ -5,6 +5,7 @@ from pathlib import Path
 
 from pulse_adapters.host.clock import boot_id, boot_us
 from pulse_adapters.host.guarded_processes import (
+    Systemctl,
     early_exit,
     end_all,
     guarded_process,
@@ -15,7 +16,6 @@ from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams

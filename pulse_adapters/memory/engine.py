@@ -94,7 +94,7 @@ class MemoryRuleHost:
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
         self.loaded = LoadedRevision(rules=tuple(map(rule_name, rules)), sandbox={"process": False})
-        self.defined = dict.fromkeys(self.loaded.rules, "")
+        self.defined = {name: f"rules/{name}.py:1" for name in self.loaded.rules}
         self._events: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> None:
@@ -110,7 +110,11 @@ class MemoryRuleHost:
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if rule_name(rule) not in self.passed_over]
         verdict = await compose(rules, trace=trace)(prev, replace(curr, state=self.state, own={}))
-        faults = [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
+        faults = [
+            EngineFault(f"rule:{one.rule}", f"{one.notes[0]} ({self.defined[one.rule]})")
+            for one in trace
+            if one.outcome == "error"
+        ]
         return FoldResult(without_survival_marks(verdict, curr), tuple(trace), tuple(faults))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:

@@ -15,12 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
+from pulse_adapters.rule_host.child_state import SnapshotReplica, UserProjection
 from pulse_adapters.rule_host.loader import RulesNotLoadable, load
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
-from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
-from pulse_adapters.rule_host.user_projections import UserProjection
 from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.framing import LARGEST_REPLY, LARGEST_REQUEST, Frames, Message

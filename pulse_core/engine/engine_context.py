@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.model.backoff import Backoff, Restarts
@@ -87,15 +87,15 @@ class Quarantine:
         self.errors = _counted(self.errors, erred)
         self.slow = _counted(self.slow, slow)
 
-    def verdicts(self, errors: int, of: Collection[str] | None = None) -> dict[str, str]:
-        """The rules to skip and why; errors: how many in a row are too many; of: only these rules, None for all."""
+    def verdicts(self, errors: int) -> dict[str, str]:
+        """The rules to skip and why; errors: how many in a row are too many."""
         found = {
             rule: f"it took more than {SLOW:.0%} of the deadline in {times} ticks in a row"
             for rule, times in self.slow.items()
             if times >= SLOW_TICKS
         }
         for rule, times in self.errors.items():
-            if times >= errors and (of is None or RULE + rule in of):
+            if times >= errors:
                 found[rule] = f"it failed in {times} ticks in a row"
         return found
 

@@ -275,6 +275,7 @@ class EngineController:
             why=asked.why,
             gates=asked.gates,
             changes=asked.changes,
+            changed=asked.changed,
             projections=dict(running.host.loaded.projections),
         )
 

@@ -26,16 +26,16 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
 from pulse_core.model.names import PLUGINS
 from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldResult, LoadedRevision, Revision
-from pulse_core.projections.engine import Engine
+from pulse_core.projections.engine import Engine, fault_words
 from pulse_core.projections.state import Snapshot
 
 PAUSE = 1.0
-"""Seconds between two records of errors of the same source."""
+"""Seconds between two records of the same error."""
 MAX_REMEMBERED = 200
-"""The most sources that are remembered."""
+"""The most errors that are remembered."""
 MOST_A_SECOND = 10
 """Errors of one commit that are recorded in a second; the others are counted, and told of together."""
-Key = tuple[str, str, bool]
+Key = tuple[str, str, str, bool]
 
 
 @dataclass
@@ -67,7 +67,7 @@ class ErrorThrottle:
     def take(self, faults: Iterable[EngineFault], commit: str, now: float, ended: bool = False) -> None:
         """Count faults of a commit's code; ended: whether its host has ended."""
         for fault in faults:
-            key = (fault.whose, commit, ended)
+            key = (fault.whose, fault_words(fault.message), commit, ended)
             if key not in self.said and self._has_room(now):
                 self.said[key] = _ThrottledError(now - PAUSE)
             if said := self.said.get(key):
@@ -84,13 +84,13 @@ class ErrorThrottle:
         return len(self.said) < MAX_REMEMBERED
 
     def due(self, now: float) -> list[Draft]:
-        """The drafts to record now; of each source at most one a second, with the count of repetitions.
+        """The drafts to record now; of each error at most one a second, with the count of repetitions.
 
         Of a commit with more than may be recorded those come first that were recorded longest ago; the others have one
         draft together, which is no further error of the commit.
         """
         drafts = [*self._left_out(now)]
-        for (whose, commit, ended), one in sorted(self.said.items(), key=lambda said: said[1].at):
+        for (whose, _, commit, ended), one in sorted(self.said.items(), key=lambda said: said[1].at):
             if not one.held or not one.is_due(now):
                 continue
             second = self._second_of(commit, now)
@@ -158,7 +158,7 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            fold_result = filter_effects(await running.host.fold(prev, curr), curr)
+            fold_result = filter_effects(await running.host.fold(prev, curr), curr, running.host.defined)
         running.is_end_reported = not running.host.alive and bool(fold_result.faults)
         await self._judge(running, fold_result, curr)
         if not running.host.alive:
@@ -166,13 +166,14 @@ class HostSupervisor:
         return fold_result._replace(commit=running.commit)
 
     async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
-        engine, settings = curr.engine, curr.settings.engine
-        running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
-        self._errors.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
+        engine, settings, ended = curr.engine, curr.settings.engine, running.is_end_reported
+        faults = fold_result.faults
+        self._errors.take(faults, running.commit, loop_seconds(), ended)
         drafts = self._errors.due(loop_seconds())
-        # During probation survival handles the errors that the promote has brought.
-        old = engine.excused if engine.is_on_probation(curr.now) else None
-        bad = running.quarantine.verdicts(settings.quarantine, old)
+        if engine.is_on_probation(curr.now):  # survival handles the errors that the promote has brought
+            faults = tuple(one for one in faults if engine.is_excused(*one, ended))
+        running.quarantine.observe(fold_result.layers, faults, settings.deadline)
+        bad = running.quarantine.verdicts(settings.quarantine)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
             drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
         if drafts and await self.record(*drafts) and running is self.running:

@@ -194,6 +194,9 @@ class PromoteRequested(Payload, kind="promote-requested", by=Role.PERSON, wakes=
         default=(), description="which gates it passed, and which were skipped and why"
     )
     changes: Text = Field(default="", description="what changes in behaviour, as replay showed it")
+    changed: tuple[str, ...] | None = Field(
+        default=None, description="the files that differ from those of `previous`; None if that is not known"
+    )
 
 
 class RollbackRequested(Payload, kind="rollback-requested", by=Role.PERSON, wakes=Wake.NEVER):
@@ -221,6 +224,7 @@ class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
     projections: dict[str, str] = Field(
         default_factory=dict, description="its own projections and their versions"
     )
+    changed: tuple[str, ...] | None = Field(default=None, description="as in the request")
 
 
 class EngineRolledBack(Payload, kind="rollback", wakes=Wake.NOW):

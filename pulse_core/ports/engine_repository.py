@@ -1,6 +1,6 @@
 """The engine's git repository for commands: staging is edited, checked and promoted."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -131,6 +131,9 @@ class EngineRepository(Protocol):
 
     def resolve(self, word: str) -> str:
         """The commit of a branch or an abbreviated hash. Raises UnknownName or Ambiguous."""
+
+    def differing(self, old: str, new: str) -> Collection[str]:
+        """The names of the files that are not the same in two commits."""
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""

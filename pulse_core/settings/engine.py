@@ -38,6 +38,11 @@ class EngineSettings(Group):
         " not set: `pulse-engine`, if there is one",
         examples=["pulse-engine"],
     )
+    new_effects_per_hour: int = Field(
+        120,
+        ge=0,
+        description="effects in an hour, beyond those of the rules in force, that the gate `replay` lets a promote bring",
+    )
     repeat: Duration = Field(
         30 * UNITS["s"], ge=0, description="how long after an effect was settled its key may be wished again"
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
 from upulse_cli.output import console, put, put_json, put_line
 
 
@@ -18,9 +18,7 @@ def state(
             autocompletion=completed_by("projections"),
         ),
     ] = None,
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
-    ] = None,
+    at: At = None,
     home: HomeDir = None,
 ) -> None:
     """Show what the log says, now or at a moment.

@@ -47,7 +47,7 @@ def instances(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     Those are ~/.upulse, ~/.upulse-NAME for each instance, the homes of installed units, and the one that is named.
     """
-    from upulse_cli.wiring.instances import known
+    from upulse_cli.wiring.daemon_control import known
 
     found = known(home)
     if as_json:

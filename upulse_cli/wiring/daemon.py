@@ -12,7 +12,7 @@ from random import Random
 from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.own_files import HomeFiles
+from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.ipc.lock import HomeLock

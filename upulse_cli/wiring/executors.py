@@ -6,11 +6,10 @@ from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
 from pulse_core.capabilities import capability_modules

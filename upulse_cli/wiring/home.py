@@ -54,7 +54,7 @@ def found_home(option: str | None) -> Home:
 
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """What each child process of a daemon costs."""
-    from pulse_adapters.host.resource_meters import child_costs as costs
+    from pulse_adapters.host.system_watcher import child_costs as costs
 
     return costs(daemon)
 

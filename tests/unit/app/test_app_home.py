@@ -11,10 +11,10 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.ipc.peer import user_name
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_adapters.workers.run_as import user_name
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append
@@ -24,8 +24,7 @@ from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
 from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
-from pulse_core.app.snapshots import snapshot
-from pulse_core.app.state import current_state, settings_for, state_at
+from pulse_core.app.state import current_state, settings_for, snapshot, state_at
 from pulse_core.app.status import daemon_status, home_status, why_unheard
 from pulse_core.app.why import why
 from pulse_core.model.errors import (

@@ -29,13 +29,6 @@ def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
     assert seen(judge, 4, BAD).verdicts(5) == {}
 
 
-def test_where_survival_sees_to_errors_any_number_is_borne() -> None:
-    judge = seen(Quarantine(), 1_000, BAD)
-    assert judge.verdicts(5, ()) == {}
-    assert judge.verdicts(5, ("rule:other",)) == {}
-    assert list(judge.verdicts(5, ("rule:bad",))) == ["bad"]
-
-
 def test_several_faults_of_one_rule_in_one_tick_count_once() -> None:
     assert seen(Quarantine(), 4, BAD, BAD).verdicts(5) == {}
 
@@ -82,6 +75,23 @@ def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
         ErrorReported(message=BAD.message, repeats=1, commit="c"),
         ErrorReported(message=BAD.message, commit="c", ended=True),
     ]
+
+
+def told(drafts: list[Draft]) -> list[tuple[str, int]]:
+    """The message of each, and how often it came."""
+    errors = [draft.payload for draft in drafts if isinstance(draft.payload, ErrorReported)]
+    return [(error.message, 1 + error.repeats) for error in errors]
+
+
+def test_a_new_fault_does_not_hide_behind_another_of_the_same_rule() -> None:
+    other = EngineFault(BAD.whose, "KeyError: 'x' (rules/bad.py:9)")
+    drafts = counted(ErrorThrottle(), 1.0, BAD, other, BAD)
+    assert told(drafts) == [(BAD.message, 2), (other.message, 1)]
+
+
+def test_a_rule_that_finds_ever_new_words_costs_few_records() -> None:
+    flood = tuple(EngineFault(BAD.whose, "x" * number) for number in range(1, 1_001))
+    assert len(counted(ErrorThrottle(), 1.0, *flood)) == MOST_A_SECOND
 
 
 def test_a_flood_of_names_is_bounded_and_counted_and_makes_room_when_it_is_over() -> None:
