@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,16 @@ def told(home: CliHome, name: str) -> str:
     return home.upulse("effect", "add", "notify", "--key", name, "--param", f"title={name}").out.strip()
 
 
+def shown(home: CliHome, id_: str) -> dict[str, Any]:
+    return dict(home.upulse("effect", "show", id_, "--json").json)
+
+
+def logged(home: CliHome) -> set[str]:
+    """Those of the titles that the daemon has told in its own log."""
+    said = home.upulse("daemon", "logs", "-n", "200").out
+    return {title for title in ("disk full", "gateway down") if title in said}
+
+
 def test_it_is_said_why_a_notice_waits(telling: CliHome) -> None:
     network = '[network]\nhttp = ["http://127.0.0.1:9/"]\ninterval = "100ms"\n'
     telling.configure('[notify]\nurls = ["json://far.example"]\n', network)
@@ -58,16 +69,17 @@ def test_notices_leave_together_and_the_daemon_stays_small(
     )
     assert fault["subject"] == "notify"
     assert fault["data"]["message"].startswith("no notices go to env:PULSE_TEST_TWO: ")
-    ids = [told(telling, name) for name in ("disk full", "gateway down")]
+    titles = {"disk full", "gateway down"}
+    ids = [told(telling, name) for name in sorted(titles)]
     assert eventually(lambda: box.posts, "the first message")
-    log = telling.upulse("daemon", "logs", "-n", "200").out
-    assert "disk full" in log
-    assert "gateway down" in log
+    eventually(lambda: titles <= logged(telling), "the titles to be logged")
 
+    eventually(
+        lambda: {shown(telling, id_)["state"] for id_ in ids} == {"retrying"}, "the failures to be recorded"
+    )
     for id_ in ids:
-        shown = telling.upulse("effect", "show", id_, "--json").json
-        assert shown["state"] == "retrying"
-        assert shown["events"][-1]["data"]["error"] == "env:PULSE_TEST_TWO: its variable is not set"
+        last = shown(telling, id_)["events"][-1]
+        assert last["data"]["error"] == "env:PULSE_TEST_TWO: its variable is not set"
 
     telling.upulse("daemon", "stop")
     monkeypatch.setenv("PULSE_TEST_TWO", box.url("two"))
