@@ -76,8 +76,8 @@ def parsed_params(model: type[BaseModel], effect: Effect) -> Any:
 class CleanParams(ActionParams):
     """What to clean; all that the settings allow if nothing else is said."""
 
-    roots: tuple[RootedPath, ...] = Field(
-        (), description="directories; every one that is allowed if not given"
+    roots: tuple[Annotated[RootedPath, StringConstraints(max_length=4_096)], ...] = Field(
+        (), max_length=100, description="directories; every one that is allowed if not given"
     )
     older_than_us: int | None = Field(
         None, ge=0, description="how long a file must be untouched, microseconds; the setting's if not given"
