@@ -13,7 +13,7 @@ from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
 
-MOST_EFFECTS = 1_000
+MOST_EFFECTS = 100
 _WORDS = 2_000
 _MOST = Field(max_length=2_000)
 Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
@@ -91,3 +91,7 @@ class HistoryReply(NamedTuple):
     def state(self) -> UserProjectionState | None:
         """The state."""
         return UserProjectionState(*self.kept) if self.kept else None
+
+
+LARGEST: Mapping[type, int] = {FoldReply: 192 * 1024, LoadReply: 256 * 1024, HistoryReply: 512 * 1024}
+"""Bytes of the answers that the daemon's loop decodes; those of a replay have a process of their own."""

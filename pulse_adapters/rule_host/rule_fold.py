@@ -13,7 +13,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Rule, Trace, compose, run_synchronously
 
-MOST_LAYERS = 1_000
+MOST_LAYERS = 300
 """A rule may ask its inner one again and again; the last of it is told."""
 
 

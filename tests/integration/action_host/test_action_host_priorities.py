@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ subprocess.run(['nice', '-n', '5', 'true'], check=True)
 """
 
 
-async def attempted(root: Path, attempts: dict[str, str], **how: object) -> dict[str, str]:
+async def attempted(root: Path, attempts: dict[str, str], **how: Any) -> dict[str, str]:
     """What came of each attempt of a watcher."""
     body = f"return Reading({{name: tried(attempt) for name, attempt in {attempts!r}.items()}})"
     before = BEFORE.replace("PARENT = os.getppid()", f"PARENT = {os.getpid()}")
