@@ -10,8 +10,11 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core.daemon.daemon import Daemon
+from tests.benchmarks.harness import children_of
 from upulse_cli.wiring.daemon import real_daemon
 
+SETTLE = 30.0
+"""Seconds in which the engine must be loaded."""
 AUTHOR = "Mallory <mallory@example.org>"
 CONFIG = """
 [resources]
@@ -69,12 +72,14 @@ def deep(levels):
 
 def engines() -> Mapping[str, Mapping[str, str]]:
     """The files of each hostile engine, by its name."""
-    found = {
-        f"100 times in a tick: {name}": rules(f"return Verdict(tuple({wish} for n in range(100)), 1)")
-        for name, wish in WISHES.items()
-    }
+    found = {f"100 times in a tick: {name}": rules(wishing(wish)) for name, wish in WISHES.items()}
     found |= {name: rules(body) for name, body in RULES.items()}
     return found | {name: watchers(body) for name, body in ACTIONS.items()}
+
+
+def wishing(wish: str, times: int = 100) -> str:
+    """The body of a rule that wishes this so often, besides what inner rules wish, and soon again."""
+    return f"return (await inner(prev, curr)).plus(*({wish} for n in range({times}))).within(1)"
 
 
 def rules(*bodies: str) -> Mapping[str, str]:
@@ -121,11 +126,19 @@ async def hostile_daemon(path: Path, files: Mapping[str, str]) -> AsyncIterator[
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text)
     Repository.create(home.path, source, AUTHOR)
+    with children_of(home):
+        async with running_daemon(home) as daemon:
+            yield daemon
+
+
+@asynccontextmanager
+async def running_daemon(home: Home) -> AsyncIterator[Daemon]:
+    """A daemon of this home that has loaded its engine."""
     stop = asyncio.Event()
     async with real_daemon(home, Opening()) as daemon:
         running = asyncio.create_task(daemon.run(stop), name="daemon")
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(SETTLE):
                 assert daemon.engine_controller is not None
                 while not running.done() and daemon.engine_controller.host_supervisor.running is None:
                     await asyncio.sleep(0.01)

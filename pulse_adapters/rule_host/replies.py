@@ -5,6 +5,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, ValidationError
 
+from pulse_adapters.workers.framing import LARGEST_FOLD
 from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.kinds import Effect
@@ -93,5 +94,5 @@ class HistoryReply(NamedTuple):
         return UserProjectionState(*self.kept) if self.kept else None
 
 
-LARGEST: Mapping[type, int] = {FoldReply: 192 * 1024, LoadReply: 256 * 1024, HistoryReply: 512 * 1024}
+LARGEST: Mapping[type, int] = {FoldReply: LARGEST_FOLD, LoadReply: 256 * 1024, HistoryReply: 512 * 1024}
 """Bytes of the answers that the daemon's loop decodes; those of a replay have a process of their own."""
