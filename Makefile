@@ -6,7 +6,7 @@ export UPULSE_HOME ?= $(HOME)/.upulse
 # Images often forbid bytecode: then each of the thousands of processes of a run compiles what it imports.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run test check bench campaign setup setup-dev docs clean
+.PHONY: run test check style types collect bench campaign setup setup-dev docs clean
 
 run: setup ## set up, make a home if there is none, and run the daemon here in the foreground
 	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
@@ -16,11 +16,20 @@ test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes 
 	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
 
 check: setup-dev ## everything CI checks: lint, format, types, imports, tests
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync types style collect
+	@$(MAKE) --no-print-directory test
+
+style: setup-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(MAKE) test
+
+types: setup-dev
+	$(BIN)/mypy
+
+# Rewrites the assertions of all tests, which each process of a run would otherwise do for itself.
+collect: setup-dev
+	@$(BIN)/pytest --collect-only -qq > /dev/null || true
 
 bench: setup-dev ## how fast and how small, beside raw limits measured in the same run
 	$(BIN)/python -m tests.benchmarks

@@ -112,6 +112,9 @@ RULES: tuple[Rule, ...] = tuple(rule for capability in LOADED for rule in capabi
 ALL_RULES = (*SURVIVAL, *RULES)
 """All rules of the package in the order of the onion: what plugins and an engine are folded in."""
 
+OWN_NAMES = frozenset(map(rule_name, ALL_RULES))
+"""Their names, which no rule of others may have: it would pass for one of these."""
+
 TOPICS = actions.TOPICS.union(*(capability.topics for capability in LOADED))
 """Topics of survival rules' notices, those of capabilities included."""
 

@@ -4,9 +4,11 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from types import FrameType
 
 import pytest
+import typer.main
 
 from tests.engine_user import python_for_all
 
@@ -75,3 +77,5 @@ def open_python() -> Iterator[str]:
 
 
 forget_what_was_inherited()
+# Made for every command line anew, the tree of commands takes three quarters of what a command in this process takes.
+typer.main.get_command = cache(typer.main.get_command)

@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+from pulse_adapters.ipc.umask import private_files
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text, one_line
 from upulse_cli.app import app
@@ -18,6 +19,7 @@ NOT_UNDERSTOOD = 2
 BUG = 70
 
 
+@private_files()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
     fill_closed_streams()

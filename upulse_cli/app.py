@@ -10,7 +10,6 @@ from upulse_cli.commands import (
     backup,
     completion,
     config,
-    control,
     daemon,
     demo,
     dev,
@@ -19,15 +18,10 @@ from upulse_cli.commands import (
     engine,
     events,
     explain,
-    gc,
     init,
-    plugins,
     process,
-    profile,
     promote,
     replay,
-    shadow,
-    state,
     status,
     vitals,
 )
@@ -90,24 +84,24 @@ app.command()(explain.why)
 app.command()(explain.explain)
 app.command()(events.incidents)
 app.command()(vitals.vitals)
-app.command()(profile.profile)
-app.command()(state.state)
-app.command()(control.pause)
-app.command()(control.resume)
+app.command()(vitals.profile)
+app.command()(events.state)
+app.command()(daemon.pause)
+app.command()(daemon.resume)
 app.command()(backup.verify)
 app.command()(backup.backup)
 app.command()(backup.restore)
 app.command()(doctor.doctor)
-app.command()(gc.gc)
+app.command()(doctor.gc)
 app.command()(dev.new)
 app.command()(dev.dev)
 app.command()(promote.promote)
 app.command()(promote.deploy)
 app.command()(promote.rollback)
 app.command()(replay.replay)
-app.add_typer(shadow.app, name="shadow")
+app.add_typer(replay.shadow_app, name="shadow")
 app.add_typer(engine.app, name="engine")
-app.command()(plugins.plugins)
+app.command()(engine.plugins)
 app.add_typer(config.app, name="config")
 app.command()(demo.demo)
 app.command()(completion.completion)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.umask import private_files
 from pulse_adapters.metrics.process import MetricsHome, run
 from pulse_adapters.metrics.tracing import RecordedTraces
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 2.0
 
 
+@private_files()
 def main() -> None:
     """Serve and export until the daemon hangs up."""
     options = arguments()

@@ -62,6 +62,10 @@ HomeDir = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")]
+At = Annotated[
+    str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
+]
 Why = Annotated[str, typer.Option("--why", metavar="WORDS", help="A reason, kept in the log.")]
 
 

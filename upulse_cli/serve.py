@@ -1,7 +1,11 @@
 """The daemon's process: `python -m upulse_cli.serve`. Plain arguments, so that no command line stays in memory."""
 
 if __name__ == "__main__":
+    import gc
+
     import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
+
+    gc.disable()  # nearly all that is imported stays: `sweep_seldom` begins to look for garbage
 
 import argparse
 import asyncio
@@ -18,6 +22,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.host.allocator import return_large_blocks
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
@@ -28,7 +33,7 @@ from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
-from upulse_cli.views.narrator import speak
+from upulse_cli.views.narrator import for_the_owner_alone, speak
 from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
@@ -49,6 +54,7 @@ def main() -> int:
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()
+    return_large_blocks()
     try:
         asyncio.run(live(home, options))
     except PulseError as error:
@@ -69,6 +75,7 @@ def sweep_seldom() -> None:
     """What is imported stays: the garbage collector need not look at it, nor stop the loops for every little thing."""
     gc.freeze()
     gc.set_threshold(*SWEEP)
+    gc.enable()
 
 
 def refused(words: str) -> int:
@@ -107,6 +114,8 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     if not home.exists():
         raise NoHome(str(home.path))
     refuse_strangers(home)
+    if mended := home.close_to_others():
+        LOG.warning("%s", mended)
     with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot
@@ -160,13 +169,19 @@ def refuse_strangers(home: Home) -> None:
     owner = os.stat(home.path).st_uid
     if os.geteuid() != owner:
         raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
+    for path in (home.config, home.run, home.events, home.path / "engine", home.path / "staging"):
+        with suppress(FileNotFoundError):
+            if (other := os.lstat(path).st_uid) not in (0, owner):
+                raise PulseError(
+                    f"{path} belongs to user {other}, whose home this is not; see: upulse doctor"
+                )
 
 
 @contextmanager
 def own_pid(path: Path) -> Iterator[None]:
     """Leave the process id in a file, for tools that want one."""
-    with suppress(OSError):  # nobody needs it
-        path.write_text(f"{os.getpid()}\n")
+    with suppress(OSError), open(path, "w", opener=for_the_owner_alone) as file:  # nobody needs it
+        file.write(f"{os.getpid()}\n")
     try:
         yield
     finally:

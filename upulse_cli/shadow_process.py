@@ -7,6 +7,7 @@ from contextlib import suppress
 from pulse_adapters.config.home import Home
 from pulse_adapters.files.shadow_log import FileShadowLog
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.umask import private_files
 from pulse_core import __version__
 from pulse_core.app.engine.context import revision_named
 from pulse_core.app.engine.shadow import ShadowTarget, run_shadow
@@ -17,6 +18,7 @@ from upulse_cli.wiring.home import home_context
 from upulse_cli.wiring.shadow import LOCK, READY
 
 
+@private_files()
 def main() -> None:
     """Be a shadow. Whoever has started it reads one line: `ready`, or why not."""
     parser = argparse.ArgumentParser(prog="upulse_cli.shadow_process", description=__doc__)

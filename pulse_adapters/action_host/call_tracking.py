@@ -32,7 +32,7 @@ class CallTracker:
         self._shared, self._mark = shared, os.environ[HANDS_MARK]
         self._programs: set[int] = set()
         self._jobs: dict[int, set[Future[Any]]] = {}
-        self.pool = _Pool(self)
+        self.pool = _Pool(self._jobs)
         self._mark_programs()
 
     def task(
@@ -51,11 +51,6 @@ class CallTracker:
             self._shared[:MARK] = before
 
         return await run_in_steps(work, begin, end)
-
-    def count(self, job: "Future[Any]") -> None:
-        """Attribute a job to the call that starts it."""
-        if call := CALL.get():
-            self._jobs.setdefault(call, set()).add(job)
 
     async def end(self, call: int) -> None:
         """Kill the call's programs, and wait for its threads, which can't be killed."""
@@ -89,14 +84,15 @@ class CallTracker:
 
 
 class _Pool(ThreadPoolExecutor):
-    """The loop's thread pool, as `asyncio.to_thread` uses it."""
+    """The loop's thread pool, as `asyncio.to_thread` uses it; jobs: of each call."""
 
-    def __init__(self, tracker: CallTracker) -> None:
+    def __init__(self, jobs: "dict[int, set[Future[Any]]]") -> None:
         super().__init__(thread_name_prefix="hands")
-        self._tracker = tracker
+        self._jobs = jobs
 
     def submit(self, work: Any, /, *given: Any, **named: Any) -> "Future[Any]":
         """Run a job in a thread, attributed to the call that submits it."""
         job = super().submit(work, *given, **named)
-        self._tracker.count(job)
+        if call := CALL.get():
+            self._jobs.setdefault(call, set()).add(job)
         return job

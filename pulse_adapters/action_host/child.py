@@ -125,8 +125,7 @@ def main() -> None:
     begin = next(host_side.requests(frames), None)
     if begin is None:
         os._exit(0)
-    roots = {begin["root"]: "", **roots_of_plugins(begin["plugins"])}
-    places = Places(roots)
+    places = Places({begin["root"]: "", **roots_of_plugins(begin["plugins"])})
     trouble = "the action host can't be confined: "
     try:
         confine(begin["memory"], begin["user"], begin["parent"])
@@ -137,22 +136,17 @@ def main() -> None:
     except (ActionsNotLoadable, OSError, ValueError) as error:
         host_side.send({"id": begin["id"], "error": f"{trouble}{error}"})
         os._exit(1)
-    host_side.send({"id": begin["id"], "roots": roots, **contents.told})
+    host_side.send({"id": begin["id"], **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
-    os._exit(_served(ActionHostChild(frames, CallDispatcher(contents, places), tracker)))
-
-
-def _served(host: ActionHostChild) -> int:
-    """Run the loop; 1 if the engine's code ended it, which is then reported like a hang."""
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        loop.run_until_complete(host.serve())
-    except BaseException:  # noqa: BLE001 - whatever it was, it ended the loop
+        loop.run_until_complete(ActionHostChild(frames, CallDispatcher(contents, places), tracker).serve())
+    except BaseException:  # noqa: BLE001 - the engine's code ended the loop, which is reported like a hang
         os.write(WHERE, traceback.format_exc(limit=20)[-3_000:].encode("utf-8", "replace"))
-        return 1
-    return 0
+        os._exit(1)
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import from_json
 
 from pulse_adapters.action_host.loader import ActionContents, describe_policy
 from pulse_adapters.action_host.replies import MOST_BYTES
 from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -113,7 +113,10 @@ class CallDispatcher:
         if looks:
             result = await executor.verify(effect, params, event)
         else:
-            _refuse_unwanted(executor, params)
+            try:
+                executor.check(params)
+            except PulseError as error:
+                raise GivenUp(error_message(error)) from None
             result = await executor.execute(effect, params, event)
         if looks and result is None:
             return {"data": None}
@@ -125,7 +128,10 @@ class CallDispatcher:
 
     def _wrong(self, error: BaseException, request: Message, is_late: bool) -> Message:
         cause = error.__cause__ if is_late and isinstance(error, TimeoutError) else error
-        place = self._places.of_error(cause or error) or self._defined(request)
+        if not (place := self._places.of_error(cause or error)):
+            things = self._contents.watchers if request["do"] == "collect" else self._contents.executors
+            method = getattr(things.get(str(request.get("name"))), request["do"], None)
+            place = self._places.of_code(method)
         if is_late:
             return {"wrong": "late", "words": with_place("", place).strip()}
         if isinstance(error, asyncio.CancelledError):
@@ -134,12 +140,6 @@ class CallDispatcher:
             way = {GivenUp: "given-up", Unsure: "unsure"}.get(type(error), "failed")
             return {"wrong": way, "words": error_message(error)[:_WORDS]}
         return {"wrong": "broken", "words": with_place(describe_error(error), place)[:_WORDS]}
-
-    def _defined(self, request: Message) -> str:
-        """Where the requested method is defined."""
-        verb, name = request["do"], str(request.get("name"))
-        things = self._contents.watchers if verb == "collect" else self._contents.executors
-        return self._places.of_code(getattr(things.get(name), verb, None))
 
 
 def _params(executor: Any, params: Mapping[str, Any]) -> Any:
@@ -150,13 +150,6 @@ def _params(executor: Any, params: Mapping[str, Any]) -> Any:
         raise GivenUp(f"params of {executor.action}: {describe(error)}") from None
 
 
-def _refuse_unwanted(executor: Any, params: Any) -> None:
-    try:
-        executor.check(params)
-    except PulseError as error:
-        raise GivenUp(error_message(error)) from None
-
-
 def _plain(data: Any) -> dict[str, Any]:
     """The data as plain JSON values. Raises ResultTooLarge, or what is wrong with it."""
     if not isinstance(data, Mapping):
@@ -164,6 +157,4 @@ def _plain(data: Any) -> dict[str, Any]:
     text = json.dumps(dict(data), allow_nan=False, ensure_ascii=False).encode()
     if len(text) > MOST_BYTES:
         raise ResultTooLarge(f"its data take {len(text):,} bytes as JSON; at most {MOST_BYTES:,} are taken")
-    plain = from_json(text)
-    assert isinstance(plain, dict)
-    return plain
+    return parse(text)

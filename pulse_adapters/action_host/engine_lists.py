@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from types import ModuleType
-from typing import NamedTuple
 
 FOLDERS = ("rules", "projections")
 LISTS = frozenset({"WATCHERS", "EXECUTORS"})
@@ -19,13 +18,6 @@ _NOT_HERE = frozenset({"RULES", "PROJECTIONS"})
 
 class NotRunHere(ImportError):
     """A module of rules or projections was imported where they are not run."""
-
-
-class EngineLists(NamedTuple):
-    """The module as far as it was run, and the lines left out: those that list watchers or executors made of rules."""
-
-    module: ModuleType
-    left_out: Sequence[int]
 
 
 class RuleImportBlocker(MetaPathFinder):
@@ -43,8 +35,11 @@ WHY = (
 )
 
 
-def run_lists(path: str) -> EngineLists:
-    """Run an `engine.py` without what belongs to rules. Raises whatever its code raises."""
+def run_lists(path: str) -> tuple[ModuleType, Sequence[int]]:
+    """Run an `engine.py` without what belongs to rules. Raises whatever its code raises.
+
+    The module as far as it was run, and the lines left out that list watchers or executors made of rules.
+    """
     with open(path, "rb") as file:
         tree = ast.parse(file.read(), path)
     sys.meta_path.insert(0, RuleImportBlocker())
@@ -55,11 +50,11 @@ def run_lists(path: str) -> EngineLists:
     module.__file__ = path
     sys.modules["engine"] = module
     exec(compile(tree, path, "exec"), vars(module))
-    return EngineLists(module, left_out)
+    return module, left_out
 
 
 def _split(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """`RULES, WATCHERS = [a], [b]` as one assignment a name, so that WATCHERS is not left out with RULES."""
+    """`RULES, WATCHERS = [a], [b]` as one assignment a name, so that WATCHERS is not left out with RULES; imports alike."""
     match statement:
         case ast.Assign(
             targets=[ast.Tuple(elts=targets) | ast.List(elts=targets)],
@@ -72,6 +67,9 @@ def _split(statement: ast.stmt) -> Iterator[ast.stmt]:
                 return
             for target, value in zip(targets, values, strict=True):
                 yield ast.copy_location(ast.Assign(targets=[target], value=value), statement)
+        case ast.Import(names=names):
+            for name in names:
+                yield ast.copy_location(ast.Import(names=[name]), statement)
         case _:
             yield statement
 
@@ -80,16 +78,7 @@ def _kept(statements: Sequence[ast.stmt], left_out: list[int]) -> Iterator[ast.s
     """The statements to run. unknown: names that are undefined, since the statements that define them are not run."""
     unknown = set(_NOT_HERE)
     for one in statements:
-        imported = (
-            [alias for alias in one.names if _is_away(alias.name)] if isinstance(one, ast.Import) else []
-        )
-        if isinstance(one, ast.Import) and imported:
-            unknown |= {alias.asname or alias.name.partition(".")[0] for alias in imported}
-            one.names = [alias for alias in one.names if alias not in imported]
-            if one.names:
-                yield one
-            continue
-        names = set(_names(one))
+        names = {node.id for node in ast.walk(one) if isinstance(node, ast.Name)}
         if not (names & unknown or any(map(_imports_rules, ast.walk(one)))):
             yield one
             continue
@@ -106,11 +95,6 @@ def _imports_rules(node: ast.AST) -> bool:
     if isinstance(node, ast.Import):
         return any(_is_away(alias.name) for alias in node.names)
     return isinstance(node, ast.ImportFrom) and not node.level and _is_away(node.module)
-
-
-def _names(statement: ast.stmt) -> Iterator[str]:
-    """Every name that a statement mentions."""
-    return (node.id for node in ast.walk(statement) if isinstance(node, ast.Name))
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:

@@ -6,14 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from pulse_adapters.action_host.executor_proxy import ChildExecutor
 from pulse_adapters.action_host.process import ActionChild, CallLost
-from pulse_adapters.action_host.replies import ActionLoadReply, LoadedActions
+from pulse_adapters.action_host.proxies import ChildExecutor, ChildWatcher
+from pulse_adapters.action_host.replies import (
+    ActionLoadReply,
+    ExecutorDescription,
+    LoadedActions,
+    Owners,
+    WatcherDescription,
+)
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.action_host.watcher_proxy import ChildWatcher
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places, with_place
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
+from pulse_core.model.errors import PulseError
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import CannotLoad, EngineFault, ReservedNames, Revision
@@ -22,7 +28,6 @@ LOAD = 10.0
 """Seconds in which an engine must be loaded."""
 NUDGES = 1.0
 """Seconds between two times that watchers are asked who wants to be asked."""
-NOTHING = ReservedNames()
 _MIB = 1024 * 1024
 
 
@@ -51,7 +56,7 @@ class ChildActionHost:
         """Forward the watchers' nudges, at most one a second to each watcher, for ever."""
         known = {watcher.name: watcher for watcher in self.watchers}
         while True:
-            with suppress(CallLost):
+            with suppress(CallLost, PulseError):
                 reply = await supervisor.call(ENGINE, lambda child: {"do": "nudged"})
                 for name in known.keys() & reply.names:  # one that was left out may call as well
                     known[name].nudge.set()
@@ -107,15 +112,20 @@ class ChildActionHosts:
         failed: called with each fault that no caller receives.
         """
         run_as = await asyncio.to_thread(self.run_as)
-        child, found = await self._start_child(revision, memory, run_as)
+        own = Owners(
+            {f"watcher:{name}" for name in taken.names} | {f"executor:{name}" for name in taken.actions},
+            self.plugins,
+        )
+        child, found = await self._start_child(revision, memory, run_as, own)
         if not (found.watchers or found.executors):
             await _end(child)
             return ChildActionHost(faults=found.faults)
         clashes = tuple(_clashes(found, taken))
         left_out = {fault.whose for fault in clashes}
+        faults = (*found.faults, *(own.booked(*fault) for fault in clashes))
 
         async def again() -> ActionChild:
-            child, now = await self._start_child(revision, memory, run_as)
+            child, now = await self._start_child(revision, memory, run_as, own)
             if now != found:
                 await _end(child)
                 raise CannotLoad("the same revision holds something else than before")
@@ -130,18 +140,18 @@ class ChildActionHosts:
                 if one.whose not in left_out
             ),
             (ChildExecutor(one, supervisor, failed) for one in found.executors if one.whose not in left_out),
-            (*found.faults, *clashes),
+            faults,
         )
 
     async def _start_child(
-        self, revision: Revision, memory: int, run_as: RunAs
+        self, revision: Revision, memory: int, run_as: RunAs, own: Owners
     ) -> tuple[ActionChild, LoadedActions]:
         root = await run_as.path_of(revision)
         try:
             child = ActionChild(self.plugins, run_as.user)
         except OSError as error:
             raise CannotLoad(f"no action host can be started: {error}") from error
-        child.places = Places({root: ""})
+        child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
             "memory": memory * _MIB,
@@ -153,7 +163,7 @@ class ChildActionHosts:
             reply = await child.ask(message, ActionLoadReply, ENGINE, self.load)
             if reply.error is not None:
                 raise CannotLoad(reply.error)
-            child.places, found = Places(reply.roots), reply.loaded()
+            found = reply.loaded(own)
             child.defined = {one.whose: one.place for one in found.watchers}
             child.defined |= {one.whose: one.place for one in found.executors}
             return child, found
@@ -172,15 +182,13 @@ async def _end(child: ActionChild) -> None:
 
 def _clashes(found: LoadedActions, taken: ReservedNames) -> Iterator[EngineFault]:
     """Faults for watchers and executors whose name is taken, by the daemon's own or by one listed before."""
-    names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
-    for one in found.watchers:
-        for what, word, there in (("name", one.name, names), ("key", one.key, keys)):
-            if word in there:
-                words = f"left out: another watcher has the {what} {word!r}; take another one, as 'my-{word}'"
+    known = {("name", one) for one in taken.names} | {("key", one) for one in taken.keys}
+    known |= {("action", one) for one in taken.actions}
+    items: tuple[WatcherDescription | ExecutorDescription, ...] = (*found.watchers, *found.executors)
+    for one in items:
+        kind = one.whose.partition(":")[0]
+        for what in ("name", "key") if isinstance(one, WatcherDescription) else ("action",):
+            if (what, word := getattr(one, what)) in known:
+                words = f"left out: another {kind} has the {what} {word!r}; take another one, as 'my-{word}'"
                 yield EngineFault(one.whose, with_place(words, one.place))
-            there.add(word)
-    for two in found.executors:
-        if two.action in actions:
-            words = f"left out: another executor carries out {two.action!r}; take another one, as 'my-{two.action}'"
-            yield EngineFault(two.whose, with_place(words, two.place))
-        actions.add(two.action)
+            known.add((what, word))

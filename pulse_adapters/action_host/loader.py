@@ -39,10 +39,6 @@ class ActionContents:
         self.executors: dict[str, Any] = {}
         self.told: dict[str, list[Any]] = {"watchers": [], "executors": [], "faults": []}
 
-    def add_fault(self, whose: str, words: str) -> None:
-        """Tell of what is left out."""
-        self.told["faults"].append((whose, words))
-
     def take(self, source: Any, watchers: str, executors: str) -> None:
         """Add what a plugin or the engine lists by these names, as far as it can be used."""
         listed = _listed(source, watchers), _listed(source, executors)
@@ -62,7 +58,7 @@ class ActionContents:
         except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
             words = str(error) if isinstance(error, UnusableItem) else describe_error(error)
             place = self._places.of_error(error) or self._places.of_code(getattr(thing, method, None))
-            self.add_fault(f"{what}:{_called(thing)}", with_place(f"left out: {words}", place))
+            self.told["faults"].append((f"{what}:{_called(thing)}", with_place(f"left out: {words}", place)))
         else:
             known[described[name]] = thing
             self.told[f"{what}s"].append(described)
@@ -78,13 +74,14 @@ def load(root: str, plugins: Mapping[str, str], places: Places) -> ActionContent
         try:
             found.take(_guarded(partial(resolve_name, entry), places), "watchers", "executors")
         except ActionsNotLoadable as error:
-            found.add_fault(f"plugin:{name}", str(error))
+            found.told["faults"].append((f"plugin:{name}", str(error)))
     if not os.path.isfile(os.path.join(root, _FILE)):
         raise ActionsNotLoadable(f"there is no {_FILE} in this revision")
     sys.path.insert(0, root)
     engine, left_out = _guarded(partial(run_lists, os.path.join(root, _FILE)), places)
     for line in left_out:
-        found.add_fault(_FILE, with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}"))
+        words = with_place(f"what it lists with rules {WHY}", f"{_FILE}:{line}")
+        found.told["faults"].append(("engine", words))
     found.take(engine, "WATCHERS", "EXECUTORS")
     return found
 

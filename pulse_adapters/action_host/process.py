@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from pydantic_core import to_json
+
 from pulse_adapters.action_host.replies import MOST_BYTES, CallReply
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
@@ -69,7 +71,9 @@ class ActionChild(HostProcess):
     async def call(self, message: Message, whose: str, seconds: float = math.inf) -> CallReply:
         """What a call came to. Raises CallLost; when cancelled, it returns once the call or the child has ended."""
         reply = await self.ask(message, CallReply, whose, seconds)
-        if reply.size > 2 * MOST_BYTES:  # numbers may be spelled at greater length
+        if (
+            reply.data and len(to_json(reply.data)) > 2 * MOST_BYTES
+        ):  # numbers may be spelled at greater length
             self.spoil(f"data of more than {MOST_BYTES:,} bytes")
             raise CallLost(await self.reason_of_end(), False)
         return reply
@@ -126,7 +130,12 @@ class ActionChild(HostProcess):
             place = self.where()
         if not call.answer.done():
             culprit = blocking or call
-            self.blame(_overran_message(culprit), place, self._blamed(culprit.whose))
+            words = (
+                f"it was not loaded within {culprit.seconds:g} s"
+                if culprit.whose == ENGINE
+                else f"did not end within {culprit.seconds:g} s, nor when told to; the action host was ended"
+            )
+            self.blame(words, place, self._blamed(culprit.whose))
             self.kill()
 
     def _blamed(self, whose: str) -> EngineFault:
@@ -177,9 +186,3 @@ def _home(user: tuple[int, int] | None) -> Mapping[str, str]:
         with suppress(KeyError):
             given["HOME"] = pwd.getpwuid(user[0]).pw_dir
     return given
-
-
-def _overran_message(call: PendingCall) -> str:
-    if call.whose == ENGINE:
-        return f"it was not loaded within {call.seconds:g} s"
-    return f"did not end within {call.seconds:g} s, nor when told to; the action host was ended"

@@ -1,12 +1,13 @@
 """What an action host's child answers. What an author has chosen is checked alone: it must not cost the child its life."""
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, NamedTuple, TypeVar
+import re
+from collections.abc import Collection, Iterator
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field
-from pydantic_core import to_json
 
 from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.messages import CutTo, decode
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.ports.engine import EngineFault
@@ -20,7 +21,8 @@ LEAST_INTERVAL, LONGEST = 1.0, 86_400.0
 _MOST = Field(max_length=200)
 """Watchers, or executors, of an engine."""
 Text = Annotated[str, CutTo(2_000)]
-Name = Annotated[str, Field(pattern=r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$")]
+NAME = r"^[^\x00-\x20\x7f-\x9f\u2028\u2029]{1,200}$"
+Name = Annotated[str, Field(pattern=NAME)]
 Seconds = Annotated[float, Field(ge=0.001, le=LONGEST)]
 Pause = Annotated[float, Field(ge=0.0, le=LONGEST)]
 Items = Annotated[tuple[dict[str, Any], ...], _MOST]
@@ -74,47 +76,57 @@ class LoadedActions(NamedTuple):
     faults: tuple[EngineFault, ...]
 
 
+class Owners(NamedTuple):
+    """Whose faults an engine's actions may be. foreign: those that are the daemon's own; plugins: that are loaded."""
+
+    foreign: Collection[str]
+    plugins: Collection[str]
+
+    def booked(self, whose: str, words: str) -> EngineFault:
+        """The fault, on the host itself if it names what can't be one of its own."""
+        kind, _, name = whose.partition(":")
+        if kind in ("watcher", "executor"):
+            is_own = whose not in self.foreign and re.fullmatch(NAME, name) is not None
+        else:
+            is_own = name in self.plugins if kind == "plugin" else whose == ENGINE
+        return EngineFault(whose, words) if is_own else EngineFault(ENGINE, f"{whose[:200]}: {words}")
+
+
 class ActionLoadReply(NamedTuple):
     """What was loaded, or why nothing was."""
 
     error: Text | None = None
     watchers: Items = ()
     executors: Items = ()
-    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=1_000)] = ()
-    roots: Mapping[str, Text] = {}
+    faults: Annotated[tuple[tuple[Text, Text], ...], Field(max_length=400)] = ()
 
-    def loaded(self) -> LoadedActions:
+    def loaded(self, own: Owners) -> LoadedActions:
         """The usable items; an unusable one becomes a fault."""
-        faults = [EngineFault(*fault) for fault in self.faults]
+        faults = list(self.faults)
         watchers = tuple(_usable(WatcherDescription, self.watchers, "watcher", "name", faults))
         executors = tuple(_usable(ExecutorDescription, self.executors, "executor", "action", faults))
-        return LoadedActions(watchers, executors, tuple(faults))
+        return LoadedActions(watchers, executors, tuple(own.booked(*fault) for fault in faults))
 
 
-def _usable(kind: type[T], items: Items, what: str, name: str, faults: list[EngineFault]) -> Iterator[T]:
+def _usable(kind: type[T], items: Items, what: str, name: str, faults: list[tuple[str, str]]) -> Iterator[T]:
     for item in items:
         try:
             yield decode(kind, item)
         except WorkerFault as error:
             words = with_place(f"left out: its {error}", str(item.get("place"))[:200])
-            faults.append(EngineFault(f"{what}:{str(item.get(name))[:50]}", words))
+            faults.append((f"{what}:{str(item.get(name))[:50]}", words))
 
 
 class CallReply(NamedTuple):
     """What a call came to. wrong: how it failed, and words why; the rest is the result of one that did not."""
 
-    wrong: Text = ""
+    wrong: Literal["", "late", "cancelled", "failed", "given-up", "unsure", "broken"] = ""
     words: Text = ""
     data: dict[str, Any] | None = None
     wake: bool = False
     dropped: Annotated[int, Field(ge=0, lt=2**31)] = 0
     names: Annotated[tuple[Text, ...], _MOST] = ()
     policy: dict[str, Any] | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the data."""
-        return len(to_json(self.data)) if self.data else 0
 
 
 def policy_of(described: object) -> Policy:

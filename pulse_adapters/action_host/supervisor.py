@@ -10,18 +10,14 @@ from pulse_adapters.action_host.replies import CallReply
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
-from pulse_core.model.errors import PulseError
-from pulse_core.ports.engine import CannotLoad, EngineFault
+from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.ports.engine import EngineFault
 
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
 """Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
 _CLOSING = 0.5
 
 Failed = Callable[[EngineFault], None]
-
-
-class ChildDown(PulseError):
-    """No child is up, so nothing was started."""
 
 
 class ChildSupervisor:
@@ -73,21 +69,18 @@ class ChildSupervisor:
         seconds: float = math.inf,
         patience: float | None = None,
     ) -> CallReply:
-        """Call the child, waiting up to `patience` for one to be up. Raises ChildDown if none is, CallLost during it."""
+        """Call the child, waiting up to `patience` for one to be up. Raises PulseError if none is, CallLost during it."""
         with nullcontext() if whose == ENGINE else self.held():
             try:
                 async with asyncio.timeout(patience if not self.alive else None):
-                    await self._wait_until_up()
+                    while not self.alive:
+                        if self._is_closed:
+                            raise PulseError("this action host was closed")
+                        self._up.clear()  # a death may be seen here first
+                        await self._up.wait()
             except TimeoutError:
-                raise ChildDown(f"no action host is up: {self._why}") from None
+                raise PulseError(f"no action host is up: {self._why}") from None
             return await self.child.call(message(self.child), whose, seconds)
-
-    async def _wait_until_up(self) -> None:
-        while not self.alive:
-            if self._is_closed:
-                raise ChildDown("this action host was closed")
-            self._up.clear()  # a death may be seen here first
-            await self._up.wait()
 
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
@@ -95,7 +88,10 @@ class ChildSupervisor:
             self.restarts.started(loop.time())
             await self.child.gone.wait()
             self._up.clear()
-            await self._tell(self.child)
+            try:
+                await self._tell(self.child)
+            except Exception as error:  # noqa: BLE001 - the next child must begin, however this one has ended
+                self._failed(EngineFault(ENGINE, f"its end can't be told: {describe_error(error)}"))
             await self._replace(self.restarts.ended(loop.time()))
             self._up.set()
 
@@ -112,9 +108,9 @@ class ChildSupervisor:
             await asyncio.sleep(pause)
             try:
                 self.child = await self._begin()
-            except CannotLoad as error:
-                self._why = str(error)
-                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {error}"))
+            except Exception as error:  # noqa: BLE001 - whatever it was, the next attempt may succeed
+                self._why = describe_error(error)
+                self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {self._why}"))
                 pause = self.restarts.failed(asyncio.get_running_loop().time())
             else:
                 return

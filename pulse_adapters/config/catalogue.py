@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from pulse_core.composition import Settings
 from pulse_core.model.durations import format_duration
-from pulse_core.settings.durations import is_duration
+from pulse_core.settings.groups import is_duration
 from pulse_core.settings.secrets import is_secret
 
 BOUNDS = (("ge", "at least"), ("gt", "more than"), ("le", "at most"), ("lt", "less than"))

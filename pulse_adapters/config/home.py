@@ -91,6 +91,20 @@ class Home(HomeLayout):
                 f"{self.path} is not for this user ({error.strerror}); use it as its owner, or give another --home"
             ) from error
 
+    def close_to_others(self) -> str:
+        """Close a home in which others can write, if it is this user's; what was done, empty if nothing had to be.
+
+        Raises NotUsable if it is another user's: what lies there may be anybody's.
+        """
+        found = self.path.stat()
+        if not found.st_mode & 0o022 or os.statvfs(self.path).f_flag & os.ST_RDONLY:
+            return ""
+        mode = f"{self.path} had mode {stat.S_IMODE(found.st_mode):04o}, so others could write there"
+        if found.st_uid != os.geteuid():
+            raise NotUsable(f"{mode}; have its owner look at what lies there, and: chmod 700 {self.path}")
+        self.path.chmod(0o700)
+        return f"{mode}; it has mode 0700 now. See whether what lies there is yours: upulse doctor"
+
     def create(self) -> None:
         """Create the directory and its run/ for their owner alone; the content of an existing home is kept."""
         try:

@@ -12,9 +12,8 @@ from typing import Any
 from pulse_adapters.config.home import expand_path
 from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
-from pulse_core.settings.durations import AS_WRITTEN
 from pulse_core.settings.engine import USER_CHECK
-from pulse_core.settings.groups import PATTERN_CHECK
+from pulse_core.settings.groups import AS_WRITTEN, PATTERN_CHECK
 from pulse_core.settings.resources import TREE_CHECK
 from pulse_core.settings.settings import GROUP_CHECK
 

@@ -1,7 +1,6 @@
 """Whether a home can have a user for its engine, what is missing, and making that user."""
 
 import os
-import pwd
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from pulse_adapters.engine_user.account import (
     find_account,
     first_unreadable,
 )
+from pulse_adapters.workers.run_as import user_name
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
 
@@ -35,7 +35,9 @@ def account_state(home: Path, user: str | None) -> AccountState:
     """Whether the daemon of this home can give the engine a user. user: as the settings name it."""
     name = user or NAME
     if owner := home.stat().st_uid:
-        words = f"the daemon runs as {_login(owner)}, and only root can give the engine's code another user"
+        words = (
+            f"the daemon runs as {user_name(owner)}, and only root can give the engine's code another user"
+        )
         return AccountState(name, words, "a home that is root's: sudo upulse init --home /var/lib/pulse, then: sudo "
                             "upulse daemon install --home /var/lib/pulse")  # fmt: skip
     account = find_account(name)
@@ -60,13 +62,6 @@ def set_up_account(home: Path, user: str | None) -> str:
     return f"Rules of your own run as the user {now.account}."
 
 
-def _login(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
-
-
 @dataclass(frozen=True)
 class AccountChecks:
     """Checks of the engine's user. user: as the settings name it; runs_without: whether a loaded engine has none."""
@@ -87,13 +82,12 @@ class AccountChecks:
             yield Finding("engine user", OK, f"isolation: partial (no user): {now.missing}", now.remedy)
         elif now.missing:
             words = f"rules of your own run as root: {now.missing}"
+
+            def made() -> str:
+                return f"made the user {create_account(now.account).name}; restart the daemon"
+
             may = now.can_be_made and os.geteuid() == 0
-            repair = (
-                (lambda: f"made the user {create_account(now.account).name}; restart the daemon")
-                if may
-                else None
-            )
-            yield Finding("engine user", WARN, words, now.remedy, repair)
+            yield Finding("engine user", WARN, words, now.remedy, made if may else None)
         elif self.runs_without():
             words = f"there is the user {now.account}, but the engine was loaded without it"
             yield Finding("engine user", WARN, words, "upulse daemon restart")

@@ -5,7 +5,6 @@ a nearly full disk needs room for one batch, and each batch frees some.
 """
 
 import errno
-import fcntl
 import os
 import re
 import sys
@@ -130,7 +129,11 @@ class Archiver:
         try:
             written = self._write(part, list(batch))
             manifest = self._read(part)
-            safe = [one for one in written if self._is_safe(one, manifest)]
+            safe = [
+                one
+                for one in written
+                if self._is_whole(one) and archive_holds(manifest, self.root, one, self.deadline)
+            ]
             if safe:
                 os.rename(part, name, src_dir_fd=self.store.fd, dst_dir_fd=self.store.fd)
                 os.fsync(self.store.fd)
@@ -153,10 +156,6 @@ class Archiver:
             self.tally.archives.append(name)
         elif safe:
             os.unlink(name, dir_fd=self.store.fd)  # all that it holds is where it was
-
-    def _is_safe(self, session: Session, manifest: Manifest) -> bool:
-        """Whether the archive holds all of the session, and the session has not changed since."""
-        return self._is_whole(session) and archive_holds(manifest, self.root, session, self.deadline)
 
     def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
         """Write the sessions of the batch; one that changes meanwhile is left out."""
@@ -215,21 +214,16 @@ def batches(sessions: Sequence[Session]) -> Iterator[Sequence[Session]]:
 def open_directories(order: Mapping[str, Any], stack: ExitStack) -> tuple[SafeDirectory, SafeDirectory]:
     """Open the root and the directory for archives, which is made if missing, and locked against another run."""
     try:
-        root = open_directory(os.path.expanduser(order["root"]))
+        root = stack.enter_context(closing(open_directory(os.path.expanduser(order["root"]))))
     except FileNotFoundError as error:
         raise OrderRefused(f"{order['root']} is not there; name a directory as root of sessions") from error
-    stack.callback(root.close)
     if fault := reason_forbidden(root.path, order["home"], order["own"]):
         raise OrderRefused(fault)
-    stack.callback((store := make_directory(os.path.expanduser(order["archive"]))).close)
+    store = stack.enter_context(closing(make_directory(os.path.expanduser(order["archive"]))))
     if f"{store.path}/".startswith(f"{root.path}/") or f"{root.path}/".startswith(f"{store.path}/"):
         raise OrderRefused(f"{store.path} and {root.path} lie in one another; archive to another directory")
-    try:
-        fcntl.flock(store.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise OrderRefused(f"sessions are being archived to {store.path} already") from error
-    except OSError:
-        pass  # a file system without locks
+    if not store.lock():
+        raise OrderRefused(f"sessions are being archived to {store.path} already")
     return root, store
 
 

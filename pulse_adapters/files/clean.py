@@ -4,7 +4,6 @@ Every directory on the way is held by a descriptor, and paths are resolved one n
 link made meanwhile can't lead elsewhere.
 """
 
-import fcntl
 import json
 import os
 import stat
@@ -103,43 +102,9 @@ class CleanReport:
             self.would.append([path, size])
 
 
-def open_root(text: str, order: Mapping[str, Any]) -> SafeDirectory | str:
-    """Open the root and lock it against another run; or the harmless reason why it is skipped."""
-    try:
-        place = open_directory(os.path.expanduser(text))
-    except FileNotFoundError:
-        return "is not there"
-    try:
-        if fault := reason_forbidden(place.path, order["home"], order["own"]):
-            raise OrderRefused(fault)
-        if (known := order["known"].get(text)) not in (None, printable_path(place.path)):
-            raise OrderRefused(f"{text} leads to {printable_path(place.path)} now, and led to {known} before")
-        if order["near"] and not is_near(place, order["near"]):
-            passed = "is on another file system"
-        elif not _lock(place):
-            passed = "is being cleaned already"
-        else:
-            return place
-    except OrderRefused:
-        place.close()
-        raise
-    place.close()
-    return passed
-
-
 def printable_path(path: str) -> str:
     """A path that can be encoded: surrogates become `?`."""
     return path.encode("utf-8", "replace").decode()
-
-
-def _lock(place: SafeDirectory) -> bool:
-    try:
-        fcntl.flock(place.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks: two runs at a time do no harm, only work
-    return True
 
 
 class Cleaner:
@@ -163,7 +128,7 @@ class Cleaner:
                     if entry.is_dir(follow_symlinks=False):
                         self._clean_directory(fd, entry.name, inner, depth + 1)
                     else:
-                        self._consider(fd, entry.name, inner)
+                        self._delete(fd, entry.name, inner)
                 except FileNotFoundError:
                     continue
                 except FileTaken:
@@ -193,13 +158,6 @@ class Cleaner:
                 os.rmdir(name, dir_fd=parent)
                 self.report.directories += 1
 
-    def _consider(self, parent: int, name: str, path: str) -> None:
-        said = os.lstat(name, dir_fd=parent)
-        if reason := self._reason_kept(said, path):
-            self.report.kept[reason] += 1
-        else:
-            self._delete(parent, name, path, said)
-
     def _reason_kept(self, said: os.stat_result, path: str) -> str:
         """Why a file is kept; empty if it may be deleted."""
         if not (stat.S_ISREG(said.st_mode) or stat.S_ISLNK(said.st_mode)):
@@ -215,7 +173,11 @@ class Cleaner:
             return "over the limit"
         return ""
 
-    def _delete(self, parent: int, name: str, path: str, said: os.stat_result) -> None:
+    def _delete(self, parent: int, name: str, path: str) -> None:
+        said = os.lstat(name, dir_fd=parent)
+        if reason := self._reason_kept(said, path):
+            self.report.kept[reason] += 1
+            return
         if self.run.dry:
             self.report.show(path, size_on_disk(said))
         elif stat.S_ISLNK(said.st_mode):
@@ -252,17 +214,28 @@ class CleanRun:
     def clean(self, text: str) -> None:
         """Clean a root; one that can't be cleaned is reported and does not stop the others."""
         try:
-            root = open_root(text, self.order)
-            if isinstance(root, str):
-                self.report.passed[text] = root
-                return
-            self.report.real[text] = printable_path(root.path)
-            with closing(root):
-                Cleaner(root, self).clean()
+            with closing(open_directory(os.path.expanduser(text))) as root:
+                self._clean(text, root)
+        except FileNotFoundError:
+            self.report.passed[text] = "is not there"
         except OrderRefused as error:
             self.report.faults.append(str(error))
         except OSError as error:
             self.report.faults.append(f"{text}: {describe_os_error(error)}")
+
+    def _clean(self, text: str, root: SafeDirectory) -> None:
+        order, real = self.order, printable_path(root.path)
+        if fault := reason_forbidden(root.path, order["home"], order["own"]):
+            raise OrderRefused(fault)
+        if (known := order["known"].get(text, real)) != real:
+            raise OrderRefused(f"{text} leads to {real} now, and led to {known} before")
+        if order["near"] and not is_near(root, order["near"]):
+            self.report.passed[text] = "is on another file system"
+        elif not root.lock():
+            self.report.passed[text] = "is being cleaned already"
+        else:
+            self.report.real[text] = real
+            Cleaner(root, self).clean()
 
 
 def clean_roots(order: Mapping[str, Any], deadline: Deadline) -> Mapping[str, Any]:

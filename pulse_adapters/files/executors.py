@@ -69,17 +69,8 @@ class CleanPaths:
 
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
         """Clean; the result has what was deleted and why the rest was kept. A missing root has nothing to clean."""
-        answer = await ask("clean", self._order(params), seconds=CLEAN_TIMEOUT - 30, effect=event.id)
-        self._known |= answer.pop("real")
-        if answer["faults"] and not answer["files"]:
-            raise PulseError("; ".join(answer["faults"]))
-        return Result(
-            {name: value for name, value in answer.items() if value not in ([], {}) or name == "files"}
-        )
-
-    def _order(self, params: CleanParams) -> Mapping[str, Json]:
         older = params.older_than_us
-        return {
+        order: Mapping[str, Json] = {
             "roots": self._allowed(params),
             "older_than_us": self._settings().resources.clean_age if older is None else older,
             "dry_run": params.dry_run,
@@ -87,13 +78,24 @@ class CleanPaths:
             "near": params.near,
             "known": self._known,
             "ledger": str(self._ledger),
-            "home": os.path.expanduser("~"),
-            "own": os.path.realpath(self._home),
+            **_forbidden(self._home),
         }
+        answer = await ask("clean", order, seconds=CLEAN_TIMEOUT - 30, effect=event.id)
+        self._known |= answer.pop("real")
+        if answer["faults"] and not answer["files"]:
+            raise PulseError("; ".join(answer["faults"]))
+        return Result(
+            {name: value for name, value in answer.items() if value not in ([], {}) or name == "files"}
+        )
 
     async def verify(self, effect: Effect, params: CleanParams, event: Event) -> Result | None:
         """Never called: it is done again."""
         return None
+
+
+def _forbidden(home: Path) -> Mapping[str, str]:
+    """The home directories that are nobody's rubbish: of the user, and Pulse's own."""
+    return {"home": os.path.expanduser("~"), "own": os.path.realpath(home)}
 
 
 def _normal_path(text: str) -> str:
@@ -141,24 +143,25 @@ class ArchiveSessions:
 
     async def execute(self, effect: Effect, params: ArchiveParams, event: Event) -> Result:
         """Archive; the result has the number of archived sessions, the archives' names, and why others were left."""
-        order = {**self._order(params), "finish_only": False}
-        answer = await ask("archive", order, seconds=ARCHIVE_TIMEOUT - 60, effect=event.id)
+        answer = await self._ask(params, event, ARCHIVE_TIMEOUT - 60, finish_only=False)
         return Result({name: value for name, value in answer.items() if value not in ([], {})})
 
     async def verify(self, effect: Effect, params: ArchiveParams, event: Event) -> Result | None:
         """Remove partial archives of a crash, finish what was archived already; None if that was nothing."""
-        order = {**self._order(params), "finish_only": True}
-        answer = await ask("archive", order, seconds=FINISH_TIMEOUT, effect=event.id)
+        answer = await self._ask(params, event, FINISH_TIMEOUT, finish_only=True)
         return Result({**answer, "interrupted": True}) if answer.get("archives") else None
 
-    def _order(self, params: ArchiveParams) -> Mapping[str, Json]:
+    async def _ask(
+        self, params: ArchiveParams, event: Event, seconds: float, finish_only: bool
+    ) -> dict[str, Json]:
         sessions = self._sessions()
-        return {
+        order = {
             "root": sessions.root,
             "archive": sessions.archive or str(self._archive),
             "keep_us": sessions.keep,
             "retain_us": sessions.retain,
             "near": params.near,
-            "home": os.path.expanduser("~"),
-            "own": os.path.realpath(self._home),
+            **_forbidden(self._home),
+            "finish_only": finish_only,
         }
+        return await ask("archive", order, seconds=seconds, effect=event.id)

@@ -1,9 +1,11 @@
 """Opens directories component by component, so that no link leads elsewhere, and refuses roots that may never be one."""
 
+import fcntl
 import os
 import stat
 from typing import NamedTuple
 
+from pulse_adapters.files.in_use import MountDevices
 from pulse_adapters.files.worker import OrderRefused, describe_os_error
 
 STEP = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -31,6 +33,16 @@ class SafeDirectory(NamedTuple):
         """Whether an open directory is still below this path, or this itself: either may have been moved."""
         real = os.readlink(f"/proc/self/fd/{fd}")
         return real == self.path or real.startswith(f"{self.path}/")
+
+    def lock(self) -> bool:
+        """Lock it against another run; False if one has locked it. Without locks on its file system, nothing is locked."""
+        try:
+            fcntl.flock(self.fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def close(self) -> None:
         """Close it."""
@@ -106,7 +118,7 @@ def mount_of(fd: int) -> str:
 
 
 def is_near(place: SafeDirectory, path: str) -> bool:
-    """Whether a directory is on the same file system as `path`, or on the same device."""
+    """Whether a directory is on the same file system as `path`, maybe in another part of it."""
     try:
         other = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError as error:
@@ -114,15 +126,8 @@ def is_near(place: SafeDirectory, path: str) -> bool:
     try:
         if os.fstat(other).st_dev == os.fstat(place.fd).st_dev:
             return True
-        sources = _sources()
-        device = sources.get(mount_of(place.fd), "")
-        return device.startswith("/") and device == sources.get(mount_of(other))
+        mounts = MountDevices()
+        device = mounts.device(mount_of(place.fd))
+        return bool(device) and device == mounts.device(mount_of(other))
     finally:
         os.close(other)
-
-
-def _sources() -> dict[str, str]:
-    """The device of each mount, by the mount's number."""
-    with open("/proc/self/mountinfo", errors="surrogateescape") as table:
-        fields = (line.split(" - ", 1) for line in table)
-        return {left.split()[0]: right.split()[1] for left, right in fields}

@@ -87,7 +87,10 @@ class SessionReader:
         if depth > DEEPEST or len(pieces) >= MOST:
             raise KeptReason("too large")
         target = os.readlink(name, dir_fd=parent) if stat.S_ISLNK(said.st_mode) else ""
-        pieces.append(_piece(path, said, target))
+        pieces.append(SessionEntry(
+            path, said.st_mode, said.st_ino, said.st_size, said.st_mtime_ns, said.st_ctime_ns,
+            said.st_uid, said.st_gid, said.st_blocks, target,
+        ))  # fmt: skip
         if stat.S_ISDIR(said.st_mode):
             self._look_into(name, parent, path, depth, pieces)
         elif not (stat.S_ISREG(said.st_mode) or target):
@@ -108,13 +111,6 @@ class SessionReader:
                 self._look(inner, fd, os.path.join(path, inner), depth + 1, pieces)
         finally:
             os.close(fd)
-
-
-def _piece(path: str, said: os.stat_result, target: str) -> SessionEntry:
-    return SessionEntry(
-        path, said.st_mode, said.st_ino, said.st_size, said.st_mtime_ns, said.st_ctime_ns,
-        said.st_uid, said.st_gid, said.st_blocks, target,
-    )  # fmt: skip
 
 
 def _may_remove(parent: int, said: os.stat_result) -> bool:

@@ -40,7 +40,7 @@ class FileShadowLog:
             self._append(line)
 
     def _append(self, line: str) -> None:
-        if _size(self.path) + len(line) > self.largest:
+        if self.path.exists() and self.path.stat().st_size + len(line) > self.largest:
             os.replace(self.path, previous_file(self.path))
             line = self._begun + line
         with open(self.path, "a", encoding="utf-8", opener=_open_private) as file:
@@ -77,13 +77,6 @@ def _read(path: Path) -> Iterator[Line]:
 
 def _line(what: str, said: Line) -> str:
     return json.dumps({"what": what, "written": iso(time.time_ns() // 1000), **said}) + "\n"
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _open_private(path: str, flags: int) -> int:

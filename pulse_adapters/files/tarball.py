@@ -6,6 +6,7 @@ import stat
 import tarfile
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from gzip import BadGzipFile, GzipFile
 from typing import IO, NamedTuple
 
@@ -53,19 +54,12 @@ def write_archive(
         for session in sessions:
             for piece in session.pieces:
                 try:
-                    _add(tar, root, piece, deadline)
+                    with open_piece(root, piece) if stat.S_ISREG(piece.mode) else nullcontext() as source:
+                        tar.addfile(_describe(piece), _DeadlineReader(source, deadline) if source else None)
                 except SessionChanged as changed:
                     raise SessionChanged(session.name) from changed
     file.flush()
     os.fsync(file.fileno())
-
-
-def _add(tar: tarfile.TarFile, root: SafeDirectory, piece: SessionEntry, deadline: Deadline) -> None:
-    if not stat.S_ISREG(piece.mode):
-        tar.addfile(_describe(piece))
-        return
-    with open_piece(root, piece) as source:
-        tar.addfile(_describe(piece), _DeadlineReader(source, deadline))
 
 
 def open_piece(root: SafeDirectory, piece: SessionEntry) -> IO[bytes]:

@@ -43,19 +43,14 @@ def run_order(work: Callable[[Mapping[str, Any], Deadline], Mapping[str, Any]], 
 
     def done(order: Mapping[str, Any]) -> Mapping[str, Any]:
         os.chdir("/")
-        lower_disk_priority(idle)
+        with suppress(ImportError, OSError):
+            import psutil  # only here: a child that does not get so far needs none of it
+
+            kind = (psutil.IOPRIO_CLASS_IDLE,) if idle else (psutil.IOPRIO_CLASS_BE, 7)
+            psutil.Process().ionice(*kind)  # not the lowest where a full disk can't wait long
         return work(order, Deadline(order["seconds"]))
 
     child_side.answer_once(done, nice=19 if idle else 5)
-
-
-def lower_disk_priority(idle: bool) -> None:
-    """Lower the disk priority: to the lowest if `idle`, else less, since a full disk can't wait long."""
-    with suppress(ImportError, OSError):
-        import psutil  # only here: a child that does not get so far needs none of it
-
-        own = psutil.Process()
-        own.ionice(psutil.IOPRIO_CLASS_IDLE) if idle else own.ionice(psutil.IOPRIO_CLASS_BE, 7)
 
 
 def describe_os_error(error: OSError) -> str:

@@ -1,13 +1,12 @@
 """New commits on top of main, made as objects alone: main does not move, no file changes, and no commit is lost."""
 
 import re
-from collections.abc import Mapping
 from itertools import count
-from pathlib import Path
 
 from pulse_adapters.git.errors import MergeConflict, NoGit
 from pulse_adapters.git.git_command import MAIN, NEW, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.stage_files import refuse_repositories
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import NothingToPromote
 
@@ -15,16 +14,6 @@ OLDEST = (2, 38)
 """The first git that merges without a worktree."""
 _LONGEST = 20_000
 _OID = re.compile(r"[0-9a-f]{40,64}")
-
-
-def tree_of_folder(git: Git, at: Path, index: Path, env: Mapping[str, str] | None = None) -> str:
-    """What a folder holds, ignored files left out, as a tree; made with an index of its own, which goes again."""
-    env = {**(env or {}), "GIT_INDEX_FILE": str(index)}
-    try:
-        git("add", "--all", at=at, env=env)
-        return git("write-tree", at=at, env=env)
-    finally:
-        index.unlink(missing_ok=True)
 
 
 def commit_tree(git: Git, tree: str, message: str, author: str, *parents: str) -> str:
@@ -37,7 +26,7 @@ def commit_tree(git: Git, tree: str, message: str, author: str, *parents: str) -
 def merge_candidate(git: Git, message: str, author: str) -> str:
     """What main would be after staging is merged into it; rollbacks that staging lacks are no side of the merge.
 
-    Raises NothingToPromote, or MergeConflict with the files.
+    Raises NothingToPromote, AnotherRepository, or MergeConflict with the files.
     """
     main, staging = git.existing_commit(MAIN), git.existing_commit(STAGING)
     is_new = not git.contains(main, staging)
@@ -48,6 +37,7 @@ def merge_candidate(git: Git, message: str, author: str) -> str:
     )
     if tree == git.tree(main):
         raise NothingToPromote("staging holds nothing that main lacks; change something there, and commit it")
+    refuse_repositories(git, tree, git.staging)
     return commit_tree(git, tree, message, author, main, staging)
 
 

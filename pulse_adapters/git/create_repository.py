@@ -3,16 +3,21 @@
 Begun again after a kill, either makes what is missing.
 """
 
+import os
+import shutil
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
-from pulse_adapters.git.commits import commit_tree, tree_of_folder
+from pulse_adapters.git.commits import commit_tree
 from pulse_adapters.git.errors import CannotMend, NoRepository
-from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git
-from pulse_adapters.git.staging import is_there, unfinished_operation
+from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git, path_in
+from pulse_adapters.git.stage_files import stage_files
+from pulse_adapters.git.staging import unfinished_operation
 from pulse_core.model.errors import PulseError
 
 FIRST = "the engine as it was given"
+_SETTINGS = "[core]\n\trepositoryFormatVersion = 0\n\tbare = false\n\tlogAllRefUpdates = true\n"
 
 
 def template_folder() -> Path:
@@ -26,26 +31,38 @@ def template_folder() -> Path:
 
 def create_repository(git: Git, template: Path, author: str) -> Iterator[str]:
     """Make `engine/` with the template committed to main, and `staging/`; says what was done."""
-    if not git.folder.exists() and git.engine.exists() and any(git.engine.iterdir()):
-        raise CannotMend(f"{git.engine} holds files and is no git repository; move it away, then try again")
-    if not git.folder.exists() or git.commit(MAIN) is None:
+    if not git.folder.exists():
+        if git.engine.exists() and any(git.engine.iterdir()):
+            raise CannotMend(
+                f"{git.engine} holds files and is no git repository; move it away, then try again"
+            )
+        git.folder.mkdir(parents=True)
+    if git.commit(MAIN) is None:
         others = (git.ask("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads") or "").split()
-        if git.folder.exists() and others:  # somebody's, and not one that was begun here and left half-way
+        if others:  # somebody's, and not one that was begun here and left half-way
             raise CannotMend(
                 f"{git.engine} has no branch main, but {', '.join(others)};"
                 f" say which of them is main: git -C {git.engine} branch main {others[0]}"
             )
-        git.engine.mkdir(parents=True, exist_ok=True)
-        git("init", "--quiet", "--template=", "--initial-branch=main")
-        index, env = (
-            git.folder / "pulse-template-index",
-            {"GIT_DIR": str(git.folder), "GIT_WORK_TREE": str(template)},
-        )
+        _make_folder(git.folder)
+        index = git.folder / "pulse-template-index"
         index.unlink(missing_ok=True)
-        tree = tree_of_folder(git, template, index, env)
+        try:
+            tree = stage_files(git, template, index)
+        finally:
+            index.unlink(missing_ok=True)
         git("update-ref", "-m", "pulse: made", MAIN, commit_tree(git, tree, FIRST, author), NEW)
         yield f"{git.engine} is made"
     yield from repair_repository(git)
+
+
+def _make_folder(folder: Path) -> None:
+    """What `git init` makes, as far as it is missing; git itself would read the settings of one that was begun."""
+    for name in ("objects", "refs/heads"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    for name, text in (("config", _SETTINGS), ("HEAD", f"ref: {MAIN}\n")):
+        if not (folder / name).exists():
+            (folder / name).write_text(text)
 
 
 def repair_repository(git: Git) -> Iterator[str]:
@@ -66,40 +83,71 @@ def repair_repository(git: Git) -> Iterator[str]:
 
 
 def write_missing_files(git: Git, at: Path, commit: str) -> None:
-    """Lay out the commit's files that are missing; what is there stays as it is."""
-    git("read-tree", commit, at=at)
-    git.run("checkout-index", "--all", "--quiet", at=at)  # it says no where a file is there already
-    git.run("update-index", "-q", "--refresh", at=at)
+    """Lay out the commit's files that are missing; what is there stays as it is. An index says that all are there."""
+    folder = git.folder_at(at)
+    index = folder / "pulse-index"
+    index.unlink(missing_ok=True)
+    env = {"GIT_INDEX_FILE": str(index)}
+    git("read-tree", commit, at=at, env=env)
+    git.run("checkout-index", "--all", "--quiet", at=at, env=env)  # it says no where a file is there already
+    git.run("update-index", "-q", "--refresh", at=at, env=env)
+    index.rename(folder / "index")
 
 
 def _repair_worktree(git: Git) -> Iterator[str]:
-    for lock in git.folder.glob("worktrees/*/locked"):
-        if (
-            lock.read_text().strip() == "initializing"
-        ):  # git locks a worktree while it makes it, and was killed
-            lock.unlink()
     staging = git.staging
-    if (staging / ".git").exists() and not is_there(git):
-        git.run("worktree", "repair", str(staging))
-        if not is_there(git):
+    if (staging / ".git").exists() and not git.staging_folder():
+        if not _link_again(git):
             raise CannotMend(
                 f"{staging} has lost its link to {git.engine}; move it away, mend again,"
                 " then copy back what you need of it"
             )
         yield f"{staging} is linked to {git.engine} again"
-    if not is_there(git):
+    done = "has its files"  # if whoever made it was killed before all of them were there
+    if not git.staging_folder():
         if staging.exists() and (not staging.is_dir() or any(staging.iterdir())):
             raise CannotMend(
                 f"{staging} is there and is no worktree of the engine; move it away, then mend again"
             )
-        git("worktree", "prune")
-        git("worktree", "add", "--force", "--force", "--quiet", str(staging), "staging")
-        yield f"{staging} is made"
-    if not (
-        git.folder_at(staging) / "index"
-    ).exists():  # whoever made it was killed before all its files were there
+        _make_worktree(git)
+        done = "is made"
+    if not (git.folder_at(staging) / "index").exists():
         write_missing_files(git, staging, "HEAD")
-        yield f"{staging} has its files"
+        yield f"{staging} {done}"
+
+
+def _make_worktree(git: Git) -> None:
+    """What `git worktree add` makes, but for the files: that would write down the folder that it was told of."""
+    link, worktrees = git.staging / ".git", git.folder / "worktrees"
+    for left in worktrees.glob("*"):  # of one that is gone, or was only begun
+        if path_in(left / "gitdir") in (None, link.resolve()):
+            shutil.rmtree(left)
+    names = ("staging" + (str(number) if number else "") for number in count())
+    folder = next(worktrees / name for name in names if not (worktrees / name).exists())
+    folder.mkdir(parents=True)
+    (folder / "HEAD").write_text(f"ref: {STAGING}\n")
+    git.staging.mkdir(exist_ok=True)
+    _link(git, folder)
+
+
+def _link(git: Git, folder: Path) -> None:
+    link = git.staging / ".git"
+    (folder / "commondir").write_text("../..\n")
+    (folder / "gitdir").write_bytes(os.fsencode(f"{link.resolve()}\n"))
+    link.write_bytes(os.fsencode(f"gitdir: {folder.resolve()}\n"))
+
+
+def _link_again(git: Git) -> bool:
+    """Have staging and the folder that it named know each other again, as after a move; False if that is not its."""
+    link, named = git.staging / ".git", path_in(git.staging / ".git")
+    folder = git.folder / "worktrees" / named.name if named else None
+    if folder is None or not (folder / "HEAD").is_file():
+        return False
+    other = path_in(folder / "gitdir")
+    if other and other != link.resolve() and path_in(other) == folder.resolve():
+        return False  # it is another worktree's
+    _link(git, folder)
+    return git.staging_folder() is not None
 
 
 def _back_on(git: Git, at: Path, branch: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """What can go wrong with a repository, and what would help."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from pulse_core.model.errors import PulseError
 
@@ -11,6 +12,20 @@ class NoGit(PulseError):
 
 class GitFailed(PulseError):
     """Git said no; the message is git's own."""
+
+
+class AnotherRepository(GitFailed):
+    """A folder of the engine's files holds a repository of its own, which git must not visit."""
+
+    def __init__(self, at: Path, name: str, *, is_committed: bool) -> None:
+        way = (
+            f"take it out with: git -C {at} rm --cached {name}"
+            if is_committed
+            else "or name it in .gitignore"
+        )
+        super().__init__(
+            f"{at / name} is another repository, and none can be part of the engine; move it away, {way}"
+        )
 
 
 class NoRepository(PulseError):

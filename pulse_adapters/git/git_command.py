@@ -1,41 +1,23 @@
-"""How git is called: alone with its repository, without hooks, without anybody's configuration, never asking."""
+"""How git is called: alone with its repository, without anybody's settings, never asking."""
 
 import os
 import pwd
 import re
 import socket
-from collections.abc import Collection, Mapping
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
+from pulse_adapters.git.settings_folder import settings_folder
 from pulse_core.model.errors import PulseError
-
-try:
-    from git.cmd import Git as _Git
-    from git.exc import GitCommandNotFound
-except ImportError as error:
-    raise NoGit(f"the engine needs git, and the Python package gitpython: {error}") from error
 
 MAIN, STAGING, FOLLOWED = "refs/heads/main", "refs/heads/staging", "refs/pulse/followed"
 """FOLLOWED names the commit that the files of `engine/` were last made of."""
-NEW = "0" * 40
+NEW = ""
 """What `update-ref` takes for the old value of a name that is not there yet."""
 
-_SETTINGS = (
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.fsync=all",  # a commit that main names must outlive a power cut
-    "core.quotePath=false",
-    "commit.gpgSign=false",
-    "gc.auto=0",
-    "maintenance.auto=false",
-    "submodule.recurse=false",
-    "merge.autoStash=false",
-    "core.attributesFile=/dev/null",
-    "log.showSignature=false",
-)
-_OPTIONS = tuple(word for setting in _SETTINGS for word in ("-c", setting))
 COMMITTER = {
     "GIT_COMMITTER_NAME": "Pulse",
     "GIT_COMMITTER_EMAIL": "pulse@localhost",
@@ -49,27 +31,14 @@ _ENVIRONMENT = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": "/dev/null",
     "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
     "GIT_EDITOR": "true",
-    "GIT_PAGER": "cat",
     "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_NO_LAZY_FETCH": "1",
-    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "LC_ALL": "C",
 }
-_HARMLESS = {
-    ("filter", "clean"): "",
-    ("filter", "smudge"): "",
-    ("filter", "process"): "",
-    ("filter", "required"): "false",
-    ("merge", "driver"): "git merge-file --marker-size=%L %A %O %B",
-}
-"""What overrules the filters and merge drivers that a repository's own settings name, so that git runs no such program.
-
-Attributes that are kept beside the files choose a filter or a way to merge; which program that is, `.git/config` says,
-and no option of git's switches all of them off. So what is set there is asked for, and each one overruled by name:
-a filter by nothing (the file stays as it is), a way to merge by git's own.
-"""
-_WORDS = 1_000
+_WORDS, _LONGEST_PATH = 1_000, 5_000
+TIMEOUT_S = 15.0
+"""For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
 
 
 class GitResult(NamedTuple):
@@ -87,10 +56,16 @@ class Git:
         self.home = home
         self.engine, self.staging = home / "engine", home / "staging"
         self.folder = self.engine / ".git"
-        self._overrides: dict[Path, tuple[object, Mapping[str, str]]] = {}
 
-    def __call__(self, *words: str, at: Path | None = None, env: Mapping[str, str] | None = None) -> str:
-        answer = self.run(*words, at=at, env=env)
+    def __call__(
+        self,
+        *words: str,
+        at: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        told: str = "",
+        descriptors: Sequence[int] = (),
+    ) -> str:
+        answer = self.run(*words, at=at, env=env, told=told, descriptors=descriptors)
         if answer.exit:
             raise self.failure(words, answer)
         return answer.text.rstrip("\n")
@@ -105,61 +80,38 @@ class Git:
         *words: str,
         at: Path | None = None,
         env: Mapping[str, str] | None = None,
-        reading: BinaryIO | None = None,
+        told: str = "",
+        descriptors: Sequence[int] = (),
     ) -> GitResult:
-        """Run git, whatever its exit; `reading`: what it is told."""
+        """Run git, whatever its exit. at: the folder of files; told: what it reads; descriptors: what it inherits.
+
+        It is told where everything lies, so that no folder which it comes by can pass for the repository.
+        """
         there = at or self.engine
-        ours = {**_ENVIRONMENT, "GIT_CEILING_DIRECTORIES": str(self.home), **(env or {})}
-        return self._run(words, there, {**ours, **self._filter_overrides(there, ours)}, reading)
-
-    def _filter_overrides(self, at: Path, env: Mapping[str, str]) -> Mapping[str, str]:
-        """The environment that overrules filters and merge drivers; made anew when the files of the settings changed."""
-        files = (self.folder / "config", *sorted(self.folder.glob("worktrees/*/config.worktree")))
-        now = [_file_state(file) for file in files]
-        if at in self._overrides and self._overrides[at][0] == now:
-            return self._overrides[at][1]
-        listed = self._run(("config", "--list", "--null", "--name-only"), at, env).text
-        names = [name for name in listed.split("\0") if name]
-        if "core.worktree" in names:
-            raise GitFailed(
-                f"{self.folder / 'config'} sets core.worktree, which sends git elsewhere; remove that line"
-            )
-        kinds = {name: (name.partition(".")[0], name.rpartition(".")[2]) for name in names}
-        pairs = {name: _HARMLESS[kind] for name, kind in kinds.items() if kind in _HARMLESS}
-        # From its environment git takes pairs whatever signs a name holds; an option would end at the first `=`.
-        overrides = {"GIT_CONFIG_COUNT": str(len(pairs))} if pairs else {}
-        for number, (name, value) in enumerate(pairs.items()):
-            overrides |= {f"GIT_CONFIG_KEY_{number}": name, f"GIT_CONFIG_VALUE_{number}": value}
-        if not any(name.startswith(("include.", "includeif.")) for name in names):
-            self._overrides[at] = now, overrides
-        return overrides
-
-    def _run(
-        self,
-        words: Collection[str],
-        at: Path,
-        env: Mapping[str, str],
-        reading: BinaryIO | None = None,
-    ) -> GitResult:
-        # Variables that would send git elsewhere, as its own hooks have them; nearly always none.
-        strange = [name for name in os.environ if name.startswith("GIT_") and name not in env]
-        unset = ["env", *(f"--unset={name}" for name in strange)] if strange else []
+        places = {
+            "GIT_DIR": str(self.folder_at(there).absolute()),
+            "GIT_WORK_TREE": ".",
+            "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
+        }
+        ours = {**_ENVIRONMENT, **places, **(env or {})}
+        others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         try:
-            code, text, said = _Git(str(at)).execute(
-                [*unset, "git", *_OPTIONS, *words],
-                env=env,
-                with_extended_output=True,
-                with_exceptions=False,
-                strip_newline_in_stdout=False,
-                istream=reading,
+            ran = subprocess.run(
+                ["git", *words],
+                cwd=there,
+                env={**others, **ours},
+                input=os.fsencode(told),
+                capture_output=True,
+                check=False,
+                pass_fds=descriptors,
+                umask=0o077,
+                timeout=TIMEOUT_S,
             )
-        except GitCommandNotFound as error:
-            raise NoGit(f"git can't be run in {at}: {error.stderr or 'not found'}") from error
-        if "dubious ownership" in (told := _text(said)):
-            raise GitFailed(
-                f"{self.engine} belongs to another user, and git refuses to run there; run this as its owner"
-            )
-        return GitResult(code, _text(text), told)
+        except subprocess.TimeoutExpired as error:
+            raise GitFailed(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
+        except OSError as error:
+            raise NoGit(f"git can't be run in {there}: {error.strerror}") from error
+        return GitResult(ran.returncode, os.fsdecode(ran.stdout), os.fsdecode(ran.stderr))
 
     def failure(self, words: Collection[str], answer: GitResult) -> GitFailed:
         """The error for a call that failed, in git's words."""
@@ -191,25 +143,36 @@ class Git:
         return set(said.split("\0")) - {""}
 
     def folder_at(self, at: Path) -> Path:
-        """Where git keeps the state of a worktree."""
-        return Path(self("rev-parse", "--absolute-git-dir", at=at))
+        """Where git keeps the state of a folder's files; raises GitFailed if staging is no worktree of this one."""
+        if at != self.staging:
+            return self.folder
+        if (folder := self.staging_folder()) is None:
+            raise GitFailed(f"{self.staging} is no worktree of {self.engine}; mend it with: upulse init")
+        return folder
+
+    def staging_folder(self) -> Path | None:
+        """Where git keeps the state of `staging/`, if the two name each other and nobody else."""
+        link = self.staging / ".git"
+        folder = path_in(link)
+        if folder is None or folder.parent != (self.folder / "worktrees").resolve():
+            return None
+        ways = path_in(folder / "gitdir"), path_in(folder / "commondir")
+        is_whole = ways == (link.resolve(), self.folder.resolve()) and (folder / "HEAD").is_file()
+        return folder if is_whole else None
 
     def branch_at(self, at: Path) -> str | None:
         """The full name of the branch that a worktree is on; None if its head is detached."""
         return self.ask("symbolic-ref", "--quiet", "HEAD", at=at)
 
 
-def _text(said: str | bytes) -> str:
-    return said if isinstance(said, str) else said.decode("utf-8", "surrogateescape")
-
-
-def _file_state(path: Path) -> object:
-    """What differs when a file was written anew; None if it is not there."""
+def path_in(file: Path) -> Path | None:
+    """The path that is written in one of git's files, where two folders name each other; None if none is."""
     try:
-        now = path.stat()
-    except OSError:
+        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            words = os.fsdecode(opened.read(_LONGEST_PATH)).removeprefix("gitdir: ").strip()
+        return (file.parent / words).resolve() if words else None
+    except (OSError, ValueError, RuntimeError):
         return None
-    return now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
 
 
 def author_environment(author: str) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """The engine's repository as one value; every verb may be repeated after a kill."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.git import commits, create_repository, rejected, revisions, staging, update_main
@@ -98,6 +99,10 @@ class Repository:
     def recent_commits(self, limit: int) -> list[str]:
         """The newest commits of main, newest first; what was merged into it is none of them."""
         return self._git("log", "--first-parent", f"--max-count={limit}", "--format=%H", MAIN, "--").split()
+
+    def differing(self, old: str, new: str) -> Collection[str]:
+        """The names of the files that are not the same in two commits."""
+        return self._git.differing(old, new)
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""

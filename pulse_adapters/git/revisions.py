@@ -81,7 +81,7 @@ def export(git: "Git", commit: str, folder: Path) -> Path | None:
         return None
     aside = None
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         begun = Path(tempfile.mkdtemp(prefix=BEGUN, dir=folder.parent))
         try:
             _unpack(git, commit, begun)
@@ -119,10 +119,7 @@ def _unpack(git: "Git", commit: str, folder: Path) -> None:
         if kind == "blob":  # else it is another repository's commit
             entries.append((mode == _LINK, name, mode, oid))
     entries.sort()
-    with tempfile.TemporaryFile() as asked:
-        asked.write("".join(f"{oid}\n" for *_, oid in entries).encode())
-        asked.seek(0)
-        answer = git.run("cat-file", "--batch", reading=asked)
+    answer = git.run("cat-file", "--batch", told="".join(f"{oid}\n" for *_, oid in entries))
     if answer.exit:
         raise git.failure(("cat-file",), answer)
     told = BytesIO(os.fsencode(answer.text))

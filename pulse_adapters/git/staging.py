@@ -5,6 +5,7 @@ from pathlib import Path
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.stage_files import stage_files
 from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
@@ -16,19 +17,12 @@ UNDER_WAY = {
 }
 
 
-def is_there(git: Git) -> bool:
-    """Whether `staging/` is a worktree of this repository that git can use."""
-    if not (git.staging / ".git").exists():
-        return False
-    return git.ask("rev-parse", "--git-dir", at=git.staging) is not None
-
-
 def state(git: Git) -> StagingState:
     """How staging stands; writes nothing."""
     distance = git.ask("rev-list", "--left-right", "--count", f"{MAIN}...{STAGING}") or "0 0"
     behind, ahead = map(int, distance.split())
     back = (rejected_commit(git, MAIN, STAGING) or "") if behind else ""
-    if not is_there(git):
+    if not git.staging_folder():
         tip = git.commit(STAGING) or ""
         return StagingState(git.staging, tip, missing=True, ahead=ahead, behind=behind, taken_back=back)
     commit, branch, dirty, conflicts = _status(git)
@@ -57,7 +51,10 @@ def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
 
 
 def commit_staging(git: Git, message: str, author: str) -> str | None:
-    """Commit everything in `staging/` that is dirty and not ignored; the commit, or None if nothing is."""
+    """Commit everything in `staging/` that is dirty and not ignored; the commit, or None if nothing is.
+
+    Raises AnotherRepository.
+    """
     now = state(git)
     if now.conflicts:
         raise MergeConflict(now.conflicts, f"settle them in {git.staging}, then: git add --all")
@@ -65,7 +62,7 @@ def commit_staging(git: Git, message: str, author: str) -> str | None:
         raise CannotMend(next(now.advice()))
     if not now.dirty and not now.under_way:
         return None
-    git("add", "--all", at=git.staging)
+    stage_files(git, git.staging)
     options = ("--quiet", "--no-verify", "--no-gpg-sign", "--cleanup=whitespace")
     text, env = message.strip() or "without a word", author_environment(author)
     answer = git.run("commit", *options, "-m", text, at=git.staging, env=env)

@@ -6,10 +6,11 @@ Killed after any step, the same call does what is left, and nothing twice.
 import shutil
 from typing import NamedTuple
 
-from pulse_adapters.git.commits import commit_tree, keep_branch, tree_of_folder
+from pulse_adapters.git.commits import commit_tree, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git
 from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.stage_files import stage_files
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice
 
@@ -65,8 +66,7 @@ def _follow(git: Git, target: str, before: str, notes: list[str]) -> str:
             f"{git.engine} is not on main, so its files stay; go back with: git -C {git.engine} switch main"
         )
         return ""
-    git("add", "--all")
-    lying, stray = git("write-tree"), ""
+    lying, stray = stage_files(git, git.engine), ""
     if lying != git.tree(target):
         bases = (git.commit(FOLLOWED) or before, before, target)
         # Files that are partly the old and partly the new commit's are those of a call that was killed, not somebody's.
@@ -93,7 +93,7 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
         return (
             f"staging has commits that main lacks and stays; merge with: git -C {git.staging} merge main",
         )
-    if (git.staging / ".git").exists() and git.branch_at(git.staging) == STAGING:
+    if git.staging_folder() and git.branch_at(git.staging) == STAGING:
         return _forward_files(git, target, tip or target, taken_back)
     git("update-ref", "-m", "pulse: follows main", STAGING, target, tip or NEW)
     return ()
@@ -108,8 +108,7 @@ def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> t
     answer = git.run("merge", "--ff-only", "--quiet", target, at=git.staging)
     if is_finished := bool(answer.exit) and is_begun and not _is_edited(git, target, tip, is_begun):
         # Lay out the half that whoever was killed had not.
-        git("add", "--all", at=git.staging)
-        git("read-tree", "-m", "-u", git("write-tree", at=git.staging), target, at=git.staging)
+        git("read-tree", "-m", "-u", stage_files(git, git.staging), target, at=git.staging)
         git("update-ref", "-m", "pulse: follows main", STAGING, target, tip)
     git("update-ref", "-d", _FORWARDING)
     if is_finished or not answer.exit:
@@ -124,8 +123,9 @@ def _is_edited(git: Git, target: str, tip: str, is_begun: bool) -> bool:
     folder = git.folder_at(git.staging)
     if (folder / "index").exists():  # which stays as it is
         shutil.copyfile(folder / "index", folder / "pulse-index")
-    lying, bases = (
-        tree_of_folder(git, git.staging, folder / "pulse-index"),
-        (tip, target) if is_begun else (tip,),
-    )
+    try:
+        lying = stage_files(git, git.staging, folder / "pulse-index")
+    finally:
+        (folder / "pulse-index").unlink(missing_ok=True)
+    bases = (tip, target) if is_begun else (tip,)
     return bool(set.intersection(*(git.differing(base, lying) for base in bases)))

@@ -1,6 +1,6 @@
 """The git worker: receives a home, a verb and arguments, and answers once.
 
-It is a process of its own since git may hang on a bad disk, and GitPython takes as much memory as the daemon.
+It is a process of its own since git may hang on a bad disk.
 """
 
 from collections.abc import Callable, Mapping

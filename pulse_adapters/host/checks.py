@@ -3,7 +3,6 @@
 import ctypes
 import os
 import platform
-import pwd
 import stat
 import sys
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ import psutil
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
+from pulse_adapters.workers.run_as import user_name
 from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
@@ -24,7 +24,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 
 PACKAGES = (
-    "aiosqlite", "dnspython", "GitPython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
+    "aiosqlite", "dnspython", "httpx", "psutil", "pydantic", "rich", "typer", "uuid-utils", "watchfiles"
 )  # fmt: skip
 FEW_WATCHES, FEW_INSTANCES = 1_024, 16
 FULL, NEARLY_FULL = 16 << 20, 512 << 20
@@ -174,17 +174,17 @@ class HostChecks:
         found = [path for pattern in STORES for path in home.glob(pattern)]
         strange = [path for path in found if _owner(path) not in (owner.st_uid, None)]
         if not strange:
-            yield Finding("owner", OK, f"everything belongs to {_user_name(owner.st_uid)}")
+            yield Finding("owner", OK, f"everything belongs to {user_name(owner.st_uid)}")
             return
         more = f" and {len(strange) - 1} more" if len(strange) > 1 else ""
-        words = f"{strange[0]}{more} does not belong to {_user_name(owner.st_uid)}, whose home it is"
+        words = f"{strange[0]}{more} does not belong to {user_name(owner.st_uid)}, whose home it is"
 
         def repair() -> str:
             for path in strange:
                 os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-            return f"{len(strange)} files belong to {_user_name(owner.st_uid)} now"
+            return f"{len(strange)} files belong to {user_name(owner.st_uid)} now"
 
-        yield Finding("owner", FAIL, words, f"as root: chown -R {_user_name(owner.st_uid)} {home}",
+        yield Finding("owner", FAIL, words, f"as root: chown -R {user_name(owner.st_uid)} {home}",
                       repair if os.geteuid() == 0 else None)  # fmt: skip
 
 
@@ -220,10 +220,3 @@ def _owner(path: Path) -> int | None:
     with suppress(FileNotFoundError):
         return path.lstat().st_uid
     return None
-
-
-def _user_name(uid: int) -> str:
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"

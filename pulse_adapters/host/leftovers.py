@@ -1,11 +1,12 @@
-"""Files in a home that are no longer needed: interrupted writes, old logs, expired archives."""
+"""Files of a home beside its log: their sizes, truncating them, and those that are no longer needed."""
 
 import fcntl
 import os
 import re
 import shutil
+import stat
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,11 +15,73 @@ from typing import NamedTuple
 
 from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
-from pulse_adapters.host.own_files import bytes_on_disk
 from pulse_core.app.gc import MINIMUM_AGE
+from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
+from pulse_core.model.text import format_size
 from pulse_core.settings.resources import SessionsSettings
 from pulse_core.settings.settings import Settings
+
+OLDER = ".1"
+
+
+@dataclass(frozen=True)
+class HomeFiles:
+    """Implements `OwnFiles`. reserve_size: bytes that `make_reserve` holds back for a full disk."""
+
+    home: HomeLayout
+    reserve_size: int
+    make_reserve: Callable[[], object]
+
+    def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
+        """The bytes of vitals.db with its -wal, and every output."""
+        vitals = sum(bytes_on_disk(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
+        return vitals, list(outputs_in(self.home.outputs))
+
+    def cut(self, cuts: Sequence[Cut]) -> list[str]:
+        """Truncate the outputs; returns what was done, in words."""
+        return [cut_output(self.home.outputs / one.name, one.kept) for one in cuts]
+
+    def hold_back(self) -> None:
+        """Create the reserve for a full disk again, once it was released and there is room for it."""
+        if self.home.reserve.exists():
+            return
+        file_system = os.statvfs(self.home.run)
+        if file_system.f_bavail * file_system.f_frsize >= 2 * self.reserve_size:
+            self.make_reserve()
+
+
+def outputs_in(directory: Path) -> Iterator[ProcessOutput]:
+    """Every output in logs/ that is a plain file."""
+    try:
+        names = sorted(os.listdir(directory))
+    except FileNotFoundError:
+        return
+    for name in names:
+        if name.endswith(".log"):
+            yield ProcessOutput(
+                name, bytes_on_disk(directory / name), bytes_on_disk(directory / f"{name}{OLDER}")
+            )
+        elif name.endswith(f".log{OLDER}") and name.removesuffix(OLDER) not in names:
+            yield ProcessOutput(name.removesuffix(OLDER), 0, bytes_on_disk(directory / name))
+
+
+def bytes_on_disk(path: Path) -> int:
+    """Bytes that a plain file takes on the disk; 0 for anything else."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return 0
+    return min(found.st_size, found.st_blocks * 512) if stat.S_ISREG(found.st_mode) else 0
+
+
+def cut_output(path: Path, kept: int) -> str:
+    """Move the end of an output to its `.1`, whose old content goes first to make room; returns what was done."""
+    older = path.with_name(path.name + OLDER)
+    before = bytes_on_disk(older)
+    older.unlink(missing_ok=True)
+    return f"{path.name} gives back {format_size(before + truncate_log(path, kept))}"
+
 
 OLD_LOG = 7 * 86_400.0
 """Seconds after which a log that was put aside at a rotation goes."""

@@ -10,10 +10,9 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.guarded_processes import early_exit, processes_left_by
+from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
 from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.systemctl import Systemctl
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError

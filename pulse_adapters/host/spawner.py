@@ -5,10 +5,10 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
@@ -17,6 +17,7 @@ from pulse_adapters.workers.process_tree import end_tree, in_tree, live_process_
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
 
 REMEMBERED = 256
 """Ends of processes that are remembered."""
@@ -184,9 +185,9 @@ class Spawner:
             await asyncio.wait([exited], timeout=timeout)
             if exited.done():
                 return exited.result()
-            return await _finish_despite_cancel(end_tree(found, mark))
+            return await finish_despite_cancel(end_tree(found, mark))
         except asyncio.CancelledError:
-            await _finish_despite_cancel(end_tree(found, mark))
+            await finish_despite_cancel(end_tree(found, mark))
             raise
 
     async def end(self, found: ProcessId, *, soft: float) -> None:
@@ -216,7 +217,7 @@ class Spawner:
         now = live_process_table()
         if ended and not (leads and any(now[pid].group == found.pid for pid in in_tree(found)(now))):
             return
-        if left := await _finish_despite_cancel(end_tree(found)):
+        if left := await finish_despite_cancel(end_tree(found)):
             pids = ", ".join(str(one.pid) for one in left)
             raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
@@ -242,20 +243,6 @@ async def _readable(handle: int, timeout: float) -> bool:
         return False
     finally:
         loop.remove_reader(handle)
-
-
-async def _finish_despite_cancel(work: Coroutine[Any, Any, tuple[ProcessId, ...]]) -> tuple[ProcessId, ...]:
-    """Finish this even if the caller is cancelled meanwhile, and pass the cancellation on afterwards."""
-    task = asyncio.create_task(work, name="ending a process tree")
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled:
-        raise cancelled
-    return task.result()
 
 
 def launch(

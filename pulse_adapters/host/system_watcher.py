@@ -4,13 +4,15 @@ import asyncio
 import os
 import select
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from typing import Any
+
+import psutil
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
-from pulse_adapters.host.resource_meters import ResourceMeter
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
@@ -19,6 +21,57 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
+
+OURS = ("pulse_adapters.", "upulse_cli.")
+
+
+class ResourceMeter:
+    """Reads what the machine and this process use; of CPU time, what was used since the last reading."""
+
+    def __init__(self) -> None:
+        psutil.cpu_percent(percpu=True)
+        self._own = psutil.Process()
+        self._last = time.monotonic(), time.process_time()
+
+    def read(self) -> dict[str, Json]:
+        """Shares from 0 to 1 and bytes. What memory can be reclaimed is available; `self_cpu` is of one core."""
+        cpus = [percent / 100 for percent in psutil.cpu_percent(percpu=True)] or [0.0]
+        (then, spent), self._last = self._last, (time.monotonic(), time.process_time())
+        now, spent_now = self._last
+        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+        one, five, fifteen = psutil.getloadavg()
+        return {
+            "cpu": round(sum(cpus) / len(cpus), 4),
+            "cpu_max": round(max(cpus), 4),
+            "memory": round(1 - memory.available / memory.total, 5),
+            "memory_available": memory.available,
+            "memory_total": memory.total,
+            "swap": round(swap.percent / 100, 5),
+            "swap_total": swap.total,
+            "load1": round(one, 2),
+            "load5": round(five, 2),
+            "load15": round(fifteen, 2),
+            "self_cpu": round((spent_now - spent) / (now - then), 5) if now > then else 0.0,
+            "self_rss": self._own.memory_info().rss,
+        }
+
+
+def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
+    """The daemon's own child processes: the share of a core that each used since its start, its memory (bytes)."""
+    try:
+        children = psutil.Process(daemon).children()
+    except psutil.NoSuchProcess:
+        return
+    for child in children:
+        try:
+            words, used, rss = child.cmdline(), child.cpu_times(), child.memory_info().rss
+        except psutil.Error:
+            continue  # it has ended
+        module = words[words.index("-m") + 1] if "-m" in words[:-1] else ""
+        if module.startswith(OURS):
+            share = (used.user + used.system) / max(time.time() - child.create_time(), 1.0)
+            yield {"module": module, "pid": child.pid, "cpu": share, "rss": rss}
+
 
 UNSEEN = 3
 """Intervals without a sample after which what was over its bound before counts as over anew; or a minute, if longer."""

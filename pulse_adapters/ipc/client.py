@@ -5,26 +5,36 @@ import os
 import select
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import VERSION, NotWelcome, error_from, short_socket_path
+from pulse_adapters.ipc.protocol import VERSION, Crowded, NotWelcome, error_from, short_socket_path
 from pulse_core.model.errors import NotAnswering
 
+TURN = 60.0
+"""Seconds for which a client waits its turn."""
+
 _PIECE = 64 * 1024
+Say = Callable[[str], None]
+
+
+def silent(_words: str) -> None:
+    """Say nothing."""
 
 
 class Client:
     """Asks the daemon at this socket, on one connection that is opened when first needed.
 
-    timeout: seconds for a whole `ask`; in a `stream`, seconds for each line, be it only a sign of life.
+    timeout: seconds for a whole `ask`; in a `stream`, seconds for each line, be it only a sign of life. Where others take
+    all the room, it first waits its turn, for TURN seconds at most; say: hears of that.
     """
 
-    def __init__(self, path: Path, timeout: float = 10.0) -> None:
-        self._path, self._timeout = path, timeout
+    def __init__(self, path: Path, timeout: float = 10.0, say: Say = silent) -> None:
+        self._path, self._timeout, self._say = path, timeout, say
         self._socket: socket.socket | None = None
         self._read = bytearray()
 
@@ -43,17 +53,31 @@ class Client:
 
     def ask(self, op: str, /, **fields: Any) -> dict[str, Any]:
         """The one answer to a request; raises the daemon's own error, or NotAnswering."""
-        until = time.monotonic() + self._timeout
         answer: dict[str, Any] = {}
-        for answer in self._asked(op, fields, until):  # noqa: B007 - the last one is wanted, all must be read
+        for answer in self._asked(op, fields, True):  # noqa: B007 - the last one is wanted, all must be read
             pass
         return answer
 
     def stream(self, op: str, /, **fields: Any) -> Iterator[dict[str, Any]]:
         """The answers to a request as they come; whoever stops early has hung up."""
-        return self._asked(op, fields, None)
+        return self._asked(op, fields, False)
 
-    def _asked(self, op: str, fields: dict[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
+    def _asked(self, op: str, fields: dict[str, Any], is_whole: bool) -> Iterator[dict[str, Any]]:
+        """Ask, and again as long as there is no room. is_whole: the timeout is for the whole answer."""
+        turn = time.monotonic() + TURN
+        for pause in chain((0.02, 0.05, 0.1), repeat(0.2)):
+            try:
+                yield from self._answered(op, fields, time.monotonic() + self._timeout if is_whole else None)
+                return
+            except Crowded:
+                self.close()  # as the daemon does
+                if time.monotonic() > turn:
+                    raise
+            if pause == 0.1:
+                self._say("many others are asking this daemon; waiting for a turn …")
+            time.sleep(pause * (0.5 + os.getpid() % 64 / 64))  # not all of a crowd at once
+
+    def _answered(self, op: str, fields: dict[str, Any], until: float | None) -> Iterator[dict[str, Any]]:
         over = False
         try:
             self._send({**fields, "v": VERSION, "op": op})
@@ -131,8 +155,10 @@ class Client:
 
     def _explained(self, error: OSError) -> NotAnswering | NotWelcome:
         match error:
-            case TimeoutError() | BlockingIOError():
+            case TimeoutError():
                 return self._silent()
+            case BlockingIOError():  # the kernel's queue of those who call is full
+                return Crowded(f"too many others call the daemon at {self._path}; try again later")
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
                 return NotAnswering(f"no daemon answers at {self._path}; start one with: upulse daemon start")
             case PermissionError() if self._is_left_over():

@@ -6,9 +6,11 @@ from collections.abc import Collection, Coroutine, Iterator
 from contextlib import contextmanager
 
 from pulse_adapters.ipc.peer import Peer
-from pulse_adapters.ipc.protocol import NotWelcome
+from pulse_adapters.ipc.protocol import Crowded, NotWelcome, error_line
 from pulse_adapters.ipc.wire import Wire, WireLimits
 from pulse_core.model.payload import Role
+
+GIVEN_AWAY = error_line(Crowded("others needed the place of this connection, on which nothing was asked"))
 
 
 class ConnectionLimit:
@@ -91,9 +93,14 @@ class ConnectionLimit:
         return next((task for task in heaviest if not self._callers[task].has_news()), None)
 
     def _dismiss(self, task: asyncio.Task[None]) -> None:
-        """Hang up on an idle caller; it counts no more, and its task ends at the loop's next turn."""
+        """Hang up on an idle caller; it counts no more, and its task ends at the loop's next turn.
+
+        It may be about to ask, and is told that it can come again.
+        """
         self._leaving.add(task)
-        self._callers.pop(task).drop()
+        wire = self._callers.pop(task)
+        wire.say(GIVEN_AWAY)
+        wire.drop()
 
     def _gone(self, task: asyncio.Task[None]) -> None:
         self._callers.pop(task, None)

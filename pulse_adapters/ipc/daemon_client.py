@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
-from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.client import Client, Say, silent
 from pulse_adapters.ipc.lock import holder
 from pulse_core.home import HomeLayout
 from pulse_core.model.home_status import HomeStatus, LockHolder
@@ -14,24 +14,27 @@ STATUS_WAIT = 2.0
 
 
 class SocketDaemonClient:
-    """`DaemonClient` over the socket and the lock of a home; each verb has a connection of its own."""
+    """`DaemonClient` over the socket and the lock of a home; each verb has a connection of its own.
 
-    def __init__(self, layout: HomeLayout) -> None:
-        self._layout = layout
+    say: hears that it waits its turn.
+    """
+
+    def __init__(self, layout: HomeLayout, say: Say = silent) -> None:
+        self._layout, self._say = layout, say
 
     def status(self) -> HomeStatus:
-        with Client(self._layout.socket, STATUS_WAIT) as client:
+        with Client(self._layout.socket, STATUS_WAIT, self._say) as client:
             return cast(HomeStatus, client.ask("status"))
 
     def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
-        with Client(self._layout.socket) as client:
+        with Client(self._layout.socket, say=self._say) as client:
             event = dict(client.ask("append", drafts=[draft])["events"][0])
         return event, bool(event.pop("existing"))
 
     def follow(
         self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Json]]:
-        with Client(self._layout.socket, patience) as client:
+        with Client(self._layout.socket, patience, self._say) as client:
             for item in client.stream("follow", since=since, kinds=sorted(kinds), brief=brief):
                 yield item["event"]
 

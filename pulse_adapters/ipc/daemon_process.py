@@ -13,6 +13,7 @@ from typing import Any
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
+from pulse_adapters.ipc.umask import given_umask
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -54,6 +55,7 @@ class DaemonProcess:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
+                umask=given_umask(),
             )
         until, daemon = time.monotonic() + READY, None
         while time.monotonic() < until:
@@ -124,6 +126,8 @@ def _answer(home: HomeLayout) -> Mapping[str, Any] | None:
 def replace_process(argv: Argv) -> None:
     """Become this command, so that nothing of the command line stays in memory."""
     sys.stdout.flush()
+    if (umask := given_umask()) >= 0:
+        os.umask(umask)
     os.execv(argv[0], argv)
 
 

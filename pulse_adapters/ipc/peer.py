@@ -45,14 +45,6 @@ def group_id(name: str) -> int:
         raise UnknownName("group", name, (found.gr_name for found in grp.getgrall())) from error
 
 
-def user_name(uid: int) -> str:
-    """A user as the actor of events: its name, or its number if it has none."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return f"uid {uid}"
-
-
 def _groups(connection: socket.socket, uid: int, gid: int) -> Sequence[int]:
     """The caller's other groups: as the kernel has them, or by the user database where it can't be asked."""
     with suppress(OSError):

@@ -2,7 +2,8 @@
 
 Request: `{"v": 1, "op": NAME, …}`. For each, in order: any number of `{"item": {…}}`, then `{"end": true}` or
 `{"error": {"type": NAME, "message": WORDS, …}}`. While a request is being worked on and nothing else is said,
-`{"alive": true}` is, so that a caller can tell slow from hung. Who closes its sending side is gone.
+`{"alive": true}` is, so that a caller can tell slow from hung. Who closes its sending side gets the answers to what it
+asked. Who comes when there is no room is told `Crowded`, and may come again.
 A `follow` has no end, and there is room for so many; one that only waits for its answer says `"brief": true`.
 """
 
@@ -34,6 +35,10 @@ class NewerProtocol(PulseError):
 
 class NotWelcome(PulseError):
     """The caller may not use this socket, or not now."""
+
+
+class Crowded(NotWelcome):
+    """There is no room for another caller now, and will be soon."""
 
 
 class InternalError(PulseError):

@@ -13,6 +13,7 @@ from pulse_adapters.ipc.connection_limit import ConnectionLimit
 from pulse_adapters.ipc.peer import Peer, peer_of
 from pulse_adapters.ipc.protocol import (
     END,
+    Crowded,
     InternalError,
     NotWelcome,
     error_line,
@@ -85,9 +86,10 @@ class _ConnectionHandler:
 
     def _opened(self, wire: Wire, transport: asyncio.Transport) -> None:
         wire.peer = peer = self._peer_of(transport.get_extra_info("socket"))
-        if refusal := _unwelcome(peer) or self.limit.refusal(peer):
-            wire.say(error_line(NotWelcome(refusal)))
-            return wire.close()
+        if words := _unwelcome(peer):
+            return _turn_away(wire, NotWelcome(words))
+        if words := self.limit.refusal(peer):
+            return _turn_away(wire, Crowded(words))
         return self.limit.add(wire, self._converse(wire))
 
     async def _converse(self, wire: Wire) -> None:
@@ -117,6 +119,11 @@ class _ConnectionHandler:
             self._on_error(error)
             words = f"the daemon failed at {op!r} ({type(error).__name__}); its log says more"
             await wire.send(error_line(InternalError(words)))
+
+
+def _turn_away(wire: Wire, error: NotWelcome) -> None:
+    wire.say(error_line(error))
+    wire.close()
 
 
 def _unwelcome(peer: Peer) -> str:

@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pulse_adapters.ipc.peer import Peer, group_id, user_name
+from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import serve
+from pulse_adapters.workers.run_as import user_name
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, UnknownName

@@ -43,6 +43,7 @@ class Wire(asyncio.Protocol):
         self._read = bytearray()
         self._asked = asyncio.Event()
         self._at_work = False
+        self._is_last = False
         self.since = 0.0
         """When the last request was done, or else the connection was made; the loop's time."""
         self._writable = asyncio.Event()
@@ -67,8 +68,12 @@ class Wire(asyncio.Protocol):
             )
             self._leave()
 
-    def eof_received(self) -> None:
-        self._leave()
+    def eof_received(self) -> bool:
+        """Whether the connection stays: for the answers to what was asked, if only the caller's sending side is closed."""
+        self._is_last = (self._at_work or self._asked.is_set()) and self._polled() == select.POLLIN
+        if not self._is_last:
+            self._leave()
+        return self._is_last
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
@@ -85,7 +90,14 @@ class Wire(asyncio.Protocol):
         if self._at_work:
             self._at_work, self.since = False, _now()
         if not self._asked.is_set():
-            await self._within(self._limits.idle, self._asked)
+            if self._is_last:
+                raise ConnectionClosed
+            try:
+                await self._within(self._limits.idle, self._asked)
+            except ConnectionClosed:
+                if self._read:
+                    self.say(error_line(BadRequest(f"no whole line came within {self._limits.idle:g} s")))
+                raise
         end = self._read.find(b"\n")
         line = bytes(self._read[:end])
         del self._read[: end + 1]
@@ -102,11 +114,15 @@ class Wire(asyncio.Protocol):
 
     def has_news(self) -> bool:
         """Whether the caller is there and has sent something that only the kernel knows of so far."""
+        return self._polled() == select.POLLIN
+
+    def _polled(self) -> int:
+        """What the kernel says of the caller: POLLIN for news or the end of what it sends, POLLHUP if it is gone."""
         if self._transport is None or self._transport.is_closing():
-            return False
+            return select.POLLHUP
         poll = select.poll()
         poll.register(self._transport.get_extra_info("socket"), select.POLLIN)
-        return any(not event & select.POLLHUP for _, event in poll.poll(0))
+        return next((event for _, event in poll.poll(0)), 0)
 
     async def send(self, line: bytes) -> None:
         """Write a line; wait while the caller doesn't read, and raise ConnectionClosed if it doesn't for long."""

@@ -53,17 +53,21 @@ class MemoryActionHost:
         names, keys, actions = set(taken.names), set(taken.keys), set(taken.actions)
         for watcher in listed[0]:
             if watcher.name in names or watcher.key in keys:
-                self.faults.append(EngineFault(f"watcher:{watcher.name}", TAKEN))
+                self._leave_out(f"watcher:{watcher.name}", watcher.name in taken.names)
             else:
                 self.watchers.append(MemoryWatcherProxy(watcher, self))
             names.add(watcher.name)
             keys.add(watcher.key)
         for executor in listed[1]:
             if executor.action in actions:
-                self.faults.append(EngineFault(f"executor:{executor.action}", TAKEN))
+                self._leave_out(f"executor:{executor.action}", executor.action in taken.actions)
             else:
                 self.executors[executor.action] = MemoryExecutorProxy(executor, self)
             actions.add(executor.action)
+
+    def _leave_out(self, whose: str, is_foreign: bool) -> None:
+        fault = EngineFault("engine", f"{whose}: {TAKEN}") if is_foreign else EngineFault(whose, TAKEN)
+        self.faults.append(fault)
 
     async def call(self, code: Callable[[], Awaitable[T]], kind: Any, seconds: float) -> T:
         """What an author's code returned in its time, which must be of this kind.

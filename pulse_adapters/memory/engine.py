@@ -87,17 +87,14 @@ class MemoryHosts:
 
 
 class MemoryRuleHost:
-    """Implements `RuleHost` without a process, for engines without projections: the rules are folded right here.
-
-    `die` is what a kill would be.
-    """
+    """Implements `RuleHost` without a process, for engines without projections: the rules are folded right here."""
 
     def __init__(self, rules: Sequence[Rule], state: State) -> None:
         self.rules, self.state = rules, state
         self.alive, self.closed = True, False
         self.passed_over: frozenset[str] = frozenset()
         self.loaded = LoadedRevision(rules=tuple(map(rule_name, rules)), sandbox={"process": False})
-        self.defined = dict.fromkeys(self.loaded.rules, "")
+        self.defined = {name: f"rules/{name}.py:1" for name in self.loaded.rules}
         self._events: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> None:
@@ -113,7 +110,11 @@ class MemoryRuleHost:
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if rule_name(rule) not in self.passed_over]
         verdict = await compose(rules, trace=trace)(prev, replace(curr, state=self.state, own={}))
-        faults = [EngineFault(f"rule:{one.rule}", one.notes[0]) for one in trace if one.outcome == "error"]
+        faults = [
+            EngineFault(f"rule:{one.rule}", f"{one.notes[0]} ({self.defined[one.rule]})")
+            for one in trace
+            if one.outcome == "error"
+        ]
         return FoldResult(without_survival_marks(verdict, curr), tuple(trace), tuple(faults))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
@@ -138,10 +139,6 @@ class MemoryRuleHost:
 
     async def close(self) -> None:
         self.alive, self.closed = False, True
-
-    def die(self) -> None:
-        """End without a word."""
-        self.alive = False
 
 
 def _alone(rule: Rule) -> Rule:

@@ -7,13 +7,13 @@ import re
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from pulse_core.model.errors import Damaged, LogUnavailable
+from pulse_core.ports.loops import finish_despite_cancel
 
-T = TypeVar("T")
 _NAME = re.compile(r"[0-9a-f]{64}")
 _HEX = frozenset("0123456789abcdef")
 LATEST = 1_000
@@ -33,7 +33,7 @@ class FileObjects:
         """Store the blob and return its name; raises LogUnavailable if the disk does not take it."""
         name = hashlib.sha256(blob).hexdigest()
         try:
-            await _finish_despite_cancel(lambda: self._write(name, blob))
+            await finish_despite_cancel(asyncio.to_thread(self._write, name, blob))
         except OSError as error:
             raise LogUnavailable(
                 f"a payload of {len(blob)} bytes could not be stored in {self._directory} ({error.strerror});"
@@ -43,7 +43,7 @@ class FileObjects:
 
     async def get(self, name: str) -> bytes | None:
         """The blob of this name, or None; raises Damaged if the file is not what was stored."""
-        return await _finish_despite_cancel(lambda: self.read(name))
+        return await finish_despite_cancel(asyncio.to_thread(self.read, name))
 
     def exists(self, name: str) -> bool:
         return bool(_NAME.fullmatch(name)) and self.path(name).exists()
@@ -93,19 +93,10 @@ class FileObjects:
     def _settle(self, shard: Path) -> None:
         """Sync the shard's own directory entry, once in this process: its creator may have died before the sync."""
         if shard not in self._settled:
-            shard.mkdir(parents=True, exist_ok=True)
+            for directory in (shard.parent, shard):
+                directory.mkdir(mode=0o700, exist_ok=True)
             _sync(shard.parent)
             self._settled.add(shard)
-
-
-async def _finish_despite_cancel(work: Callable[[], T]) -> T:
-    """Run in a thread and wait for it even if cancelled, so that no write outlives its caller."""
-    thread = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(thread)
-    except asyncio.CancelledError:
-        await asyncio.wait({thread})
-        raise
 
 
 def _read(path: Path) -> bytes | None:

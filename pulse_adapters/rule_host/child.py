@@ -15,12 +15,11 @@ from dataclasses import replace
 from typing import Any
 
 import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
-from pulse_adapters.rule_host.loader import Loader, RuleContents, RulesNotLoadable
+from pulse_adapters.rule_host.child_state import SnapshotReplica, UserProjection
+from pulse_adapters.rule_host.loader import RulesNotLoadable, load
 from pulse_adapters.rule_host.profiling import Profile
 from pulse_adapters.rule_host.rule_fold import RuleFold
-from pulse_adapters.rule_host.snapshot_replica import SnapshotReplica
 from pulse_adapters.rule_host.time_budget import TimeBudget
-from pulse_adapters.rule_host.user_projections import UserProjection
 from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.framing import LARGEST_FOLD, LARGEST_REPLY, LARGEST_REQUEST, Frames, Message
@@ -49,31 +48,30 @@ class RuleHostChild:
     """Answers requests, each by a method."""
 
     def __init__(self, begin: Message) -> None:
-        self.faults: list[tuple[str, str]] = []
+        self._begin, self.faults = begin, list[tuple[str, str]]()
         self.budget = TimeBudget(host_side.shared())
         plugins = begin["plugins"]
-        self.roots = {begin["root"]: "", **roots_of_plugins(plugins)}
-        self.places = Places(self.roots)
+        roots = {begin["root"]: "", **roots_of_plugins(plugins)}
+        self.places = Places(roots)
         self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
-        held = confine_process(self.roots, begin["scratch"], begin["memory"], begin["user"])
-        self.budget.begin(begin["until"])
-        contents = Loader(begin["root"], plugins, self.budget, self.places).load(self.report)
-        self._settle(contents, begin["dev"])
-        self.loaded = self._loaded(contents, held)
+        self.held = confine_process(roots, begin["scratch"], begin["memory"], begin["user"])
 
-    def _settle(self, contents: RuleContents, dev: bool) -> None:
+    def load(self, until: float) -> Message:
+        """Load the authors' code until then, for the first time; what there is. Raises RulesNotLoadable."""
+        begin = self._begin
+        self.budget.begin(until)
+        contents = load(begin["root"], begin["plugins"], self.budget, self.places, self.report)
         first = len(contents.rules)
         self.projections = {
             name: UserProjection(name, projection, first + place, self.budget, self.places)
             for place, (name, projection) in enumerate(contents.projections.items())
         }
-        profile = Profile(self.places, lambda words: self.report("determinism", words)) if dev else None
-        self.rules = RuleFold(contents.rules, self.budget, self.places, self.report, profile)
-
-    def _loaded(self, contents: RuleContents, held: Mapping[str, Any]) -> Message:
-        definitions = [self.places.of_code(rule) for rule in contents.rules.values()]
-        steps = [self.places.of_code(one.step) for one in contents.projections.values()]
+        profile = Profile(self.places, lambda words: self.report("determinism", words))
+        self.rules = RuleFold(
+            contents.rules, self.budget, self.places, self.report, profile if begin["dev"] else None
+        )
+        units = (*contents.rules.values(), *(one.step for one in contents.projections.values()))
         return {
             "rules": list(contents.rules),
             "projections": {
@@ -82,9 +80,7 @@ class RuleHostChild:
             "watchers": contents.watchers,
             "executors": contents.executors,
             "plugins": contents.plugins,
-            "sandbox": held,
-            "defined": [*definitions, *steps],
-            "roots": self.roots,
+            "defined": [self.places.of_code(unit) for unit in units],
         }
 
     def report(self, whose: str, message: str) -> None:
@@ -96,7 +92,8 @@ class RuleHostChild:
         """The reply to a request; None if it needs none."""
         match request["do"]:
             case "fold":
-                return self._fold(request)
+                self.budget.begin(request["until"])
+                return self._answered(*self._moved(request))
             case "replay":
                 return self._replay(request["ticks"], request["seconds"])
             case "feed":
@@ -113,24 +110,17 @@ class RuleHostChild:
                 return self._kept(request["name"])
         return None
 
-    def _fold(self, request: Message) -> Message:
-        self.budget.begin(request["until"])
-        return self._answered(*self._moved(request))
-
     def _moved(self, request: Message) -> tuple[Snapshot, Snapshot]:
         """The last snapshot and the new one."""
         self.replica.take(request["events"])
         upto = request["seq"] + request["provisional"]
         events = self.replica.due(upto)
-        self._fold_projections(events, request["seq"])
-        return self.replica.move(request, events, self._projection_values())
+        return self.replica.move(request, events, self._projected(events, request["seq"]))
 
-    def _fold_projections(self, events: Sequence[Event], upto: int) -> None:
+    def _projected(self, events: Sequence[Event], upto: int) -> Mapping[str, Any]:
+        """The values of the authors' projections by name, as rules get them, after these events."""
         for own in self.projections.values():
             own.take(events, upto, self.report)
-
-    def _projection_values(self) -> Mapping[str, Any]:
-        """The values of the authors' projections by name, as rules get them."""
         return {name: own.value for name, own in self.projections.items()}
 
     def _answered(self, prev: Snapshot, curr: Snapshot) -> Message:
@@ -181,8 +171,8 @@ class RuleHostChild:
         """Fold earlier events into the authors' projections; the last batch ends at the replica's row."""
         self.budget.begin(request["until"])
         self.replica.take(request["events"])
-        self._fold_projections(self.replica.due(request["upto"]), request["upto"])
-        self.replica.snapshot = replace(self.replica.snapshot, own=self._projection_values())
+        values = self._projected(self.replica.due(request["upto"]), request["upto"])
+        self.replica.snapshot = replace(self.replica.snapshot, own=values)
         return {}
 
     def _kept(self, name: str) -> Message:
@@ -216,27 +206,24 @@ def _shortened(message: Message, most_bytes: int = LARGEST_REPLY) -> Message:
     return {**message, **{name: left[name] for name in left if name in message}}
 
 
-def _prepare() -> None:
-    """Begin as every host does; besides, writes to stdout never block, and the daemon has a higher CPU priority."""
+def main() -> None:
+    """Run the child until the daemon is gone; that has a higher CPU priority."""
     host_side.begin(all_threads=False)
     sys.stdout = sys.stderr = DiscardedOutput()
     os.nice(5)
-
-
-def main() -> None:
-    """Run the child until the daemon is gone."""
-    _prepare()
     requests = host_side.requests(Frames(LARGEST_REQUEST))
     begin = next(requests)
     if os.getppid() != begin["parent"]:
         os._exit(0)
-    try:
-        host = RuleHostChild(begin)
-    except RulesNotLoadable as error:
-        _send({"id": begin["id"], "error": str(error)})
-        os._exit(1)
-    _send({"id": begin["id"], **host.loaded})
+    host = RuleHostChild(begin)
+    _send({"id": begin["id"], **host.held})
     del begin
+    order = next(requests)
+    try:
+        _send({"id": order["id"], **host.load(order["until"])})
+    except RulesNotLoadable as error:
+        _send({"id": order["id"], "error": str(error)})
+        os._exit(1)
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
     gc.enable()

@@ -1,17 +1,18 @@
 """Runs one of the authors' rules so that it behaves as the onion expects of a layer."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from types import CoroutineType
 from typing import Any
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.state import Snapshot
-from pulse_core.rules.onion import Inner, Rule, as_verdict
+from pulse_core.rules.onion import Inner, InnerCall, Rule, as_verdict
 
 MOST_EFFECTS = 100
 MOST_BYTES = 64 * 1024
@@ -31,24 +32,16 @@ class RuleEscaped(Exception):
     """A rule that raised an exception meant to end the process, as SystemExit."""
 
 
-class _InnerResult:
-    """Calls the inner rule and remembers its effects by key; owners: the rule that each belongs to."""
+class _LimitedCall:
+    """Calls the inner rule, a limited number of times."""
 
-    def __init__(self, inner: Inner) -> None:
+    def __init__(self, inner: InnerCall) -> None:
         self.inner = inner
-        self.effects: dict[str, Effect] = {}
-        self.owners: set[str] = set()
-        self._times = 0
 
-    async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
-        self._times += 1
-        if self._times > _ASKS:
+    def __call__(self, prev: Snapshot, curr: Snapshot) -> Awaitable[Verdict]:
+        if self.inner.times >= _ASKS:
             raise VerdictTooLarge(f"inner was asked more than {_ASKS} times")
-        verdict = await self.inner(prev, curr)
-        if verdict.effects:
-            self.effects.update((effect.key, effect) for effect in verdict.effects)
-            self.owners.update(effect.rule for effect in verdict.effects)
-        return verdict
+        return self.inner(prev, curr)
 
 
 class GuardedRule:
@@ -63,14 +56,16 @@ class GuardedRule:
         self._defined = places.of_code(rule)
 
     async def __call__(self, prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        inner_result = _InnerResult(inner)
+        assert isinstance(inner, InnerCall)
         outer = self._budget.enter(self._unit)
         try:
-            answer = _run(self._rule, prev, curr, inner_result)
-            return self._checked(as_verdict(answer), inner_result, curr.tick)
+            answer = _run(self._rule, prev, curr, _LimitedCall(inner))
+            return self._checked(as_verdict(answer), inner, curr.tick)
         except Exception as error:  # noqa: BLE001 - it is raised again, as something tame
-            words, alike = describe_error(error), _plain_copy(error)
-            self._tell(error, words)
+            # An Exception of the same name and message, without code of its author's that could fail later.
+            kind: Any = type(type(error).__name__, (Exception,), {})
+            alike: Exception = kind(error_message(error)[:MOST_NOTE])
+            self._tell(error, describe_error(error))
             raise alike from None
         except TimeBudgetExceeded as error:
             if not self._budget.is_fair:
@@ -81,22 +76,18 @@ class GuardedRule:
         finally:
             self._budget.back(outer)
 
-    def _checked(self, verdict: Verdict, inner: _InnerResult, tick: int) -> Verdict:
+    def _checked(self, verdict: Verdict, inner: InnerCall, tick: int) -> Verdict:
         """The verdict rebuilt from plain values. Raises VerdictTooLarge, or what is wrong with an effect."""
-        if (
-            type(verdict) is Verdict
-            and not verdict.effects
-            and not verdict.notes
-            and _is_plain(verdict.tick_ms)
-        ):
+        if not verdict.notes and is_plain(verdict):
             return verdict  # as nearly always
         if len(verdict.effects) > MOST_EFFECTS:
             raise VerdictTooLarge(f"{len(verdict.effects):,} effects; a verdict may hold {MOST_EFFECTS:,}")
         if len(verdict.notes) > MOST_NOTES:
             raise VerdictTooLarge(f"{len(verdict.notes):,} notes; a verdict may hold {MOST_NOTES:,}")
         size, effects = 0, []
+        known = {effect.key: effect for effect in inner.last.effects}
         for effect in verdict.effects:
-            if inner.effects.get(effect.key) is not effect:
+            if known.get(effect.key) is not effect:
                 owner = effect.rule if effect.rule in inner.owners else self.__name__
                 effect, took = _copied(effect, owner, tick)
                 size += took
@@ -127,11 +118,6 @@ def _bounded_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept)
 
 
-def _plain_copy(error: Exception) -> Exception:
-    """An Exception of the same name and message, without code of its author's that could fail later."""
-    return type(type(error).__name__, (Exception,), {})(error_message(error)[:MOST_NOTE])  # type: ignore[no-any-return]
-
-
 def _run(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
     """Run the rule's coroutine without an event loop: there is nothing that it could wait for."""
 
@@ -149,8 +135,12 @@ async def _awaited(asked: Any) -> Any:
     return await asked
 
 
-def _is_plain(tick_ms: int) -> bool:
-    return type(tick_ms) is int and 0 <= tick_ms <= NEVER_MS
+def is_plain(verdict: Verdict) -> bool:
+    """Whether a verdict has no effects, and can be taken as it is but for its notes."""
+    tick_ms = verdict.tick_ms
+    return (
+        type(verdict) is Verdict and not verdict.effects and type(tick_ms) is int and 0 <= tick_ms <= NEVER_MS
+    )
 
 
 def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
@@ -161,7 +151,7 @@ def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
     text = to_json(effect)
     if len(text) > MOST_BYTES:
         raise VerdictTooLarge(f"an effect of {len(text):,} bytes; one rule may add {MOST_BYTES:,}")
-    values = from_json(text)
+    values = parse(text)
     if not isinstance(values.get("key"), str) or not isinstance(values.get("action"), str):
         raise TypeError("an effect whose action or key is no text")
     values |= {

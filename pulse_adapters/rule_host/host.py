@@ -1,13 +1,15 @@
-"""A rule host as the daemon uses it: sends what is new, and folds ticks."""
+"""A rule host as the daemon uses it: sends of each snapshot only what the child does not have yet, and folds ticks."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pulse_adapters.rule_host.process import RuleChild
-from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, ReplayReply
-from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.rule_host.replies import FoldReply, HistoryReply, LoadedNames, ReplayReply
+from pulse_adapters.workers.framing import Message, WorkerFault
+from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
+from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.engine import (
     FoldResult,
     LoadedRevision,
@@ -16,19 +18,20 @@ from pulse_core.ports.engine import (
     UserProjectionState,
 )
 from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
 
 US = 1_000_000
 LEISURE = 1.0
 """Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
 _HELD = 500
-_WORDS = 200
+_NOTHING = Window()
 
 
 class ChildRuleHost:
     """`RuleHost` in a child that has loaded its revision."""
 
-    def __init__(self, child: RuleChild, loaded: LoadedRevision, sent: Snapshot) -> None:
-        self._child, self.loaded = child, loaded
+    def __init__(self, child: RuleChild, loaded: LoadedRevision, names: LoadedNames, sent: Snapshot) -> None:
+        self._child, self.loaded, self._names = child, loaded, names
         self._delta = SnapshotDelta(sent)
         self._seconds = sent.settings.engine.deadline / US
         self._skipped: frozenset[str] = frozenset()
@@ -46,8 +49,7 @@ class ChildRuleHost:
     @property
     def defined(self) -> Mapping[str, str]:
         """Where each rule is defined, as `rules/night.py:12`; empty for a plugin's."""
-        places = dict(self._child.units)
-        return {name: places.get(f"rule:{name}", "") for name in self.loaded.rules}
+        return self._names.places
 
     def feed(self, events: Sequence[Event]) -> None:
         if self.alive and self._delta.add_events(events) >= _HELD:
@@ -59,28 +61,32 @@ class ChildRuleHost:
         try:
             if self._delta.is_behind(prev):
                 self._child.send({**self._delta.of(prev), "do": "stand"})
-            return await self._folded(curr)
+            reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
+            if reply is not None:
+                result = reply.result(curr.tick, self._names)
+                if not self._child.scratch.is_over():
+                    return result
+                self._child.spoil("nothing, but filled its scratch folder")
+                return result._replace(faults=(*result.faults, await self._child.reason_of_end()))
         except Exception as error:  # noqa: BLE001 - whatever comes of a host costs the tick its insight, no more
-            self._child.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
-            return FoldResult(faults=(await self._child.reason_of_end(),))
-
-    async def _folded(self, curr: Snapshot) -> FoldResult:
-        reply = await self._child.ask({**self._delta.of(curr), "do": "fold"}, FoldReply, self._seconds)
-        if reply is None:
-            return FoldResult(faults=(await self._child.reason_of_end(),))
-        result = reply.result(curr.tick, self.defined)
-        if self._child.scratch.is_over():
-            self._child.spoil("nothing, but filled its scratch folder")
-            result = result._replace(faults=(*result.faults, await self._child.reason_of_end()))
-        return result
+            self._child.refuse(error)
+        return FoldResult(faults=(await self._child.reason_of_end(),))
 
     async def replay(self, ticks: Sequence[RecordedInput]) -> Sequence[ReplayBatch]:
         """Fold recorded ticks. A host that dies has answered none of the ticks of that request."""
         seconds = ticks[0].snapshot.settings.engine.deadline / US
-        left, found = [self._told(tick) for tick in ticks], []
+        left, found = [self._told(tick) for tick in ticks], list[ReplayBatch]()
         while left:
-            found.append(one := await self._replayed(left, seconds))
-            left = left[one.done :] if not one.end else []
+            message = {"do": "replay", "ticks": left, "seconds": seconds}
+            reply = await self._child.ask(message, ReplayReply, len(left) * seconds + LEISURE)
+            try:
+                if reply is not None:
+                    found.append(one := reply.batch(self._names, [tick["tick"] for tick in left]))
+                    left = left[one.done :]
+                    continue
+            except WorkerFault as fault:
+                self._child.refuse(fault)
+            return [*found, ReplayBatch({}, {}, await self._child.reason_of_end())]
         return found
 
     def _told(self, tick: RecordedInput) -> Message:
@@ -91,13 +97,6 @@ class ChildRuleHost:
             message["skip"] = sorted(tick.skip)
         return message
 
-    async def _replayed(self, ticks: Sequence[Message], seconds: float) -> ReplayBatch:
-        message = {"do": "replay", "ticks": ticks, "seconds": seconds}
-        reply = await self._child.ask(message, ReplayReply, len(ticks) * seconds + LEISURE)
-        if reply is None:
-            return ReplayBatch({}, {}, await self._child.reason_of_end())
-        return reply.batch(self.defined, len(ticks))
-
     def quarantine(self, rules: Sequence[str]) -> None:
         self._child.send({"do": "skip", "rules": list(rules)})
 
@@ -105,11 +104,101 @@ class ChildRuleHost:
         found = {}
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
-            if reply and reply.state:
-                found[name] = reply.state
+            try:
+                state = reply.state(self._delta.row) if reply else None
+            except WorkerFault as fault:
+                self._child.refuse(fault)
+                return {}
+            if state:
+                found[name] = state
         return found
 
     async def close(self) -> None:
         if self._closing is None:
             self._closing = asyncio.create_task(self._child.shut_down(), name="ending a rule host")
         await asyncio.shield(self._closing)
+
+
+def full_snapshot(snapshot: Snapshot) -> Message:
+    """A whole snapshot as a message."""
+    return {
+        **_tick(snapshot),
+        "projections": FOLD.dump(snapshot.state),
+        "windows": _windows({}, snapshot.windows),
+        "settings": _settings(snapshot.settings),
+    }
+
+
+class SnapshotDelta:
+    """Remembers what was sent. Events are held until a snapshot contains them."""
+
+    def __init__(self, sent: Snapshot) -> None:
+        self._windows, self._digest = sent.windows, sent.settings.digest
+        self._sent = _place(sent)
+        self._events: list[Event] = []
+
+    def add_events(self, events: Sequence[Event]) -> int:
+        """Hold these events; returns how many are held now."""
+        self._events += events
+        return len(self._events)
+
+    def events(self) -> Message:
+        """Take the held events, which are sent before the next snapshot."""
+        events, self._events = self._events, []
+        return {"do": "feed", "events": events}
+
+    @property
+    def row(self) -> int:
+        """The last row of the log that was sent."""
+        return self._sent[1]
+
+    def is_behind(self, snapshot: Snapshot) -> bool:
+        """Whether the snapshot sent last is older than this one."""
+        (tick, row), (sent, known) = _place(snapshot), self._sent
+        return tick > sent and row >= known
+
+    def of(self, snapshot: Snapshot) -> Message:
+        """What is new in this snapshot."""
+        message = {**self.events(), **_tick(snapshot), "windows": _windows(self._windows, snapshot.windows)}
+        self._windows, self._sent = snapshot.windows, _place(snapshot)
+        if snapshot.settings.digest != self._digest:
+            self._digest = snapshot.settings.digest
+            message["settings"] = _settings(snapshot.settings)
+        return message
+
+
+def _place(snapshot: Snapshot) -> tuple[int, int]:
+    return snapshot.tick, snapshot.state.seq + snapshot.state.provisional
+
+
+def _tick(snapshot: Snapshot) -> Message:
+    state = snapshot.state
+    return {
+        "tick": snapshot.tick,
+        "now": snapshot.now,
+        "seq": state.seq,
+        "provisional": state.provisional,
+    }
+
+
+def _settings(settings: Settings) -> Message:
+    return {"digest": settings.digest, "values": settings.model_dump(mode="json", by_alias=True)}
+
+
+def _windows(before: Mapping[str, Window], windows: Mapping[str, Window]) -> Message:
+    """The number of samples and the new ones, by key; 0 for a key that is gone."""
+    news: Message = dict.fromkeys(before.keys() - windows.keys(), (0, ()))
+    for key, window in windows.items():
+        if window is not (old := before.get(key, _NOTHING)):
+            newest = old.last.id if old.last else -1
+            fresh = [_row(sample) for sample in window.samples if sample.id > newest]
+            if len(window.samples) - len(fresh) > len(
+                old.samples
+            ):  # as after a start, when little was remembered
+                fresh = [_row(sample) for sample in window.samples]
+            news[key] = (len(window.samples), fresh)
+    return news
+
+
+def _row(sample: Sample) -> tuple[Any, ...]:
+    return sample.id, sample.moment, sample.data

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING
 
 from pulse_adapters.rule_host.process import RuleChild
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.run_as import RunAs
-from pulse_adapters.workers.source_locations import Places
+from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
 from pulse_core.ports.engine import CannotLoad, History, Revision, UserProjectionState
 
 if TYPE_CHECKING:
     from pulse_adapters.rule_host.host import ChildRuleHost
-    from pulse_adapters.rule_host.replies import LoadReply
+    from pulse_adapters.rule_host.replies import ConfinedReply, LoadReply
     from pulse_core.projections.state import Snapshot
 
 LOAD = 10.0
@@ -55,11 +56,16 @@ class ChildHosts:
         try:
             run_as = await asyncio.to_thread(self.run_as)
             child.scratch.give_to(run_as.user)
-            reply = await self._load(child, await run_as.path_of(revision), run_as.user, prev)
+            root = await run_as.path_of(revision)
+            confined = await self._confine(child, root, run_as.user, prev)
+            reply = await self._load(child)
+            names = reply.names(self.plugins)
             await self._rebuild(child, reply, prev.state.seq, history, kept)
-            return ChildRuleHost(child, reply.loaded(), prev)
+            return ChildRuleHost(child, reply.loaded(confined), names, prev)
         except BaseException as error:
             await child.shut_down()
+            if isinstance(error, WorkerFault):
+                raise CannotLoad(f"{child.title} said {error}") from error
             if isinstance(error, OSError):
                 raise CannotLoad(f"its scratch folder can't be handed over: {error}") from error
             raise
@@ -88,13 +94,13 @@ class ChildHosts:
         except OSError as error:
             raise CannotLoad(f"no rule host can be started: {error}") from error
 
-    async def _load(
+    async def _confine(
         self, child: RuleChild, root: str, user: tuple[int, int] | None, prev: "Snapshot"
-    ) -> "LoadReply":
-        from pulse_adapters.rule_host.replies import LoadReply
-        from pulse_adapters.rule_host.snapshot_delta import full_snapshot
+    ) -> "ConfinedReply":
+        from pulse_adapters.rule_host.host import full_snapshot
+        from pulse_adapters.rule_host.replies import ConfinedReply
 
-        child.places = Places({root: ""})
+        child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
             "parent": os.getpid(),
@@ -105,12 +111,20 @@ class ChildHosts:
             "dev": self.dev,
             "prev": full_snapshot(prev),
         }
-        reply = await child.ask(message, LoadReply, self.load)
+        reply = await child.ask(message, ConfinedReply, self.load)
+        if reply is None:
+            raise CannotLoad((await child.reason_of_end()).message)
+        return reply
+
+    async def _load(self, child: RuleChild) -> "LoadReply":
+        from pulse_adapters.rule_host.replies import LoadReply
+
+        reply = await child.ask({}, LoadReply, self.load)
         if reply is None:
             raise CannotLoad((await child.reason_of_end()).message)
         if reply.error is not None:
             raise CannotLoad(reply.error)
-        child.places, child.units = Places(reply.roots), tuple(reply.units())
+        child.units = tuple(reply.units())
         return reply
 
     async def _rebuild(

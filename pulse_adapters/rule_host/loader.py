@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 
 from pydantic_core import to_json
 
+from pulse_adapters.rule_host.guarded_rule import Report
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
+from pulse_core.composition import OWN_NAMES
 from pulse_core.engine.plugin import Plugin, Projection
 from pulse_core.rules.onion import Rule, rule_name
 
@@ -18,8 +20,6 @@ LOADING = 65_000
 """The unit under way while code is loaded."""
 MOST_RULES = 1_000
 _FILE = "engine.py"
-
-Report = Callable[[str, str], None]
 
 
 class RulesNotLoadable(Exception):
@@ -36,61 +36,57 @@ class RuleContents(NamedTuple):
     plugins: tuple[str, ...]
 
 
-class Loader:
-    """Imports an engine within the time budget. root: the revision's folder; plugins: `module:attribute` by name."""
+def load(
+    root: str, plugins: Mapping[str, str], budget: TimeBudget, places: Places, report: Report
+) -> RuleContents:
+    """Load everything. Raises RulesNotLoadable for the engine; a plugin that fails is reported and left out.
 
-    def __init__(self, root: str, plugins: Mapping[str, str], budget: TimeBudget, places: Places) -> None:
-        self._root, self._plugins = root, plugins
-        self._budget, self._places = budget, places
-
-    def load(self, report: Report) -> RuleContents:
-        """Load everything. Raises RulesNotLoadable for the engine; a plugin that fails is reported and left out.
-
-        So is a plugin that has a name in common with the engine, or with an earlier plugin.
-        """
-        engine = self._engine()
-        own: dict[str, Rule] = {}
-        _add(own, _listed(engine, "RULES"), _FILE)
-        rules: dict[str, Rule] = {}
-        projections = dict(_projections(getattr(engine, "PROJECTIONS", {}), _FILE))
-        plugins = []
-        for name, entry in self._plugins.items():
-            try:
-                more_rules, more_projections = self._guarded(partial(load_plugin, entry))
-                more = dict(rules)
-                _add(more, more_rules, f"plugin {name}", besides=own)
-                _join(projections, more_projections, f"plugin {name}")
-            except RulesNotLoadable as error:
-                report(f"plugin:{name}", str(error))
-            else:
-                rules = more
-                plugins.append(name)
-        return RuleContents(
-            {**rules, **own},
-            projections,
-            tuple(str(getattr(one, "name", rule_name(one))) for one in _listed(engine, "WATCHERS")),
-            tuple(str(getattr(one, "action", rule_name(one))) for one in _listed(engine, "EXECUTORS")),
-            tuple(plugins),
-        )
-
-    def _engine(self) -> Any:
-        if not os.path.isfile(os.path.join(self._root, _FILE)):
-            raise RulesNotLoadable(f"there is no {_FILE} in this revision; it lists the RULES")
-        sys.path.insert(0, self._root)
-        return self._guarded(partial(import_module, "engine"))
-
-    def _guarded(self, work: Callable[[], Any]) -> Any:
-        outer = self._budget.enter(LOADING)
+    So is a plugin that has a name in common with the engine, or with an earlier plugin. root: the revision's folder;
+    plugins: `module:attribute` by name.
+    """
+    if not os.path.isfile(os.path.join(root, _FILE)):
+        raise RulesNotLoadable(f"there is no {_FILE} in this revision; it lists the RULES")
+    sys.path.insert(0, root)
+    engine = _guarded(partial(import_module, "engine"), budget, places)
+    own: dict[str, Rule] = {}
+    _add(own, _listed(engine, "RULES"), _FILE)
+    rules: dict[str, Rule] = {}
+    projections = dict(_projections(getattr(engine, "PROJECTIONS", {}), _FILE))
+    loaded = []
+    for name, entry in plugins.items():
         try:
-            return work()
-        except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
-            words = (
-                "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
-            )
-            self._budget.hold()
-            raise RulesNotLoadable(with_place(words, self._places.of_error(error))) from None
-        finally:
-            self._budget.back(outer)
+            more_rules, more_projections = _guarded(partial(load_plugin, entry), budget, places)
+            more = dict(rules)
+            _add(more, more_rules, f"plugin {name}", besides=own)
+            found = _projections(dict(more_projections), f"plugin {name}")
+            if both := projections.keys() & found.keys():
+                raise RulesNotLoadable(f"two projections are named {min(both)!r}; rename one (plugin {name})")
+        except RulesNotLoadable as error:
+            report(f"plugin:{name}", str(error))
+        else:
+            rules = more
+            projections.update(found)
+            loaded.append(name)
+    return RuleContents(
+        {**rules, **own},
+        projections,
+        tuple(str(getattr(one, "name", rule_name(one))) for one in _listed(engine, "WATCHERS")),
+        tuple(str(getattr(one, "action", rule_name(one))) for one in _listed(engine, "EXECUTORS")),
+        tuple(loaded),
+    )
+
+
+def _guarded(work: Callable[[], Any], budget: TimeBudget, places: Places) -> Any:
+    """What authors' code comes to in its time. Raises RulesNotLoadable."""
+    outer = budget.enter(LOADING)
+    try:
+        return work()
+    except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes
+        words = "took too long to load" if isinstance(error, TimeBudgetExceeded) else describe_error(error)
+        budget.hold()
+        raise RulesNotLoadable(with_place(words, places.of_error(error))) from None
+    finally:
+        budget.back(outer)
 
 
 def load_plugin(entry: str) -> tuple[Sequence[Any], Mapping[str, Any]]:
@@ -114,13 +110,6 @@ def _listed(module: Any, name: str) -> Sequence[Any]:
     return found
 
 
-def _join(projections: dict[str, Projection], found: Any, where: str) -> None:
-    more = _projections(dict(found), where)
-    if both := projections.keys() & more.keys():
-        raise RulesNotLoadable(f"two projections are named {min(both)!r}; rename one ({where})")
-    projections.update(more)
-
-
 def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Collection[str] = ()) -> None:
     for rule in found:
         if not callable(rule):
@@ -128,6 +117,8 @@ def _add(rules: dict[str, Rule], found: Iterable[Any], where: str, besides: Coll
                 f"{str(rule)[:100]!r} is no rule; list async functions of (prev, curr, inner) ({where})"
             )
         name = str(rule_name(rule))
+        if name in OWN_NAMES:
+            raise RulesNotLoadable(f"a rule is named {name!r}, as one of Pulse's own; rename it ({where})")
         if name in rules or name in besides:
             raise RulesNotLoadable(f"two rules are named {name!r}; rename one ({where})")
         if len(rules) >= MOST_RULES:

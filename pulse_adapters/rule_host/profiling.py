@@ -20,6 +20,7 @@ _CALLS = {
     "_socket": {"socket", "getaddrinfo", "gethostbyname", "gethostname"},
     "_random": {"random", "getrandbits"},
 }  # fmt: skip
+_HOST = (*OURS, onion.__file__, "<frozen importlib")
 _OF_TYPES = {"datetime": {"now", "utcnow", "today"}, "date": {"today"}}
 
 
@@ -30,12 +31,10 @@ class Profile:
         self._places, self._report = places, report
         self._told: set[str] = set()
 
-    def on(self) -> None:
-        """Start profiling."""
+    def __enter__(self) -> None:
         sys.setprofile(self._called)
 
-    def off(self) -> None:
-        """Stop profiling."""
+    def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
 
     def _called(self, frame: FrameType, event: str, argument: Any) -> None:
@@ -49,15 +48,11 @@ class Profile:
 
     def _place(self, frame: FrameType | None) -> str:
         """The nearest place in the authors' code; empty if a frame of the host lies between."""
-        while frame and not _is_host(frame.f_code.co_filename):
-            if place := self._places.named(frame.f_code.co_filename, frame.f_lineno):
+        while frame and not (path := frame.f_code.co_filename).startswith(_HOST):
+            if place := self._places.named(path, frame.f_lineno):
                 return place
             frame = frame.f_back
         return ""
-
-
-def _is_host(path: str) -> bool:
-    return path.startswith(OURS) or path == onion.__file__ or path.startswith("<frozen importlib")
 
 
 def _stray(called: Any) -> str:

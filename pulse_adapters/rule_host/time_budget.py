@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from functools import cache
 from mmap import mmap
 from types import FrameType
 
@@ -32,12 +31,6 @@ Turn = tuple[int | None, float, float]
 
 
 NOBODY: Turn = (None, 0.0, 0.0)
-
-
-@cache
-def unit_mark(unit: int) -> bytes:
-    """The bytes in shared memory that name the running unit."""
-    return (unit + 1).to_bytes(MARK, "little")
 
 
 class TimeBudget:
@@ -109,7 +102,7 @@ class TimeBudget:
     def _arm(self, unit: int, due: float) -> None:
         now = self._now()
         due = min(max(due, now + (self._until - now) * SHARE), self._last)
-        self.shared[:MARK] = unit_mark(unit)
+        self.shared[:MARK] = (unit + 1).to_bytes(MARK, "little")
         self._turn = (unit, due, due - now)
         self._is_held = False
         self._timer(signal.ITIMER_REAL, max(_LEAST, due - now), _AGAIN)

@@ -36,10 +36,7 @@ class SandboxedChecks:
             try:
                 compile(file.read_bytes(), file.name, "exec", dont_inherit=True)
             except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-                line, words = (
-                    getattr(error, "lineno", None) or 1,
-                    str(next(iter(error.args), "it is too deep")),
-                )
+                line, words = getattr(error, "lineno", None) or 1, next(iter(error.args), "it is too deep")
                 raise GateFailed(f"{file.relative_to(root)}:{line}: {words}") from error
         return f"{len(files):,} file{'' if len(files) == 1 else 's'}"
 

@@ -1,6 +1,7 @@
 """Confines a child process before it loads any of the authors' code."""
 
 import os
+import platform
 import resource
 import signal
 import struct
@@ -60,7 +61,9 @@ def confine_process(
     abi = landlock.abi() or 0
     written = [scratch, os.devnull, *terms.writable]
     is_walled = abi > 0 and _tried(lambda: landlock.restrict(allowed, written, abi, terms.listable))
-    is_filtered = seccomp.supported() and _tried(lambda: seccomp.install(os.getpid(), terms.roomy))
+    is_filtered = seccomp.supported() and _tried(
+        lambda: seccomp.install_filter(seccomp.build_filter(platform.machine(), os.getpid(), terms.roomy))
+    )
     if terms.roomy and not is_filtered:
         _tried(_alone)
     return {"landlock": abi if is_walled else None, "seccomp": is_filtered, **held}

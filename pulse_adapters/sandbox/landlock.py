@@ -40,7 +40,13 @@ def restrict(
     listable: beneath these, names alone may be read.
     """
     handled = (1 << _FILES[min(ruleset_abi, 5)]) - 1
-    ruleset = _ruleset(handled, ruleset_abi)
+    parts = [handled]
+    if ruleset_abi >= _TCP_SINCE:
+        parts.append(_TCP)
+    if ruleset_abi >= _SCOPES_SINCE:
+        parts.append(_SCOPES)
+    attributes = Memory(struct.pack(f"={len(parts)}Q", *parts))
+    ruleset = syscall(_CREATE, attributes.address, 8 * len(parts), 0)
     try:
         for path in readable:
             _grant(ruleset, path, READ & handled)
@@ -51,16 +57,6 @@ def restrict(
         syscall(_RESTRICT, ruleset, 0)
     finally:
         os.close(ruleset)
-
-
-def _ruleset(handled: int, ruleset_abi: int) -> int:
-    parts = [handled]
-    if ruleset_abi >= _TCP_SINCE:
-        parts.append(_TCP)
-    if ruleset_abi >= _SCOPES_SINCE:
-        parts.append(_SCOPES)
-    attributes = Memory(struct.pack(f"={len(parts)}Q", *parts))
-    return syscall(_CREATE, attributes.address, 8 * len(parts), 0)
 
 
 def _grant(ruleset: int, path: str, access: int) -> None:

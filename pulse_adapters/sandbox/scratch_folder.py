@@ -26,6 +26,12 @@ class Scratch:
         self._held = _held(self.path)
         self._empty_at: int | None = None
 
+    def __enter__(self) -> "Scratch":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
     def give_to(self, user: tuple[int, int] | None) -> None:
         """Make it this user's (uid and gid), if not ours. Raises OSError."""
         if user:
@@ -38,7 +44,9 @@ class Scratch:
             return False
         files = size = 0
         for entry in _within(self.path):
-            files, size = files + 1, size + _size(entry)
+            files += 1
+            with suppress(OSError):  # it is gone
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
             if files > self._most_files or size > self._most_bytes:
                 return True
         self._empty_at = None if files else changed
@@ -88,12 +96,6 @@ def _delete(path: str, held: int) -> None:
     os.close(held)
     with suppress(OSError):
         os.rmdir(path)
-
-
-def _size(entry: "os.DirEntry[str]") -> int:
-    with suppress(OSError):  # it is gone
-        return entry.stat(follow_symlinks=False).st_blocks * 512
-    return 0
 
 
 def _within(path: str) -> Iterator["os.DirEntry[str]"]:

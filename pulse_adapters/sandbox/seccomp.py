@@ -35,11 +35,6 @@ def supported() -> bool:
     return platform.machine() in AUDIT
 
 
-def install(pid: int, roomy: bool = False) -> None:
-    """Filter this thread's system calls for ever. Raises OSError."""
-    install_filter(build_filter(platform.machine(), pid, roomy))
-
-
 def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instruction]:
     """The filter; `pid`: the process that may signal itself and ask for its own limits.
 

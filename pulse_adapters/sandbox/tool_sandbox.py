@@ -9,9 +9,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -71,7 +71,8 @@ def run(source: Path, job: ToolJob, *fine: int) -> ToolResult:
     fine: exit codes that are no failure besides 0.
     """
     try:
-        with _scratch() as beneath, _scratch() as scratch:
+        limits = SCRATCH_BYTES, SCRATCH_FILES
+        with Scratch(None, *limits) as beneath, Scratch(None, *limits) as scratch:
             scratch.give_to(job.user)
             result = _run(job, _laid_out(source, beneath.path, job.user), scratch)
     except OSError as error:
@@ -114,8 +115,7 @@ def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None
 
 def _argv(job: ToolJob, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
     order = {
-        "tool": job.tool, "words": job.words, "root": str(root), "scratch": scratch.path, "user": job.user,
-        "readable": job.readable, "writable": job.writable, "listable": _needed(job.tool), "tell": telling,
+        **asdict(job), "root": str(root), "scratch": scratch.path, "listable": _needed(job.tool), "tell": telling,
         "parent": os.getpid(),
     }  # fmt: skip
     return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))
@@ -163,15 +163,6 @@ def _told(raw: bytes) -> Mapping[str, Any]:
     except (ValueError, TypeError, RecursionError):
         return {}
     return found
-
-
-@contextmanager
-def _scratch() -> Iterator[Scratch]:
-    scratch = Scratch(None, SCRATCH_BYTES, SCRATCH_FILES)
-    try:
-        yield scratch
-    finally:
-        scratch.remove()
 
 
 def _laid_out(source: Path, beneath: str, user: tuple[int, int] | None) -> Path:

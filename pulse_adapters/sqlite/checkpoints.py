@@ -3,14 +3,14 @@
 import asyncio
 import hashlib
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TypeVar
 
+from pulse_adapters.sqlite.connect import make_private
 from pulse_core.model.event import Checkpoint, Head
+from pulse_core.ports.loops import finish_despite_cancel
 
-T = TypeVar("T")
 _SCHEMA = Path(__file__).parent / "schema" / "checkpoints.sql"
 _FORMAT = 1
 
@@ -22,11 +22,11 @@ class SqliteCheckpoints:
         self._path = path
 
     async def load(self) -> Mapping[str, Checkpoint]:
-        return await _to_the_end(lambda: read_checkpoints(self._path))
+        return await finish_despite_cancel(asyncio.to_thread(read_checkpoints, self._path))
 
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be."""
-        await _to_the_end(lambda: _write(self._path, checkpoints))
+        await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints))
 
 
 def read_checkpoints(path: Path) -> dict[str, Checkpoint]:
@@ -67,6 +67,7 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         (name, kept.version, kept.head.seq, kept.head.chain, kept.state, _digest(name, kept))
         for name, kept in checkpoints.items()
     ]
+    make_private(path)
     with closing(sqlite3.connect(path)) as connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("checkpoints of another format")
@@ -74,13 +75,3 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
         connection.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?,?)", rows)
         connection.commit()
-
-
-async def _to_the_end(work: Callable[[], T]) -> T:
-    """Run in a thread and wait for it even when cancelled, so that no write outlives its caller."""
-    thread = asyncio.ensure_future(asyncio.to_thread(work))
-    try:
-        return await asyncio.shield(thread)
-    except asyncio.CancelledError:
-        await asyncio.wait({thread})
-        raise

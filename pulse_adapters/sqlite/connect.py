@@ -5,6 +5,7 @@ import os
 import sqlite3
 import struct
 import time
+from contextlib import suppress
 from enum import Enum
 from pathlib import Path
 from urllib.parse import quote
@@ -29,6 +30,15 @@ class ReadMode(Enum):
 
     ALONE = "&vfs=unix-none"
     """Nobody can write here, but the -wal holds rows: its index is made in memory instead of a -shm."""
+
+
+def make_private(path: Path) -> None:
+    """Make a database's file for its owner alone if it is missing: SQLite would leave that to the umask.
+
+    One that is there is not opened: to close it would take this process's locks on it. What can't be made, SQLite says.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def connect_readonly(path: Path) -> sqlite3.Connection:

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from pulse_adapters.sqlite.connect import make_private
 from pulse_core.model.errors import Damaged, NewerFormat, OlderFormat
 
 MIGRATIONS = Path(__file__).parent / "migrations"
@@ -55,6 +56,7 @@ def keep_copy(connection: sqlite3.Connection, copy: Path) -> None:
     """A whole copy of the database in one file, in place only once it is complete."""
     unfinished = copy.with_name(f"{copy.name}.unfinished")
     unfinished.unlink(missing_ok=True)
+    make_private(unfinished)
     with closing(sqlite3.connect(unfinished)) as target:
         connection.backup(target)
     with unfinished.open("rb") as file:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import head_of, refuse_unfinished
+from pulse_adapters.sqlite.connect import head_of, make_private, refuse_unfinished
 from pulse_adapters.sqlite.errors import is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
@@ -65,6 +65,7 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
 
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
+    make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=32)
     try:
         for pragma in _PRAGMAS:

@@ -8,6 +8,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.sqlite.connect import make_private
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
@@ -40,6 +41,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, int]:
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
+    make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=16)
     try:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it

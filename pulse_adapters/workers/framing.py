@@ -1,7 +1,7 @@
 """Messages between the daemon and its workers, as they are on the pipes: four bytes of length, then a JSON object."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.model.errors import PulseError
@@ -38,16 +38,15 @@ class Frames:
         self._largest = largest
         self._read = bytearray()
 
-    def take(self, raw: bytes) -> list[bytes]:
-        """The bodies that are whole now. Raises WorkerFault."""
+    def take(self, raw: bytes) -> Iterator[bytes]:
+        """The bodies that are whole now, one after the other. Raises WorkerFault."""
         self._read += raw
-        found = []
         while len(self._read) >= _HEAD:
             size = int.from_bytes(self._read[:_HEAD], "big")
             if size > self._largest:
                 raise WorkerFault(f"a message of {size:,} bytes; at most {self._largest:,} are taken")
             if len(self._read) < _HEAD + size:
                 break
-            found.append(bytes(self._read[_HEAD : _HEAD + size]))
+            body = bytes(self._read[_HEAD : _HEAD + size])
             del self._read[: _HEAD + size]
-        return found
+            yield body

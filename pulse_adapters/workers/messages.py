@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_LONG = re.compile(rb"[0-9]{19}")
+"""What may be a number of more than 64 bits; to look at every number would take long."""
 _WORDS = 300
 MOST_KEYS = 10_000
 """Of a mapping."""
@@ -72,7 +74,7 @@ def parse(body: bytes, limits: Limits = LIMITS) -> Message:
         raise WorkerFault(f"JSON of {brackets:,} lists and objects; at most {limits.brackets:,} are taken")
     try:
         text = body.decode()
-        message = _FINITE.decode(text) if limits.finite else json.loads(text)
+        message = _DECODERS[limits.finite, bool(_LONG.search(body))].decode(text)
         if _SURROGATE.search(body):
             json.dumps(message, ensure_ascii=False).encode()  # a pair of them is a character, a half is none
     except (ValueError, RecursionError) as error:
@@ -84,13 +86,27 @@ def parse(body: bytes, limits: Limits = LIMITS) -> Message:
     return message
 
 
+def _short(text: str) -> int:
+    if not -(2**63) <= (number := int(text)) < 2**63:
+        raise ValueError(f"{text[:20]}… takes more than 64 bits")
+    return number
+
+
 def _finite(text: str) -> float:
     if not math.isfinite(number := float(text)):
         raise ValueError(f"{text[:20]} is no number")
     return number
 
 
-_FINITE = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_DECODERS = {
+    (finite, long): json.JSONDecoder(
+        parse_float=_finite if finite else None,
+        parse_constant=_finite if finite else None,
+        parse_int=_short if long else None,
+    )
+    for finite in (True, False)
+    for long in (True, False)
+}
 
 
 def _depth(message: Any) -> int:

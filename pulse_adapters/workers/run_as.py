@@ -1,7 +1,8 @@
-"""The user that a child takes on, and where that user finds the code that the child loads."""
+"""Users: their names, the one that a child takes on, and where that one finds the code that the child loads."""
 
 import asyncio
 import os
+import pwd
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -23,3 +24,11 @@ class RunAs(NamedTuple):
 
     def _path_of(self, path: str) -> str:
         return os.path.realpath(self.shown(path) if self.shown else path)
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or its number if it has none."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"uid {uid}"

@@ -158,10 +158,14 @@ class Worker:
         try:
             for body in self._frames.take(raw):
                 self._heard(parse(body, self._limits))
-        except WorkerFault as fault:
-            self.spoil(str(fault))
         except Exception as error:  # noqa: BLE001 - it is what came of the worker's words, whatever it is
-            self.spoil(f"what nobody understands ({type(error).__name__}: {error})"[:_WORDS])
+            self.refuse(error)
+
+    def refuse(self, error: Exception) -> None:
+        """Kill the worker, since what it sent has led to this error."""
+        is_plain = isinstance(error, WorkerFault)
+        words = str(error) if is_plain else f"what nobody understands ({type(error).__name__}: {error})"
+        self.spoil(words[:_WORDS])
 
     def spoil(self, words: str) -> None:
         """Kill the worker, since it sent something invalid."""

@@ -49,6 +49,13 @@ def compute_status(
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
         if control.paused
         else None,
+        "safe_mode": {
+            "since": iso(control.safe.at),
+            "crashes": control.crashes,
+            "left_out": control.left_out,
+        }
+        if control.safe
+        else None,
         "log": {
             "rows": state.seq,
             "verified": iso(control.verified.at) if control.verified else None,

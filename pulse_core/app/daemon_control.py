@@ -69,9 +69,15 @@ class DaemonControl:
         else:
             self.say(f"Started, process {self.background.start(*options)}.")
 
-    def restart(self) -> None:
-        """Stop the daemon if it runs, and start it."""
-        if self.unit.is_active():
+    def restart(self, meanwhile: Callable[[], None] | None = None) -> None:
+        """Stop the daemon if it runs, and start it; meanwhile: what is done while it is down."""
+        if meanwhile:
+            self.stop()  # also one that systemd starts again and again
+            try:
+                meanwhile()
+            finally:
+                self.start()
+        elif self.unit.is_active():
             self.unit.restart()
             self.say("Restarted through systemctl.")
         else:

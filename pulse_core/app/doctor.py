@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext, LoadedSettings
+from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
+from pulse_core.model.text import count
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
 
@@ -129,6 +131,23 @@ class DaemonChecks:
             words = f"process {holder.pid} holds the home and does not answer: {status}"
             yield Finding("daemon", FAIL, words, "upulse daemon logs; if it stays so: upulse daemon restart")
 
+    def safe_mode(self) -> Iterator[Finding]:
+        """Whether something is left out since daemons crashed, or since a person wants it; from the log alone."""
+        try:
+            state = current_state(self.home)
+        except PulseError:
+            return  # which is said of the log itself
+        control, engine = state.control, state.engine
+        if control.safe:
+            words = f"{count(control.crashes, 'start')} in a row ended within a minute without a word"
+            remedy = "see: upulse daemon logs; then upulse rollback, or upulse daemon restart --normal"
+            yield Finding("safe mode", WARN, f"without {', '.join(control.left_out)}: {words}", remedy)
+        if engine.disabled:
+            words = (
+                f"it was disabled by {engine.disabled_by}{engine.disabled_why and ': '}{engine.disabled_why}"
+            )
+            yield Finding("engine", WARN, words, "upulse engine enable")
+
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""
         found, faults = self.settings_in_file
@@ -149,7 +168,7 @@ class DaemonChecks:
         status = self.status
         if isinstance(status, PulseError) or not (now := status.get("engine")):
             return
-        if not now["runs"]:
+        if not now["runs"] and not now.get("disabled") and not now.get("left_out"):
             words = "no host is up; your rules don't run"
             yield Finding("rule host", WARN, words, "see: upulse events --kind error")
         elif now["degraded"]:

@@ -13,7 +13,7 @@ from pulse_core.ports.engine import FoldResult
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.user_rules import UserRules
-    from pulse_core.app.snapshots import CaveatedSnapshot
+    from pulse_core.app.state import CaveatedSnapshot
     from pulse_core.projections.state import Snapshot
     from pulse_core.rules import Rule
 
@@ -62,7 +62,7 @@ async def explain(
         rules.hosts.warm()
     try:
         # Imported here, and not above, since that takes as long as the process of the rules needs to begin.
-        from pulse_core.app.snapshots import CaveatedSnapshot, snapshot
+        from pulse_core.app.state import CaveatedSnapshot, snapshot
         from pulse_core.composition import ALL_RULES
 
         seen, caveats = snapshot(home, at)

@@ -17,12 +17,19 @@ Spelled = Mapping[str, Any]
 
 
 def follow(
-    home: HomeContext, seq: int, kinds: Collection[str] = (), *, brief: bool = False
+    home: HomeContext,
+    seq: int,
+    kinds: Collection[str] = (),
+    *,
+    brief: bool = False,
+    patience: float = float("inf"),
 ) -> Iterator[Spelled]:
-    """Events after row `seq` as they come, for ever; daemons may come and go meanwhile.
+    """Events after row `seq` as they come; daemons may come and go meanwhile.
 
-    brief: whoever asks will soon have what it waits for, so that no place has to be left for others.
+    brief: whoever asks will soon have what it waits for, so that no place has to be left for others; patience: seconds
+    after which it ends if no daemon stays up.
     """
+    until = time.monotonic() + patience
     while True:
         try:
             for event in home.daemon.follow(seq, kinds, brief=brief):
@@ -32,6 +39,8 @@ def follow(
             for event in _written(home, seq, kinds):
                 seq = int(event["seq"])
                 yield event
+            if time.monotonic() > until:
+                return
             time.sleep(LOOK)
 
 

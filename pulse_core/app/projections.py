@@ -5,7 +5,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.snapshots import snapshot
+from pulse_core.app.state import snapshot
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.json_types import Json

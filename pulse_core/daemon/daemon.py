@@ -11,6 +11,7 @@ from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
+from pulse_core.daemon.safe_mode import left_out
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import EngineController
 from pulse_core.engine.loop_supervisor import LoopSupervisor
@@ -18,14 +19,25 @@ from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
-from pulse_core.model.kinds import DaemonStarted, DaemonStopped, ReloadRequested
+from pulse_core.model.kinds import (
+    ConditionCleared,
+    DaemonHealthy,
+    DaemonStarted,
+    DaemonStopped,
+    EnginePromoted,
+    EngineRolledBack,
+    ReloadRequested,
+    SafeModeEntered,
+    SafeModeLeft,
+)
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.model.names import SYSTEM_RESOURCE
+from pulse_core.model.names import ENGINE, NETWORK, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.conditions import UNWRITTEN
+from pulse_core.projections.control import EPISODE, HEALTHY
 from pulse_core.projections.state import Snapshot
 from pulse_core.record.gate import Gate
 from pulse_core.record.journal import Journal
@@ -34,6 +46,9 @@ from pulse_core.tick import RuleFolds, Sources, Stores, Ticker
 from pulse_core.watch.loop import WatchLoop
 from pulse_core.watch.process_alive import ProcessAlive
 from pulse_core.watch.watcher_costs import Cost
+
+LEAVING = frozenset({SafeModeLeft.kind, EnginePromoted.kind, EngineRolledBack.kind})
+"""The kinds by which safe mode may end."""
 
 
 class Daemon:
@@ -80,7 +95,7 @@ class Daemon:
         self.request_handler = RequestHandler(self.gate, p.log, self.report, p.view.recorded)
         self._requests: asyncio.Queue[Event | None] = asyncio.Queue()
         self._begun = {name: asyncio.Event() for name in parts.services}
-        self._stopping = False
+        self._stopping = self._watches_all = False
         self._state, self._since = "starting", ""
 
     def _ticker(self) -> Ticker:
@@ -102,8 +117,9 @@ class Daemon:
 
     def _engine_controller(self, engine: EngineParts) -> EngineController:
         p = self.parts
-        own = (ProcessAlive.name, *(one.name for one in p.watchers))
-        keys = (ProcessAlive.key, *(one.key for one in p.watchers))
+        watchers = (*p.watchers, *p.optional_watchers)
+        own = (ProcessAlive.name, *(one.name for one in watchers))
+        keys = (ProcessAlive.key, *(one.key for one in watchers))
         taken = ReservedNames(own, keys, (*p.executors, RollbackEngine.action))
         context = EngineContext(
             self.journal,
@@ -145,6 +161,7 @@ class Daemon:
                 await begun.wait()  # every service serves, and the first tick is done
             self._state = "running"
             self.parts.service_manager.ready()
+            background.append(self._start(group, "health", self._prove_health()))
             await stop.wait()
             self._stopping, self._state = True, "stopping"
             self.parts.service_manager.stopping()
@@ -184,9 +201,50 @@ class Daemon:
         await self.journal.append_or_hold(
             *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
         )
+        await self._enter_safe_mode()
+        self._watch_all()
         await self.watch.collect_once(
             self.processes
         )  # so that no rule decides by an old state of the processes
+
+    # Safe mode
+
+    async def _enter_safe_mode(self) -> None:
+        """Leave out what may have crashed the daemons before this one, if they crashed again and again."""
+        state = self.parts.view()
+        if left := left_out(state.control.crashes, self._optional_parts()):
+            drafts = [Draft(SafeModeEntered(crashes=state.control.crashes, left_out=left))]
+            if OPTIONAL_WATCHERS in left and state.conditions[NETWORK]:
+                # An outage that nobody looks at would hold back notices and restarts.
+                cleared = ConditionCleared(evidence="the network is not watched in safe mode")
+                drafts.append(Draft(cleared, subject=NETWORK))
+            await self.journal.append_or_hold(*drafts)
+        elif state.control.left_out:
+            await self.journal.append_or_hold(Draft(SafeModeLeft(why="there is nothing left to leave out")))
+
+    def _optional_parts(self) -> Sequence[str]:
+        """What safe mode could leave out, in its order."""
+        p, parts = self.parts, []
+        if p.engine and p.current_settings().engine.enabled and p.view().engine.disabled is None:
+            parts += [PLUGINS, ENGINE] if p.engine.without_plugins else [ENGINE]
+        return [*parts, OPTIONAL_WATCHERS] if p.optional_watchers else parts
+
+    def _watch_all(self) -> None:
+        """Run the optional watchers, unless safe mode leaves them out or they are run."""
+        if not self._watches_all and OPTIONAL_WATCHERS not in self.parts.view().control.left_out:
+            self._watches_all = True
+            self.watch.add(self.parts.optional_watchers)
+
+    async def _prove_health(self) -> None:
+        """Record that the loops have turned for a minute; after an hour, leave safe mode."""
+        while not await self.is_turning(HEALTHY / US_PER_SECOND):
+            pass
+        await self.reporter.record("daemon", Draft(DaemonHealthy()))
+        await asyncio.sleep((EPISODE - HEALTHY) / US_PER_SECOND)
+        if self.parts.view().control.left_out:
+            words = "the daemon has run for an hour without what was left out"
+            await self.reporter.record("daemon", Draft(SafeModeLeft(why=words)))
+        await asyncio.Event().wait()  # a loop of the daemon never returns
 
     def _sources(self) -> Mapping[str, Awaitable[None]]:
         services = {
@@ -248,6 +306,8 @@ class Daemon:
         for event in events:
             if event.kind == ReloadRequested.kind:
                 self._requests.put_nowait(event)
+            elif event.kind in LEAVING:
+                self._watch_all()
 
     def request_reload(self) -> None:
         """Request that the settings are read again; for a signal's handler, so it returns at once."""
@@ -263,7 +323,7 @@ class Daemon:
             await self.reporter.record("daemon", await self.parts.current_settings.reload(request))
             self.parts.service_manager.ready()
             self.processes.nudge.set()
-            for watcher in self.parts.watchers:
+            for watcher in (*self.parts.watchers, *self.parts.optional_watchers):
                 watcher.nudge.set()
             if self.engine_controller:
                 self.engine_controller.nudge()

@@ -62,7 +62,8 @@ class Parts:
     """Everything a daemon needs. `view` and `current_settings` are shared with the other parts.
 
     engine: the user's rules, folded in a process of their own; rules: those of the capabilities, folded in this one,
-    outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home.
+    outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home; optional_watchers:
+    those without which processes and the machine are kept alive all the same, so that safe mode may leave them out.
     """
 
     log: EventLog
@@ -80,6 +81,7 @@ class Parts:
     pid: int
     version: str
     watchers: Sequence[Watcher] = ()
+    optional_watchers: Sequence[Watcher] = ()
     services: Mapping[str, Service] = field(default_factory=dict)
     engine: EngineParts | None = None
     rules: Sequence[Rule] = RULES

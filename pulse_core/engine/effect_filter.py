@@ -1,5 +1,6 @@
 """Filters the engine's effects: which are refused, and how soon one may be requested again."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pulse_core.composition import declaration_of, is_reserved
@@ -9,10 +10,11 @@ from pulse_core.ports.engine import EngineFault, FoldResult
 from pulse_core.projections.state import Snapshot
 
 
-def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:
+def filter_effects(fold_result: FoldResult, curr: Snapshot, defined: Mapping[str, str] = {}) -> FoldResult:
     """The fold result without effects that only survival may request, which are faults, and without those that are too soon.
 
     Otherwise a rule that requests the same effect in every tick would be woken by its settlement, for ever.
+    defined: the place of each rule.
     """
     effects = fold_result.verdict.effects
     kept, faults = [], list(fold_result.faults)
@@ -23,7 +25,8 @@ def filter_effects(fold_result: FoldResult, curr: Snapshot) -> FoldResult:
         except Exception as error:  # noqa: BLE001 - its params may hold anything: no executor has checked them yet
             why, is_kept = f"the effect {effect.key!r} can't be judged: {describe_error(error)}", False
         if why:
-            faults.append(EngineFault(f"rule:{effect.rule}", why))
+            place = defined.get(effect.rule, "")
+            faults.append(EngineFault(f"rule:{effect.rule}", f"{why} ({place})" if place else why))
         if is_kept:
             kept.append(effect)
     if len(kept) == len(effects):

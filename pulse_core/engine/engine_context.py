@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.model.backoff import Backoff, Restarts
@@ -35,11 +35,15 @@ HEALTHY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class EngineParts:
-    """The engine's adapters: its repository, and what starts its hosts."""
+    """The engine's adapters: its repository, and what starts its hosts.
+
+    without_plugins: the same without plugins, for safe mode; None if there are no plugins.
+    """
 
     revisions: Revisions
     hosts: RuleHosts
     action_hosts: ActionHosts | None = None
+    without_plugins: "EngineParts | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +87,15 @@ class Quarantine:
         self.errors = _counted(self.errors, erred)
         self.slow = _counted(self.slow, slow)
 
-    def verdicts(self, errors: int, of: Collection[str] | None = None) -> dict[str, str]:
-        """The rules to skip and why; errors: how many in a row are too many; of: only these rules, None for all."""
+    def verdicts(self, errors: int) -> dict[str, str]:
+        """The rules to skip and why; errors: how many in a row are too many."""
         found = {
             rule: f"it took more than {SLOW:.0%} of the deadline in {times} ticks in a row"
             for rule, times in self.slow.items()
             if times >= SLOW_TICKS
         }
         for rule, times in self.errors.items():
-            if times >= errors and (of is None or RULE + rule in of):
+            if times >= errors:
                 found[rule] = f"it failed in {times} ticks in a row"
         return found
 
@@ -104,12 +108,14 @@ def _counted(before: Counter[str], now: set[str]) -> Counter[str]:
 class Running:
     """A rule host, its commit, the row up to which it knew the log when it was started, and its action host.
 
-    is_end_reported: whether the end of the host was recorded; is_behind: whether it could not be told of an event.
+    parts: what started it; is_end_reported: whether the end of the host was recorded; is_behind: whether it could not
+    be told of an event.
     """
 
     host: RuleHost
     commit: str
     seq: int
+    parts: EngineParts
     action_host: ActionHost | None = None
     quarantine: Quarantine = field(default_factory=Quarantine)
     is_end_reported: bool = False

@@ -12,25 +12,32 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
+    EngineChangeStarted,
+    EngineEnabled,
     EngineLoaded,
     EnginePromoted,
     EngineRolledBack,
     PromoteRefused,
     PromoteRequested,
+    SafeModeLeft,
 )
+from pulse_core.model.names import ENGINE
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
 """Seconds between two checkpoints of the engine's own projections, and between two attempts while no host is up."""
+CRASHED = "the daemon was killed or crashed while it carried this out, which is not tried again; look why, then ask again"
+RUNNING_AGAIN = frozenset({EngineEnabled.kind, SafeModeLeft.kind})
+WAKING = OWN | RUNNING_AGAIN
 
 
 class EngineController:
     """The engine, from the daemon's side. `run` starts hosts and answers requests; ticks call `host_supervisor.fold`.
 
     The log is the truth: what it calls promoted is in force, and `main` follows it. set_aside: why no host runs until
-    another commit is in force, or the settings are read again; empty as nearly always.
+    another commit is in force, it is enabled, or the settings are read again; empty as nearly always.
     """
 
     def __init__(self, parts: EngineParts, context: EngineContext) -> None:
@@ -41,15 +48,26 @@ class EngineController:
         self._changing = asyncio.Lock()
         self._aligned = ""
         self._told: tuple[str, str] | None = None
+        self._started: set[str] = set()
+        """The requests that this daemon began to carry out; any other that was begun ended an earlier one."""
 
     @property
     def engine(self) -> Engine:
         """The engine's projection."""
         return self.context.current_state().engine
 
+    @property
+    def is_wanted(self) -> bool:
+        """Whether its code is to be run: by the settings, by people, as safe mode has it, and as its loops did."""
+        state = self.context.current_state()
+        is_enabled = self.context.settings().engine.enabled and state.engine.disabled is None
+        return is_enabled and ENGINE not in state.control.left_out and not self.set_aside
+
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
-        if any(event.kind in OWN for event in events):
+        if any(event.kind in RUNNING_AGAIN for event in events):
+            self.set_aside = ""
+        if any(event.kind in WAKING for event in events):
             self._woken.set()
         self.host_supervisor.on_events(events)
 
@@ -85,10 +103,11 @@ class EngineController:
         self._woken.clear()
         async with self._changing:
             try:
+                if self.engine.commit:  # first: what is in force may be what somebody wants to go back from
+                    await self._answer_requests()
                 await self._ensure_host()
                 await self._tell_set_aside()
-                for request in tuple(self.engine.requests.values()):
-                    await self._answer(request)
+                await self._answer_requests()
                 await self._align()
                 await self.host_supervisor.record_reports()
             except PulseError as error:
@@ -96,7 +115,7 @@ class EngineController:
                 self.host_supervisor.restarts.failed(loop_seconds())
 
     async def _pause(self) -> None:
-        is_waiting = self.host_supervisor.is_down and self._is_wanted
+        is_waiting = self.host_supervisor.is_down and self.is_wanted
         try:
             async with asyncio.timeout(LOOK if is_waiting else KEEP_EVERY):
                 await self._woken.wait()
@@ -105,15 +124,15 @@ class EngineController:
 
     # The host
 
-    @property
-    def _is_wanted(self) -> bool:
-        return self.context.settings().engine.enabled and not self.set_aside
-
     async def _ensure_host(self) -> None:
-        """Start a host if none runs and its backoff is over."""
+        """Start a host if none runs and its backoff is over, or it lacks the plugins that safe mode left out."""
         host_supervisor = self.host_supervisor
-        if not self._is_wanted:
+        running = host_supervisor.running
+        if not self.is_wanted:
             await host_supervisor.retire()
+        elif running and running.host.alive and running.parts is not host_supervisor.current_parts:
+            revision = await self._export(running.commit)
+            await host_supervisor.switch_to(await host_supervisor.start_host(revision))
         elif host_supervisor.is_down:
             if host_supervisor.running:
                 host_supervisor.report_end(host_supervisor.running)
@@ -179,13 +198,21 @@ class EngineController:
 
     # Requests
 
-    async def _answer(self, request: Event) -> None:
-        """Carry out a person's request, or record why not. After a kill in between, the next start does it again.
+    async def _answer_requests(self) -> None:
+        for request in tuple(self.engine.requests.values()):
+            await self._answer(request)
 
-        So nothing but a kill may leave it unanswered.
+    async def _answer(self, request: Event) -> None:
+        """Carry out a person's request, or record why not; nothing but a kill may leave it unanswered.
+
+        That it begins is recorded first: if the daemon crashes in it, the next one refuses it, since it may be why.
         """
-        why = refusal(request, self.engine)
+        is_new = request.id not in self._started
+        why = CRASHED if is_new and request.id in self.engine.started else refusal(request, self.engine)
         try:
+            if not why and is_new:
+                await self.context.log.append(Draft(EngineChangeStarted(), subject=request.id))
+                self._started.add(request.id)
             if not why and isinstance(asked := request.payload, PromoteRequested):
                 await self._promote(request, asked)
             elif not why:
@@ -201,7 +228,7 @@ class EngineController:
     async def _promote(self, request: Event, asked: PromoteRequested) -> None:
         running = await self.host_supervisor.start_host(await self._export(request.subject))
         promoted = self._promoted(asked, running, request.actor)
-        await self._turn(running, promoted, request.id)
+        await self._turn(running.commit, running, promoted, request.id)
 
     async def roll_back(self, to: str, reject: str, why: str, by: str = "pulse") -> str:
         """Put an earlier commit in force again; returns the new commit that does so. Raises PulseError."""
@@ -213,23 +240,31 @@ class EngineController:
     async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
         rejected = self.engine.commit
         revision, branch = await self.parts.revisions.going_back(to, rejected, why)
-        running = await self.host_supervisor.start_host(revision)
+        # What is not to be run is not loaded either: that may be what crashes the daemon again and again.
+        running = await self.host_supervisor.start_host(revision) if self.is_wanted else None
         rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
-        await self._turn(running, rolled, cause)
+        await self._turn(revision.commit, running, rolled, cause)
         return revision.commit
 
     async def _turn(
-        self, running: Running, what: EnginePromoted | EngineRolledBack, cause: str | None
+        self,
+        commit: str,
+        running: Running | None,
+        what: EnginePromoted | EngineRolledBack,
+        cause: str | None,
     ) -> None:
-        """Record it, then do it: if it can't be recorded, nothing changes."""
+        """Record it, then do it: if it can't be recorded, nothing changes. running: its host, if it is to run."""
         try:
-            await self.context.log.append(Draft(what, subject=running.commit, cause=cause))
+            await self.context.log.append(Draft(what, subject=commit, cause=cause))
         except BaseException:
-            await running.end()
+            if running:
+                await running.end()
             raise
-        await self.host_supervisor.switch_to(running)
+        if running:
+            await self.host_supervisor.switch_to(running)
         self.host_supervisor.restarts.ends = 0  # those were of another commit
-        self.instead_of, self.set_aside, self._told = "", "", (running.commit, running.commit)
+        self.instead_of, self.set_aside = "", ""
+        self._told = (commit, commit) if running else None
         self._woken.set()  # `main` is to follow
 
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
@@ -240,6 +275,7 @@ class EngineController:
             why=asked.why,
             gates=asked.gates,
             changes=asked.changes,
+            changed=asked.changed,
             projections=dict(running.host.loaded.projections),
         )
 
@@ -274,6 +310,8 @@ class EngineController:
             "sandbox": running.sandbox if running else {},
             "restarts": self.host_supervisor.restarts.count,
             "requests": len(engine.requests),
+            "disabled": engine.disabled_status(),
+            "left_out": ENGINE in self.context.current_state().control.left_out,
         }
 
 

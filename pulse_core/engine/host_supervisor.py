@@ -15,7 +15,7 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.engine import user_checkpoints
@@ -25,15 +25,18 @@ from pulse_core.engine.record_limit import RecordLimit
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
-from pulse_core.ports.engine import ActionHost, EngineFault, FoldResult, LoadedRevision, Revision
-from pulse_core.projections.engine import Engine
+from pulse_core.model.names import PLUGINS
+from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldResult, LoadedRevision, Revision
+from pulse_core.projections.engine import Engine, fault_words
 from pulse_core.projections.state import Snapshot
 
 PAUSE = 1.0
-"""Seconds between two records of errors of the same source."""
+"""Seconds between two records of the same error."""
 MAX_REMEMBERED = 200
-"""The most sources that are remembered."""
-Key = tuple[str, str, bool]
+"""The most errors that are remembered."""
+MOST_A_SECOND = 10
+"""Errors of one commit that are recorded in a second; the others are counted, and told of together."""
+Key = tuple[str, str, str, bool]
 
 
 @dataclass
@@ -47,19 +50,34 @@ class _ThrottledError:
 
 
 @dataclass
+class _CommitSecond:
+    """What was recorded of a commit's errors since a moment, and how many were left out."""
+
+    began: float
+    recorded: int = 0
+    left_out: int = 0
+
+
+@dataclass
 class ErrorThrottle:
     """Survival rolls a promote back by these errors, so each must be counted in the log soon."""
 
     said: dict[Key, _ThrottledError] = field(default_factory=dict)
+    seconds: dict[str, _CommitSecond] = field(default_factory=dict)
 
     def take(self, faults: Iterable[EngineFault], commit: str, now: float, ended: bool = False) -> None:
         """Count faults of a commit's code; ended: whether its host has ended."""
         for fault in faults:
-            key = (fault.whose, commit, ended)
+            key = (fault.whose, fault_words(fault.message), commit, ended)
             if key not in self.said and self._has_room(now):
                 self.said[key] = _ThrottledError(now - PAUSE)
             if said := self.said.get(key):
                 said.held, said.message = said.held + 1, fault.message
+            else:
+                self._second_of(commit, now).left_out += 1
+
+    def _second_of(self, commit: str, now: float) -> _CommitSecond:
+        return self.seconds.setdefault(commit, _CommitSecond(now))
 
     def _has_room(self, now: float) -> bool:
         if len(self.said) >= MAX_REMEMBERED:
@@ -67,14 +85,33 @@ class ErrorThrottle:
         return len(self.said) < MAX_REMEMBERED
 
     def due(self, now: float) -> list[Draft]:
-        """The drafts to record now; of each source at most one a second, with the count of repetitions."""
-        drafts = []
-        for (whose, commit, ended), one in self.said.items():
-            if one.held and one.is_due(now):
+        """The drafts to record now; of each error at most one a second, with the count of repetitions.
+
+        Of a commit with more than may be recorded those come first that were recorded longest ago; the others have one
+        draft together, which is no further error of the commit.
+        """
+        drafts = [*self._left_out(now)]
+        for (whose, _, commit, ended), one in sorted(self.said.items(), key=lambda said: said[1].at):
+            if not one.held or not one.is_due(now):
+                continue
+            second = self._second_of(commit, now)
+            if second.recorded < MOST_A_SECOND:
                 error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
                 drafts.append(Draft(error, subject=whose))
-                one.held, one.at = 0, now
+                second.recorded, one.at = second.recorded + 1, now
+            else:
+                second.left_out += one.held
+            one.held = 0
         return drafts
+
+    def _left_out(self, now: float) -> Iterator[Draft]:
+        """What is to be said of seconds that are over."""
+        over = {commit: one for commit, one in self.seconds.items() if now - one.began >= PAUSE}
+        for commit, one in over.items():
+            del self.seconds[commit]
+            if one.left_out:
+                words = f"{one.left_out:,} more errors of {commit[:12]} within a second are not recorded one by one"
+                yield Draft(ErrorReported(message=words), subject="engine")
 
 
 class HostSupervisor:
@@ -89,6 +126,12 @@ class HostSupervisor:
         self._record_limit = RecordLimit()
         self._former: set[ActionHost] = set()
         self._late: list[Event] | None = None
+
+    @property
+    def current_parts(self) -> EngineParts:
+        """What starts hosts now: safe mode may leave plugins out."""
+        is_without = PLUGINS in self.context.current_state().control.left_out
+        return (is_without and self.parts.without_plugins) or self.parts
 
     @property
     def is_down(self) -> bool:
@@ -117,7 +160,7 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            fold_result = filter_effects(await running.host.fold(prev, curr), curr)
+            fold_result = filter_effects(await running.host.fold(prev, curr), curr, running.host.defined)
         running.is_end_reported = not running.host.alive and bool(fold_result.faults)
         await self._judge(running, fold_result, curr)
         if not running.host.alive:
@@ -126,13 +169,14 @@ class HostSupervisor:
         return fold_result._replace(commit=running.commit, layers=layers)
 
     async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
-        engine, settings = curr.engine, curr.settings.engine
-        running.quarantine.observe(fold_result.layers, fold_result.faults, settings.deadline)
-        self._errors.take(fold_result.faults, running.commit, loop_seconds(), running.is_end_reported)
+        engine, settings, ended = curr.engine, curr.settings.engine, running.is_end_reported
+        faults = fold_result.faults
+        self._errors.take(faults, running.commit, loop_seconds(), ended)
         drafts = self._errors.due(loop_seconds())
-        # During probation survival handles the errors that the promote has brought.
-        old = engine.excused if engine.is_on_probation(curr.now) else None
-        bad = running.quarantine.verdicts(settings.quarantine, old)
+        if engine.is_on_probation(curr.now):  # survival handles the errors that the promote has brought
+            faults = tuple(one for one in faults if engine.is_excused(*one, ended))
+        running.quarantine.observe(fold_result.layers, faults, settings.deadline)
+        bad = running.quarantine.verdicts(settings.quarantine)
         for rule in bad.keys() - engine.quarantined.keys() if running.commit == self._engine.commit else ():
             drafts.append(Draft(RuleQuarantined(commit=running.commit, why=bad[rule]), subject=rule))
         if drafts and await self.record(*drafts) and running is self.running:
@@ -182,23 +226,25 @@ class HostSupervisor:
     async def start_host(self, revision: Revision) -> Running:
         """Start a host with this revision; the present one goes on meanwhile. Raises PulseError."""
         kept = await user_checkpoints.load(self.context.log, self.context.checkpoints)
-        prev = self.context.last_snapshot()
-        host = await self.parts.hosts.start(revision, prev, self.context.log.since, kept)
+        prev, parts = self.context.last_snapshot(), self.current_parts
+        host = await parts.hosts.start(revision, prev, self.context.log.since, kept)
         engine = self._engine
         host.quarantine(tuple(engine.quarantined) if revision.commit == engine.commit else ())
         try:
-            action_host = await self._start_action_host(revision, host.loaded)
+            action_host = await self._start_action_host(parts.action_hosts, revision, host.loaded)
         except BaseException:
             await host.close()
             raise
-        return Running(host, revision.commit, prev.state.seq, action_host)
+        return Running(host, revision.commit, prev.state.seq, parts, action_host)
 
-    async def _start_action_host(self, revision: Revision, loaded: LoadedRevision) -> ActionHost | None:
+    async def _start_action_host(
+        self, hosts: ActionHosts | None, revision: Revision, loaded: LoadedRevision
+    ) -> ActionHost | None:
         """Start the action host for the revision's watchers and executors; None if it has none."""
-        if self.parts.action_hosts is None or not (loaded.watchers or loaded.executors):
+        if hosts is None or not (loaded.watchers or loaded.executors):
             return None
         memory = self.context.settings().engine.memory
-        action_host = await self.parts.action_hosts.start(
+        action_host = await hosts.start(
             revision, memory, self.context.taken, lambda fault: self.report_fault(fault, revision.commit)
         )
         for fault in action_host.faults:

@@ -9,8 +9,7 @@ from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, HttpUrl
+from pulse_core.settings.groups import Duration, Group, HttpUrl
 from pulse_core.settings.processes import ProcessSettings
 
 SECOND = UNITS["s"]

@@ -45,6 +45,14 @@ class PauseStatus(TypedDict):
     why: str
 
 
+class SafeModeStatus(TypedDict):
+    """Since when Pulse runs in safe mode, after how many crashes in a row, and what is not run."""
+
+    since: str
+    crashes: int
+    left_out: Sequence[str]
+
+
 class LogStatus(TypedDict):
     """How many rows the log has, when it was verified, its damage, and how many events could not be written yet."""
 
@@ -107,4 +115,5 @@ class HomeStatus(TypedDict):
     engine: NotRequired[Json]
     shed: NotRequired[Json]
     watchers: NotRequired[Sequence[Mapping[str, Json]]]
+    safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]

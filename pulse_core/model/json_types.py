@@ -10,6 +10,9 @@ Json = Any  # whatever the json module reads and writes; pydantic checks the sha
 DEEPEST = 64
 """Levels of a JSON text from outside; what a projection puts around it must stay readable for pydantic, too."""
 
+MOST_MARKS = 50_000
+"""Commas and opening brackets of a JSON text from outside: more would hold up the loop for tens of milliseconds."""
+
 _HALF_A_PAIR = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -17,8 +20,11 @@ def read_json(text: str) -> Json:
     """The value of a JSON text from outside.
 
     Raises JSONDecodeError if it is none, and another ValueError if it holds what no log, store or terminal could take: a
-    number that is infinite or has thousands of digits, half a pair of surrogates, more than DEEPEST levels.
+    number that is infinite or has thousands of digits, half a pair of surrogates, more than DEEPEST levels
+    or MOST_MARKS values.
     """
+    if sum(map(text.count, "[{,")) > MOST_MARKS:
+        raise ValueError(f"it has more than {MOST_MARKS} values")
     try:
         value = _FINITE.decode(text)
     except RecursionError:
@@ -45,10 +51,8 @@ _FINITE = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 def _is_deeper(value: Json, levels: int) -> bool:
     """Whether there are more levels; found without recursion, whose depth is bounded."""
-    level = [value]
+    level = [value] if isinstance(value, dict | list) else []
     for _ in range(levels):
-        inner = (
-            one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)
-        )
-        level = [one for values in inner for one in values]
-    return any(isinstance(one, dict | list) for one in level)
+        values = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [inner for each in values for inner in each if isinstance(inner, dict | list)]
+    return bool(level)

@@ -1,5 +1,7 @@
 """The core's kinds of events, and what each one says; a capability's kinds are in its own folder."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from pulse_core.model.json_types import Json
@@ -18,6 +20,23 @@ class DaemonStopped(Payload, kind="daemon-stopped", wakes=Wake.NEVER):
 
     pid: int
     reason: Text
+
+
+class DaemonHealthy(Payload, kind="daemon-healthy", wakes=Wake.NEVER):
+    """The daemon has run for a minute, so that its end will not count towards safe mode."""
+
+
+class SafeModeEntered(Payload, kind="safe-mode-entered", wakes=Wake.NOW):
+    """The daemon starts in safe mode: without what may have ended those before it. Subject: nothing."""
+
+    crashes: int = Field(description="starts in a row whose daemon was killed or failed within a minute")
+    left_out: tuple[str, ...] = Field(description="what is not run: plugins, engine, optional-watchers")
+
+
+class SafeModeLeft(Payload, kind="safe-mode-left", by=Role.PERSON, wakes=Wake.NOW):
+    """Everything is run again; earlier crashes are forgotten."""
+
+    why: Text = ""
 
 
 class ReloadRequested(Payload, kind="reload-requested", by=Role.PERSON, wakes=Wake.NEVER):
@@ -175,12 +194,22 @@ class PromoteRequested(Payload, kind="promote-requested", by=Role.PERSON, wakes=
         default=(), description="which gates it passed, and which were skipped and why"
     )
     changes: Text = Field(default="", description="what changes in behaviour, as replay showed it")
+    changed: tuple[str, ...] | None = Field(
+        default=None, description="the files that differ from those of `previous`; None if that is not known"
+    )
 
 
 class RollbackRequested(Payload, kind="rollback-requested", by=Role.PERSON, wakes=Wake.NEVER):
     """A person wants an earlier commit of the engine back; answered likewise. Subject: it (the one before if empty)."""
 
     why: Text = ""
+
+
+class EngineChangeStarted(Payload, kind="engine-change-started", wakes=Wake.NEVER):
+    """The daemon begins a promote or rollback that was asked for; if it crashes meanwhile, the request is refused.
+
+    Subject: the request's id.
+    """
 
 
 class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
@@ -195,6 +224,7 @@ class EnginePromoted(Payload, kind="promote", wakes=Wake.NOW):
     projections: dict[str, str] = Field(
         default_factory=dict, description="its own projections and their versions"
     )
+    changed: tuple[str, ...] | None = Field(default=None, description="as in the request")
 
 
 class EngineRolledBack(Payload, kind="rollback", wakes=Wake.NOW):
@@ -220,6 +250,18 @@ class EngineLoaded(Payload, kind="engine-loaded", wakes=Wake.NEVER):
     instead_of: str = Field(default="", description="the commit that should run, and could not be loaded")
     why: Text = Field(default="", description="why it could not")
     took_ms: int = 0
+
+
+class EngineDisabled(Payload, kind="engine-disabled", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants no code of the engine or of plugins run, until `engine-enabled`, a promote or a rollback."""
+
+    why: Text = ""
+
+
+class EngineEnabled(Payload, kind="engine-enabled", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person wants the engine run again."""
+
+    why: Text = ""
 
 
 class RuleQuarantined(Payload, kind="rule-quarantined", wakes=Wake.NEVER):
@@ -265,11 +307,15 @@ class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
     key: str = Field(min_length=1, max_length=500, pattern=ONE_LINE, description="unique among open effects")
     params: dict[str, Json] = Field(default_factory=dict)
     reason: Text = ""
-    not_after: int | None = Field(default=None, description="UTC microseconds after which it is not begun")
+    not_after: int | None = Field(
+        default=None, ge=0, lt=2**63, description="UTC microseconds after which it is not begun"
+    )
     survival: bool = False
     rule: str = ""
     tick: int | None = None
-    samples: tuple[int, ...] = Field(default=(), description="ids of the samples it stands on")
+    samples: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(
+        default=(), description="ids of the samples it stands on"
+    )
 
 
 class EffectExecuting(Payload, kind="effect-executing", wakes=Wake.NEVER):

@@ -28,5 +28,8 @@ targets fail."""
 SYSTEM_RESOURCE = "system-resource"
 """The watcher of the machine's resources."""
 
+PLUGINS, ENGINE, OPTIONAL_WATCHERS = "plugins", "engine", "optional watchers"
+"""What safe mode leaves out, in this order: each stays left out when the next one is, too."""
+
 OF_MEMORY = ("memory", "pressure:memory", "swap")
 """The conditions that are answered by stopping a process; an earlier one explains those behind it."""

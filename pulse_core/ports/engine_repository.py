@@ -1,6 +1,6 @@
 """The engine's git repository for commands: staging is edited, checked and promoted."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -66,7 +66,10 @@ class StagingState:
             yield f"{self.path} is on no branch; put it back with: upulse init"
         elif self.branch != "staging":
             yield f"{self.path} is on the branch {self.branch}; go back with: git -C {self.path} switch staging"
-        if self.dirty and not self.conflicts:
+        nested = tuple(name for name in self.dirty if name.endswith("/"))  # as git writes another repository
+        if nested:
+            yield f"{_few(nested)} can't be committed, as another repository; move it away, or name it in .gitignore"
+        elif self.dirty and not self.conflicts:
             yield f"{_few(self.dirty)} not committed; a promote does that, or: git -C {self.path} commit --all"
         if self.taken_back:
             yield rejected_staging_advice(self.path, self.taken_back)
@@ -128,6 +131,9 @@ class EngineRepository(Protocol):
 
     def resolve(self, word: str) -> str:
         """The commit of a branch or an abbreviated hash. Raises UnknownName or Ambiguous."""
+
+    def differing(self, old: str, new: str) -> Collection[str]:
+        """The names of the files that are not the same in two commits."""
 
     def diff(self, old: str, new: str) -> str:
         """What changed between two commits, as text."""

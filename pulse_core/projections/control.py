@@ -1,18 +1,37 @@
-"""The state of Pulse itself: paused or not, and which daemon and settings are in force."""
+"""The state of Pulse itself: paused or not, its daemons and how often they crashed, and the settings in force."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import DaemonStarted, DaemonStopped, LogVerified, Paused, Resumed, SettingsLoaded
-from pulse_core.model.moment import Moment
+from pulse_core.model.kinds import (
+    DaemonHealthy,
+    DaemonStarted,
+    DaemonStopped,
+    EnginePromoted,
+    EngineRolledBack,
+    LogVerified,
+    Paused,
+    Resumed,
+    SafeModeEntered,
+    SafeModeLeft,
+    SettingsLoaded,
+)
+from pulse_core.model.moment import US_PER_SECOND, Moment
+
+HEALTHY = 60 * US_PER_SECOND
+"""How long a daemon must have run for its end not to count as an early crash."""
+EPISODE = 3_600 * US_PER_SECOND
+"""Starts further apart than this are no crash loop; and how long a daemon runs in safe mode until it leaves that."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """paused: since when, or None; by and why: who paused; digest: of the settings in force;
     processes: the names they guard; started / stopped: of the last daemon, with its pid and version;
-    verified: when the whole log was last read, and the damage found then."""
+    verified: when the whole log was last read, and the damage found then;
+    crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
+    has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out."""
 
     paused: Moment | None = None
     by: str = ""
@@ -25,10 +44,27 @@ class Control:
     stopped: Moment | None = None
     verified: Moment | None = None
     damage: str = ""
+    crashes: int = 0
+    unproven: Moment | None = None
+    safe: Moment | None = None
+    left_out: tuple[str, ...] = ()
 
 
 KINDS = frozenset(
-    kind.kind for kind in (DaemonStarted, DaemonStopped, LogVerified, Paused, Resumed, SettingsLoaded)
+    kind.kind
+    for kind in (
+        DaemonHealthy,
+        DaemonStarted,
+        DaemonStopped,
+        EnginePromoted,
+        EngineRolledBack,
+        LogVerified,
+        Paused,
+        Resumed,
+        SafeModeEntered,
+        SafeModeLeft,
+        SettingsLoaded,
+    )
 )
 
 
@@ -43,9 +79,43 @@ def after(state: Control, events: Iterable[Event]) -> Control:
             case SettingsLoaded(digest=digest, processes=processes):
                 state = replace(state, digest=digest, processes=processes)
             case DaemonStarted(pid=pid, version=version):
+                state = _start(state, event.moment)
                 state = replace(state, pid=pid, version=version, started=event.moment, stopped=None)
             case LogVerified(fault=fault):
                 state = replace(state, verified=event.moment, damage=fault)
             case DaemonStopped():
-                state = replace(state, stopped=event.moment)
+                state = replace(_stop(state, event.moment), stopped=event.moment)
+            case DaemonHealthy():
+                state = _forget_crashes(state)
+            case SafeModeEntered(left_out=left_out):
+                state = replace(state, safe=state.safe or event.moment, left_out=left_out)
+            case SafeModeLeft():
+                state = replace(state, crashes=0, safe=None, left_out=())
+            case EnginePromoted() | EngineRolledBack():
+                if event.cause is not None:  # a person asked; what Pulse does by itself could go on for ever
+                    state = replace(state, crashes=0, safe=None, left_out=())
     return state
+
+
+def _start(state: Control, now: Moment) -> Control:
+    """One more start: the daemon before it crashed early if it has neither stopped nor proven itself."""
+    before = state.unproven
+    if before is None or before.boot != now.boot:
+        crashes = state.crashes  # a clean stop, or the machine went down
+    else:
+        crashes = state.crashes + 1
+        if now.since(before) >= EPISODE and not state.left_out:
+            crashes = 0
+    return replace(state, crashes=crashes, unproven=now)
+
+
+def _stop(state: Control, now: Moment) -> Control:
+    before = state.unproven
+    if before is not None and now.since(before) >= HEALTHY:
+        state = _forget_crashes(state)
+    return replace(state, unproven=None)
+
+
+def _forget_crashes(state: Control) -> Control:
+    """A daemon has run for a minute. In safe mode that proves nothing for what is left out."""
+    return replace(state, unproven=None, crashes=state.crashes if state.left_out else 0)

@@ -1,13 +1,19 @@
 """The engine's commits for the survival rules: what is in force, its probation, and failures since the promote."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
+    DaemonStopped,
     Effect,
     EffectAcked,
     EffectCancelled,
+    EngineChangeStarted,
+    EngineDisabled,
+    EngineEnabled,
     EnginePromoted,
     EngineRolledBack,
     ErrorReported,
@@ -16,7 +22,7 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     RuleQuarantined,
 )
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
@@ -24,10 +30,31 @@ from pulse_core.projections.effects import decode_plain_effect
 FAILURES = EARLIER = 100
 RULE, PROJECTION = "rule:", "projection:"
 """The prefixes of an error's subject if a rule or a projection has raised it."""
-PARTS = (RULE, PROJECTION, "watcher:", "executor:")
-MOST_AILING = 400
+MOST_AILING, LONGEST = 400, 200
 AILING = 20 * 60 * US_PER_SECOND
-"""How long after its last error a watcher or executor counts as ailing: lasting ones are recorded more often."""
+"""How long a fault counts as present after it was last recorded: lasting ones are recorded more often."""
+_PLACE = re.compile(r"\(([^()\n]+):\d+\)")
+_NUMBER = re.compile(r"\b\w*\d[\w.-]*")
+
+
+def fault_words(message: str) -> str:
+    """A fault's message without what differs each time: numbers, and words with a digit, as ids have it."""
+    return _NUMBER.sub("#", message)
+
+
+def fault_identity(subject: str, message: str, ended: bool = False) -> str:
+    """What the same fault of the same code has in common: the file (the first line), whose it is, and its words.
+
+    Empty if the message names no place: such a fault may be of any file.
+    """
+    places = _PLACE.findall(message)
+    whose = f"the end of {subject}" if ended else subject
+    return f"{places[-1]}\n{whose}\n{fault_words(message)[:LONGEST]}" if places else ""
+
+
+def action_identity(key: str) -> str:
+    """The same for a failure of a survival action, which is of no file that a promote could change."""
+    return f"\naction\n{key[:LONGEST]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +62,15 @@ class Engine:
     """commit: the one in force, promoted at `promoted` and watched for `watch_us`; earlier: those before it, oldest
     first, through which rollbacks go back one by one (the last 100);
     errors: when rules and projections raised errors since then (the last 100); breakdowns: when its watchers and
-    executors failed by their own fault, or one of its hosts ended (likewise); ailing: its watchers and executors that
-    failed lately, and when; excused: those that did so before the promote already, which is not to blame;
-    failures: when survival's actions failed, with none in between that worked (the last 100); trying: survival's open
-    actions, by effect id; asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit
-    that was in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
+    executors failed by their own fault, or one of its hosts ended (likewise); failures: when survival's actions failed
+    since then, with none in between that worked (likewise); ailing: the identities of the faults that were recorded
+    lately, failures of survival's actions among them, and when; excused: those that came before the promote already,
+    from files that it left as they were, and count for none of the three; trying: the keys of survival's open actions,
+    by effect id; asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit that was
+    in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
     replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
-    by the event's id."""
+    by the event's id; started: the ids of those that a daemon began to carry out and did not leave by a stop;
+    disabled: since when a person wants none of its code run, or None; disabled_by and disabled_why: who, and why."""
 
     commit: str = ""
     earlier: tuple[str, ...] = ()
@@ -59,6 +88,10 @@ class Engine:
     quarantined: Mapping[str, str] = field(default_factory=dict)
     replaced: str = ""
     requests: Mapping[str, Event] = field(default_factory=dict)
+    started: tuple[str, ...] = ()
+    disabled: Moment | None = None
+    disabled_by: str = ""
+    disabled_why: str = ""
 
     @property
     def previous(self) -> str:
@@ -73,12 +106,31 @@ class Engine:
         """Whether errors count against the commit in force, since there is one to go back to."""
         return bool(self.previous) and not self.has_stayed(now)
 
+    def is_excused(self, subject: str, message: str, ended: bool = False) -> bool:
+        """Whether the same fault of the same code came before the promote already."""
+        return fault_identity(subject, message, ended) in self.excused
+
+    def disabled_status(self) -> dict[str, Json] | None:
+        """Who disabled it, since when and why, as JSON values; None if nobody did."""
+        if self.disabled is None:
+            return None
+        return {"since": iso(self.disabled.at), "by": self.disabled_by, "why": self.disabled_why}
+
 
 COMMIT_CHANGES = frozenset({EnginePromoted.kind, EngineRolledBack.kind})
 REQUESTS = frozenset({PromoteRequested.kind, RollbackRequested.kind})
 ANSWERS = frozenset({*COMMIT_CHANGES, PromoteRefused.kind})
-OWN = frozenset({*REQUESTS, *ANSWERS, RuleQuarantined.kind})
-KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, *OWN})
+OWN = frozenset(
+    {
+        *REQUESTS,
+        *ANSWERS,
+        EngineChangeStarted.kind,
+        EngineDisabled.kind,
+        EngineEnabled.kind,
+        RuleQuarantined.kind,
+    }
+)
+KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, DaemonStopped.kind, *OWN})
 
 
 def after(state: Engine, events: Iterable[Event]) -> Engine:
@@ -90,17 +142,19 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
     for event in events:
         kind = event.kind
         if kind == Effect.kind:
-            if state.promoted is not None and (wish := decode_plain_effect(event.data)).get("survival"):
+            if state.commit and (wish := decode_plain_effect(event.data)).get("survival"):
                 if wish["action"] == ROLLBACK_ENGINE:
                     state = replace(state, asked=event.moment)
                 elif wish["action"] not in OUTWARD:
-                    trying[event.id] = str(wish["action"])
+                    trying[event.id] = str(wish["key"])
         elif kind in SETTLING:
-            if trying.pop(event.subject, None):
+            if key := trying.pop(event.subject, None):
                 if kind == EffectAcked.kind:
-                    failures = ()
+                    state, failures = _forget(state, action_identity(key)), ()
                 elif kind != EffectCancelled.kind:
-                    failures = (*failures[1 - FAILURES :], event.moment)
+                    state = _note(state, identity := action_identity(key), event.moment)
+                    if state.promoted is not None and identity not in state.excused:
+                        failures = (*failures[1 - FAILURES :], event.moment)
         elif kind == ErrorReported.kind:
             state = _count_error(state, event)
         elif kind == RuleQuarantined.kind:
@@ -110,13 +164,25 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
                 state = replace(state, quarantined=quarantined)
         elif kind in REQUESTS:
             state = replace(state, requests={**state.requests, event.id: event})
+        elif kind == EngineChangeStarted.kind:
+            if event.subject in state.requests:
+                state = replace(state, started=(*state.started, event.subject))
+        elif kind == DaemonStopped.kind:
+            state = replace(state, started=())
+        elif kind == EngineDisabled.kind:
+            why = str(decode_plain(event.data).get("why", ""))
+            state = replace(state, disabled=event.moment, disabled_by=event.actor, disabled_why=why)
+        elif kind == EngineEnabled.kind:
+            state = replace(state, disabled=None, disabled_by="", disabled_why="")
         elif kind == EnginePromoted.kind:
             state, failures = _promote(state, event), ()
         elif kind == EngineRolledBack.kind:
             state, failures = _roll_back(state, event), ()
         if kind in ANSWERS and event.cause in state.requests:
             left = {id_: asked for id_, asked in state.requests.items() if id_ != event.cause}
-            state = replace(state, requests=left)
+            state = replace(state, requests=left, started=tuple(id_ for id_ in state.started if id_ in left))
+        if kind in COMMIT_CHANGES:
+            state = replace(state, disabled=None, disabled_by="", disabled_why="")
     return replace(state, trying=trying, failures=failures)
 
 
@@ -126,12 +192,10 @@ def _count_error(state: Engine, event: Event) -> Engine:
         return state  # it says nothing of an engine
     if not state.commit or data.get("commit", state.commit) != state.commit:
         return state  # an error of another commit
-    ended = bool(data.get("ended", False))
-    if event.subject.startswith(PARTS) and not ended:
-        others = {subject: at for subject, at in state.ailing.items() if subject != event.subject}
-        newest = tuple({**others, event.subject: event.moment}.items())[-MOST_AILING:]
-        state = replace(state, ailing=dict(newest))
-    if state.promoted is None or event.subject in state.excused:
+    ended, message = bool(data.get("ended", False)), str(data.get("message", ""))
+    if identity := fault_identity(event.subject, message, ended):
+        state = _note(state, identity, event.moment)
+    if state.promoted is None or identity in state.excused:
         return state
     more = (event.moment,) * min(1 + int(data.get("repeats", 0)), FAILURES)
     if event.subject.startswith((RULE, PROJECTION)) and not ended:
@@ -139,13 +203,27 @@ def _count_error(state: Engine, event: Event) -> Engine:
     return replace(state, breakdowns=(*state.breakdowns, *more)[-FAILURES:])
 
 
+def _note(state: Engine, identity: str, moment: Moment) -> Engine:
+    others = {one: at for one, at in state.ailing.items() if one != identity}
+    return replace(state, ailing=dict([*others.items(), (identity, moment)][-MOST_AILING:]))
+
+
+def _forget(state: Engine, identity: str) -> Engine:
+    if identity not in (*state.ailing, *state.excused):
+        return state
+    ailing = {one: at for one, at in state.ailing.items() if one != identity}
+    return replace(state, ailing=ailing, excused=tuple(one for one in state.excused if one != identity))
+
+
 def _promote(state: Engine, event: Event) -> Engine:
     data = decode_plain(event.data)
-    previous, now, excused = str(data.get("previous", "")), event.moment, state.excused
-    # What failed before is not this promote's fault; if the previous commit is on probation, a second promote would
-    # excuse that commit's own failures.
-    if not state.is_on_probation(now):
-        excused = tuple(one for one, at in state.ailing.items() if now.since(at) <= AILING)
+    previous, now, changed = str(data.get("previous", "")), event.moment, data.get("changed")
+    # If the previous commit is on probation, a second promote would excuse that commit's own failures.
+    before = (
+        state.excused
+        if state.is_on_probation(now)
+        else [one for one, at in state.ailing.items() if now.since(at) <= AILING]
+    )
     return replace(
         state,
         commit=event.subject,
@@ -154,12 +232,17 @@ def _promote(state: Engine, event: Event) -> Engine:
         watch_us=int(data.get("watch_us", 0)),
         errors=(),
         breakdowns=(),
-        excused=excused,
+        excused=tuple(one for one in before if _is_unchanged(one.partition("\n")[0], changed)),
         asked=None,
         good=state.commit if state.commit and state.has_stayed(now) else state.good,
         quarantined={},
         replaced=previous,
     )
+
+
+def _is_unchanged(file: str, changed: object) -> bool:
+    """Whether a promote left a file as it was, or what is of no file. changed: None if nobody knows."""
+    return not file or (isinstance(changed, list) and file not in changed)
 
 
 def _roll_back(state: Engine, event: Event) -> Engine:

@@ -58,11 +58,11 @@ class StateProjection(Generic[T]):
 
 EFFECTS = StateProjection("effects", 3, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 4, Processes, processes.KINDS, processes.after)
-CONTROL = StateProjection("control", 1, Control, control.KINDS, control.after)
+CONTROL = StateProjection("control", 2, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 2, Logs, logs.KINDS, logs.after)
-ENGINE = StateProjection("engine", 4, Engine, engine.KINDS, engine.after)
+ENGINE = StateProjection("engine", 6, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
 

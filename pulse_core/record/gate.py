@@ -7,17 +7,51 @@ from functools import cache
 from typing import NamedTuple
 
 from pulse_core.actions import parsed_params
-from pulse_core.composition import declaration_of
+from pulse_core.capability import Check
+from pulse_core.composition import ADMITS, declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import Effect
+from pulse_core.model.kinds import Effect, EffectCancelRequested, ProcessStartRequested, ProcessStopRequested
 from pulse_core.model.payload import Role
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import EventLog
 from pulse_core.projections.effects import OpenEffect
-from pulse_core.projections.state import CurrentState
-from pulse_core.record.admission import CHECKS, fill_defaults
+from pulse_core.projections.state import CurrentState, State
 from pulse_core.settings.settings import Settings
+
+
+def require_guarded_process(draft: Draft, state: State, settings: Settings) -> None:
+    """Refuse a subject that is no guarded process."""
+    names = [process.name for process in settings.process]
+    if draft.subject not in names:
+        raise UnknownName("guarded process", draft.subject, names)
+
+
+def require_open_effect(draft: Draft, state: State, settings: Settings) -> None:
+    """Refuse a subject that is no open effect."""
+    if draft.subject not in state.effects.open:
+        raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
+
+
+CHECKS: Mapping[str, Check] = {
+    ProcessStopRequested.kind: require_guarded_process,
+    ProcessStartRequested.kind: require_guarded_process,
+    EffectCancelRequested.kind: require_open_effect,
+    **ADMITS,
+}
+"""By kind, the check that a draft from outside must pass; other kinds need the caller's role alone."""
+
+
+def fill_defaults(draft: Draft, settings: Settings) -> Draft:
+    """The draft with what only the writer can fill in: an effect's key as its subject, the expiry of a stop."""
+    match draft.payload:
+        case Effect(key=key):
+            return replace(draft, subject=key, data="")
+        case ProcessStopRequested(expires_us=None) as stop:
+            payload = stop.model_copy(update={"expires_us": settings.intent.expires})
+            return replace(draft, payload=payload, data="")
+    return draft
+
 
 RULE_FIELDS = ("rule", "tick", "samples", "survival")
 ROLE_NAMES = {

@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, context_check
+from pulse_core.settings.groups import Duration, Group, context_check
 
 USER_CHECK = "user_check"
 """In a validation's context: a function that raises ValueError for a user that can't be the engine's."""
@@ -38,6 +37,11 @@ class EngineSettings(Group):
         description="user of the machine that its code runs as where the daemon runs as root;"
         " not set: `pulse-engine`, if there is one",
         examples=["pulse-engine"],
+    )
+    new_effects_per_hour: int = Field(
+        120,
+        ge=0,
+        description="effects in an hour, beyond those of the rules in force, that the gate `replay` lets a promote bring",
     )
     repeat: Duration = Field(
         30 * UNITS["s"], ge=0, description="how long after an effect was settled its key may be wished again"

@@ -1,14 +1,45 @@
-"""What settings groups have in common: their base, and texts that are checked when they are read."""
+"""What settings groups have in common: their base, durations, and texts that are checked when they are read."""
 
 import re
-from collections.abc import Callable, Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.fields import FieldInfo
 
+from pulse_core.model.durations import parse_duration
 from pulse_core.model.pattern import SearchPattern
-from pulse_core.settings.durations import Duration
+
+AS_WRITTEN: Mapping[str, Any] = {"as_written": True}
+"""Validation context for what a person wrote: there a bare number is refused, since nobody means microseconds."""
+
+
+def is_duration(field: FieldInfo) -> bool:
+    """Whether a settings field holds a `Duration`, and not just an integer."""
+    return _READ in field.metadata
+
+
+def _read(value: object, info: ValidationInfo) -> int:
+    bare = isinstance(value, int | float) and not isinstance(value, bool) and value != 0
+    if bare and (info.context or {}).get("as_written"):
+        raise ValueError(f"{value} has no unit; write it in quotes with one, as '{value}s' or '{value}m'")
+    return parse_duration(value)
+
+
+_READ = BeforeValidator(_read)
+
+Duration = Annotated[int, _READ]
+"""Integer microseconds, read from text with a unit."""
+
 
 PATTERN_CHECK = "pattern_check"
 """In a validation's context: a function that raises ValueError for an invalid pattern; None if they are checked already."""

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, model_validator
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, HttpUrl, distinct, text_check
+from pulse_core.settings.groups import Duration, Group, HttpUrl, distinct, text_check
 
 SECOND = UNITS["s"]
 

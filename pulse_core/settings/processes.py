@@ -7,8 +7,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, Path, Regex, UnitName, is_host_port, text_check
+from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, is_host_port, text_check
 
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""

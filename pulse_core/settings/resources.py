@@ -6,11 +6,11 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator, mod
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.pattern import search_pattern
-from pulse_core.settings.durations import Duration
 from pulse_core.settings.groups import (
     PATTERN_CHECK,
     AbsolutePath,
     Bound,
+    Duration,
     Group,
     Regex,
     RootedPath,

@@ -10,16 +10,14 @@ from pydantic.fields import FieldInfo
 
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
-from pulse_core.settings.durations import Duration
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
-from pulse_core.settings.groups import AbsolutePath, Group, context_check
+from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
-from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.secrets import IN_CLEAR
-from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, SelfSettings
+from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, NotifySettings, SelfSettings
 
 GROUP_CHECK = "group_check"
 """In a validation's context: a function that raises ValueError for a group that this machine does not have."""

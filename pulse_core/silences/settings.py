@@ -7,8 +7,7 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.settings.composed import SettingsGroup
-from pulse_core.settings.durations import Duration
-from pulse_core.settings.groups import Group, text_check
+from pulse_core.settings.groups import Duration, Group, text_check
 
 HOUR = UNITS["h"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

@@ -4,7 +4,6 @@ It never waits for an executor, and nothing inside the onion can delay the survi
 """
 
 from pulse_core.tick.rule_folds import InnerFold, RuleFolds, Submit
-from pulse_core.tick.ticker import Sources, Stores, Ticker
-from pulse_core.tick.wake import Waker
+from pulse_core.tick.ticker import Sources, Stores, Ticker, Waker
 
 __all__ = ["InnerFold", "RuleFolds", "Sources", "Stores", "Submit", "Ticker", "Waker"]

@@ -60,6 +60,14 @@ class WatchLoop:
         """All watchers that are run."""
         return (*self._own, *self._enlisted)
 
+    def add(self, watchers: Iterable[Watcher]) -> None:
+        """Run these built-in ones, too, from now on."""
+        more = tuple(watchers)
+        self._own += more
+        if self._group:
+            for watcher in more:
+                self._begin(self._group, watcher, self._run_watcher(watcher))
+
     def register(self, watchers: Iterable[Watcher]) -> None:
         """Run these besides the built-in ones, instead of those that were registered before.
 

@@ -1,10 +1,7 @@
 """Taking away what nothing names, while a real daemon stores what is about to be named."""
 
 import hashlib
-import json
 import os
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -14,6 +11,7 @@ from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import encode
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 
 ALLOW = '[executors.run-command]\nallow = ["/bin/true"]\n'
 LONG_AGO = time.time() - 86_400
@@ -90,6 +88,5 @@ def test_a_young_snapshot_that_a_tick_names_is_not_counted_as_of_no_use(served: 
     served.eventually(lambda: list((served.home.path / "objects").glob("??/*")), "a snapshot is kept")
     for path in (served.home.path / "objects").glob("??/*"):
         os.utime(path, (LONG_AGO, LONG_AGO))
-    argv = [sys.executable, "-m", "upulse_cli", "gc", "--dry-run", "--json", "--home", str(served.home.path)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60)
-    assert json.loads(done.stdout)["objects"] == gc(served) == 0
+    told = CliHome(served.home.path).upulse("gc", "--dry-run", "--json").json
+    assert told["objects"] == gc(served) == 0

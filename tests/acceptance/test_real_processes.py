@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
 SERVER = """
@@ -247,6 +248,5 @@ def test_readers_do_not_launder_a_log_that_lost_its_end(served: Served) -> None:
     wal = served.home.path / "events.db-wal"
     os.truncate(wal, wal.stat().st_size - 20_000)
     for command in ("verify", "events", "status"):
-        argv = [sys.executable, "-m", "upulse_cli", command, "--home", str(served.home.path)]
-        told = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
-        assert "acknowledged" in told.stdout + told.stderr, command
+        told = CliHome(served.home.path).upulse(command, code=1)
+        assert "acknowledged" in told.out + told.err, command

@@ -13,7 +13,7 @@ from typing import Any
 from tests.benchmarks.bench_cli import took, upulse
 from tests.benchmarks.harness import ROOT, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row, percentile, spread, times
-from upulse_cli.wiring.new_home import make_engine
+from upulse_cli.wiring.offline import make_engine
 
 SAVES = 20
 PAUSE = 1.0

@@ -9,7 +9,7 @@ import time
 from multiprocessing import Pool
 from pathlib import Path
 
-from tests.campaign import day
+from tests.campaign import day, forgery
 from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
 from tests.campaign.flips import campaign as flipped
@@ -51,6 +51,7 @@ def main() -> int:
         "--samples", type=int, default=1, metavar="TIMES",
         help="do in full, so often, what `make check` does in samples; 0: not at all",
     )  # fmt: skip
+    parser.add_argument("--forgeries", type=int, default=1_000_000, help="forged messages of hosts; 0: none")
     options = parser.parse_args()
     sound = [
         simulations(options.first, options.seeds),
@@ -61,6 +62,7 @@ def main() -> int:
         days(options.hours, options.first),
         mutants(options.mutants),
         attacks(options.attacks),
+        forgeries(options.forgeries, options.first),
         samples(options.samples),
     ]
     return 0 if all(sound) else 1
@@ -173,6 +175,15 @@ def attacks(times: int) -> bool:
     if times:
         print(f"attacks: {len(ATTACKS)} hostile rules broke no law, {times} times", flush=True)
     return True
+
+
+def forgeries(count: int, seed: int) -> bool:
+    """Have hosts say what they must not; nothing leaves the boundary, and no tick is late."""
+    try:
+        return not count or forgery.main(count, seed)
+    except AssertionError as error:
+        print(f"forgery: {error}", flush=True)
+        return False
 
 
 def samples(times: int) -> bool:

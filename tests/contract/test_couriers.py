@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from pulse_adapters.memory.transport import MemoryTransport
-from pulse_adapters.notify.transport import ChildTransport
+from pulse_adapters.memory.network import MemoryTransport
+from pulse_adapters.notify.executor import ChildTransport
 from pulse_core.ports.transport import OutgoingMessage, Transport
 from tests.postbox import fail, postbox
 

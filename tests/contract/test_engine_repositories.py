@@ -51,6 +51,8 @@ def test_what_is_saved_in_staging_becomes_main_by_way_of_a_candidate(workplace: 
     staging = repository.settled_staging()
     assert (staging.commit, staging.ahead, staging.behind) == (candidate, 0, 0)
     assert "RULES = [1]" in repository.diff(first, candidate)
+    assert "engine.py" in repository.differing(first, candidate)
+    assert not repository.differing(first, first)
 
 
 def test_main_moves_only_from_where_it_was_expected(workplace: Workplace) -> None:

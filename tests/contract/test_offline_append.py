@@ -12,9 +12,9 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import Damaged, HomeBusy, PulseError
 from pulse_core.model.event import Checkpoint, Head
-from upulse_cli.wiring import offline_append
+from upulse_cli.wiring import offline
 from upulse_cli.wiring.home import home_context
-from upulse_cli.wiring.offline_append import append_offline, offline_gate
+from upulse_cli.wiring.offline import append_offline, offline_gate
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ async def test_a_log_that_lost_rows_is_not_written(home: HomeContext) -> None:
 def test_a_home_that_another_has_is_waited_for_and_then_busy(
     home: HomeContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(offline_append, "LOCK_WAIT", 0.05)
+    monkeypatch.setattr(offline, "LOCK_WAIT", 0.05)
     with HomeLock(home.layout.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
         append_offline(home, draft(home, "paused"))
     append_offline(home, draft(home, "paused"))

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import pytest
 
-from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.network import MemoryProber
 from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports.prober import Prober, ProbeRequest, ProbeResult, Trouble
 from tests.integration.network.network_servers import OK, addresses, name_server, page_server, says, stalls

@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.executors import MemoryHost
 from pulse_adapters.workers.proc import is_alive
 from pulse_core.ports.host import ProcessId, ProcessTable
 from pulse_core.settings.settings import Settings

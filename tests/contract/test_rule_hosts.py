@@ -121,7 +121,7 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
 def kill(host: RuleHost) -> None:
     """End it, as a stranger would."""
     if isinstance(host, MemoryRuleHost):
-        host.die()
+        host.alive = False
     else:
         assert isinstance(host, ChildRuleHost)
         os.kill(host.pid, signal.SIGKILL)

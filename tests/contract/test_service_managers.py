@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.memory.service_manager import MemoryServiceManager
+from pulse_adapters.memory.daemon_control import MemoryServiceManager
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core.ports.service_manager import ServiceManager
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden.make_home import HOMES, upulse
+from tests.golden.make_home import HOMES
+from tests.integration.cli.cli_home import CliHome, eventually
 
 RELEASES = sorted(path.stem for path in HOMES.glob("*.json"))
 
@@ -27,7 +28,7 @@ def kept(release: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[Path]:
+def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[CliHome]:
     """The home, with a daemon of this release running in it."""
     path = tmp_path / "home"
     with tarfile.open(HOMES / f"{release}.tar.xz") as archive:
@@ -36,20 +37,22 @@ def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[Path]:
         archive.extractall(path, **safely)
     path.chmod(0o700)
     (path / "run").mkdir(mode=0o700)
-    upulse(path, "daemon", "start")
+    made = CliHome(path)
+    made.upulse("daemon", "start")
     try:
-        yield path
+        yield made
     finally:
-        upulse(path, "process", "stop", kept["process"])
-        upulse(path, "daemon", "stop")
+        made.upulse("process", "stop", kept["process"])
+        made.upulse("daemon", "stop")
 
 
-def test_every_event_the_engine_and_the_settings_are_in_force(home: Path, kept: dict[str, Any]) -> None:
-    assert upulse(home, "verify").startswith("good: ")
-    ids = [json.loads(line)["id"] for line in upulse(home, "events", "--json").splitlines()]
+def test_every_event_the_engine_and_the_settings_are_in_force(home: CliHome, kept: dict[str, Any]) -> None:
+    assert home.upulse("verify").out.startswith("good: ")
+    ids = [event["id"] for event in home.upulse("events", "--json").lines]
     assert ids[: len(kept["events"])] == kept["events"]
 
-    status = json.loads(upulse(home, "status", "--json"))
+    eventually(lambda: home.status()["engine"]["rules"], "its rules to run")
+    status = home.status()
     assert {name: status["engine"][name] for name in ("commit", "rules")} == kept["engine"]
     assert [process["name"] for process in status["processes"]] == [kept["process"]]
-    upulse(home, "config", "check")  # fails if a setting of that release is none any more
+    home.upulse("config", "check")  # fails if a setting of that release is none any more

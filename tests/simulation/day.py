@@ -8,8 +8,7 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory.executors import MemoryStop
-from pulse_adapters.memory.prober import MemoryProber
-from pulse_adapters.memory.transport import MemoryTransport
+from pulse_adapters.memory.network import MemoryProber, MemoryTransport
 from pulse_adapters.notify.executor import Notify
 from pulse_core.model.errors import LogUnavailable, PulseError
 from pulse_core.model.json_types import Json

@@ -12,7 +12,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.executor import Policy, Safety
 from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
-from tests.simulation.world import World, simulate
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 GIB = 1 << 30
 KEY = "system-resource"
@@ -150,7 +150,7 @@ def live(tell: Callable[[Story], Any], resources: Mapping[str, Any] | None = Non
         await story.begin()
         await tell(story)
 
-    settings = {"resources": {**RESOURCES, **(resources or {})}, **more}
+    settings = {**RARE_SCANS, "resources": {**RESOURCES, **(resources or {})}, **more}
     return simulate(told, settings, watchers=(machine,))
 
 

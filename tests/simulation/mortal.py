@@ -113,7 +113,7 @@ class Lives:
             return True
         await world.crash()
         for host in self.hosts.started:
-            host.die()
+            host.alive = False
         living.cancel()
         await asyncio.wait([living])
         self.fate.buried.set()

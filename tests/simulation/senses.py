@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.network import MemoryProber
 from pulse_core.llm.watcher import Llm
 from pulse_core.model.vitals import Window
 from pulse_core.ports.logs import LogFollower

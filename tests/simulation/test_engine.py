@@ -5,9 +5,13 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+import pytest
+
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
-from pulse_core.model.event import Event
+from pulse_core.engine.engine_controller import CRASHED
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
@@ -47,9 +51,12 @@ async def started(world: World) -> None:
     await asyncio.sleep(0.01)
 
 
-async def promoted(world: World, commit: str, previous: str = "first") -> Event:
-    """What was answered to the wish that this commit be in force."""
-    asked = await world.ask(PromoteRequested(previous=previous, why="it is better"), commit)
+async def promoted(
+    world: World, commit: str, previous: str = "first", changed: tuple[str, ...] | None = None
+) -> Event:
+    """What was answered to the wish that this commit be in force; changed: the files that differ."""
+    wish = PromoteRequested(previous=previous, why="it is better", changed=changed)
+    asked = await world.ask(wish, commit)
     await asyncio.sleep(0.01)
     return next(event for event in reversed(world.events()) if event.cause == asked.id)
 
@@ -172,6 +179,93 @@ def test_a_promote_whose_rules_raise_is_taken_back_by_itself() -> None:
     bench.tell(story)
 
 
+def moody(*words: str) -> Rule:
+    """A rule that raises each of these once, and the last one again and again."""
+    left = list(words)
+
+    async def moody(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        if word := left.pop(0) if len(left) > 1 else left[0]:
+            raise RuntimeError(word)
+        return await inner(prev, curr)
+
+    return moody
+
+
+@pytest.mark.parametrize(
+    ("raised", "changed", "is_taken_back"),
+    [
+        ("the table is missing", ("rules/moody.py",), True),
+        ("the table is missing", ("rules/other.py",), True),
+        ("no answer", ("rules/moody.py",), True),
+        ("no answer", ("rules/other.py",), False),
+    ],
+)
+def test_one_error_of_a_rule_excuses_the_same_one_of_the_same_code_in_a_later_promote_and_nothing_else(
+    raised: str, changed: tuple[str, ...], is_taken_back: bool
+) -> None:
+    bench = Bench(second=(moody("", "no answer", ""),), third=(moody(raised),))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(660)
+        await world.end()  # so that it erred within the last minutes
+        bench.revisions.engines["second"] = (moody("no answer", ""),)
+        await started(world)
+        await asyncio.sleep(5)
+        await promoted(world, "third", "second", changed)
+        await asyncio.sleep(60)
+        assert bool(world.events("rollback")) is is_taken_back
+        assert bool(world.events("rule-quarantined")) is not is_taken_back
+
+    bench.tell(story)
+
+
+MISSING = {"process": [{"name": "ghost", "start": ["ghost"], "restart": {"max": 1_000, "backoff": "1s"}}]}
+
+
+def test_a_program_that_is_missing_is_not_held_against_commits_that_it_was_missing_under_or_long_after() -> (
+    None
+):
+    bench = Bench(second=(spares,), third=(spares,))
+
+    async def missing(event: Event) -> None:
+        raise PulseError("ghost: no such file")
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(61)
+        world.executors["restart-process"].deed = missing
+        world.host.kill("ghost")
+        await asyncio.sleep(600)
+        failed = len(world.events("effect-failed"))
+        assert failed >= 5
+        await promoted(world, "third", "second")
+        await asyncio.sleep(600)
+        assert len(world.events("effect-failed")) > failed
+        assert not world.events("rollback")
+
+    bench.tell(story, {**MISSING, "daemon": {"tick_ms": 10_000}, "engine": {"watch": "1m"}})
+
+
+def test_survival_that_begins_to_fail_after_a_promote_takes_it_back() -> None:
+    bench = Bench(second=(spares,))
+
+    async def missing(event: Event) -> None:
+        raise PulseError("ghost: no such file")
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        world.executors["restart-process"].deed = missing
+        world.host.kill("ghost")
+        await asyncio.sleep(600)
+        assert [json.loads(event.data)["rejected"] for event in world.events("rollback")] == ["second"]
+
+    bench.tell(story, {**MISSING, **QUICK})
+
+
 def test_a_rule_that_fails_for_long_is_passed_over_once_its_commit_is_not_watched_any_more() -> None:
     turns = {"fails": False}
 
@@ -207,7 +301,7 @@ def test_a_host_that_dies_is_started_again_and_again_at_growing_intervals() -> N
     async def story(world: World) -> None:
         await started(world)
         for _ in range(200):
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(1)
         assert 5 <= len(bench.hosts.started) <= 20
         await asyncio.sleep(400)
@@ -224,7 +318,7 @@ def test_a_promote_whose_host_dies_again_and_again_is_taken_back_and_once_is_bor
         await promoted(world, "frail")
         for deaths in range(1, 6):
             assert not world.events("rollback")
-            bench.hosts.started[-1].die()
+            bench.hosts.started[-1].alive = False
             await asyncio.sleep(40)
             assert len(world.events("error", subject="engine")) == deaths
         (rolled,) = world.events("rollback")
@@ -276,16 +370,29 @@ def test_what_cannot_be_loaded_while_it_is_watched_is_taken_back() -> None:
     bench.tell(story)
 
 
-def test_a_request_that_a_crash_left_unanswered_is_answered_by_the_next_daemon() -> None:
-    bench = Bench(second=(spares,))
+def test_a_request_that_a_daemon_crashed_in_is_refused_and_one_that_it_left_or_had_not_begun_is_done() -> (
+    None
+):
+    bench = Bench(second=(spares,), third=(spares,))
 
     async def story(world: World) -> None:
         await started(world)
         asked = await world.ask(PromoteRequested(previous="first"), "second")
+        assert [event.subject for event in world.events("engine-change-started")] == [asked.id]
         await world.crash()
         await started(world)
-        assert [event.cause for event in world.events("promote")][-1] == asked.id
-        assert bench.revisions.main == "second"
+        (refused,) = world.events("promote-refused")
+        assert (refused.cause, json.loads(refused.data)["why"]) == (asked.id, CRASHED)
+        assert bench.revisions.main == "first"
+        left = await world.ask(PromoteRequested(previous="first"), "second")
+        await world.end()
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == left.id
+        await world.crash()
+        later = await world.log.append(Draft(PromoteRequested(previous="second"), "third"))
+        await started(world)
+        assert [event.cause for event in world.events("promote")][-1] == later[0].id
+        assert bench.revisions.main == "third"
 
     bench.tell(story)
 

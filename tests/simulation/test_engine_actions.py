@@ -1,6 +1,7 @@
 """The watchers and executors of the engine in force, in virtual time: they come, change and go with its commit."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
 
 from pulse_adapters.memory.action_host import Actions, MemoryActionHosts
@@ -158,9 +159,10 @@ def test_what_pulse_has_itself_is_not_taken_over_and_that_is_said() -> None:
         await started(world)
         await promoted(world, "second")
         await asyncio.sleep(6)
-        assert [event.subject for event in world.events("error")] == [
-            "watcher:process-alive",
-            "executor:notify",
+        errors = [(event.subject, json.loads(event.data)["message"]) for event in world.events("error")]
+        assert errors == [
+            ("engine", "watcher:process-alive: left out: another one has this name already"),
+            ("engine", "executor:notify: left out: another one has this name already"),
         ]
         assert world.daemon is not None
         assert [one.name for one in world.daemon.watch.watchers].count("process-alive") == 1

@@ -1,5 +1,6 @@
 """A daemon that is killed at any step of a promote or a rollback: what is in force is before or after, never between."""
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import FOLD
+from pulse_core.engine.engine_controller import CRASHED
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import PromoteRequested, RollbackRequested
+from pulse_core.model.kinds import PromoteRequested, RollbackRequested, SafeModeLeft
 from pulse_core.model.names import SETTLING
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
@@ -58,9 +60,19 @@ def lived(words: Sequence[str], last: Sequence[int] = (), rest: float = REST) ->
 
     async def story(world: World) -> None:
         await lives.live(world, [asked(world, word) for word in words], last, rest)
+        await leave_safe_mode(world)
         obeys(world, lives)
 
     return simulate(story, SETTINGS, engine=lives.parts), lives
+
+
+async def leave_safe_mode(world: World) -> None:
+    """Have the engine run again if so many lives ended early that the last one left it out."""
+    assert world.daemon is not None
+    if world.daemon.parts.view().control.left_out:
+        assert world.daemon.report()["engine"]["runs"] is None
+        await world.ask(SafeModeLeft(why="a person wants it"))
+        await asyncio.sleep(REST)
 
 
 def asked(world: World, word: str) -> Deed:
@@ -104,7 +116,8 @@ def obeys_people(world: World) -> None:
     asked_for = [event.id for event in world.events("rollback-requested")]
     refused = [event for event in world.events("promote-refused") if event.cause in asked_for]
     assert len(world.events("rollback")) == len(harmful) + len(asked_for) - len(refused)
-    assert not refused or not world.events("promote", subject="second")
+    crashed = [event for event in refused if json.loads(event.data)["why"] == CRASHED]
+    assert len(refused) == len(crashed) or not world.events("promote", subject="second")
 
 
 def turns(world: World) -> list[Event]:
@@ -112,7 +125,7 @@ def turns(world: World) -> list[Event]:
 
 
 @pytest.mark.parametrize("words", STORIES.values(), ids=STORIES)
-def test_killed_at_any_step_the_next_daemon_finishes_it_or_it_never_was(words: Sequence[str]) -> None:
+def test_killed_at_any_step_it_is_done_or_refused_or_never_was(words: Sequence[str]) -> None:
     _, unharmed = lived(words)
     offset = sum(map(ord, "".join(words))) % EVERY
     for step in range(offset, min(unharmed.steps, 150), EVERY):

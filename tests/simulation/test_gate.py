@@ -96,6 +96,7 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
     required = {
         "daemon-started": {"pid": 1, "version": "1"},
         "daemon-stopped": {"pid": 1, "reason": "x"},
+        "safe-mode-entered": {"crashes": 3, "left_out": []},
         "settings-loaded": {"digest": "x"},
         "settings-refused": {"faults": []},
         "log-verified": {"rows": 1, "took_ms": 1},

@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.network import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.settings.settings import Settings
 from tests.long_form import sample
 from tests.simulation.senses import of_network
 from tests.simulation.world import RARE_SCANS, World, simulate
+
+pytestmark = pytest.mark.usefixtures("rare_rounds")
 
 MINUTE, HOUR = 60, 3_600
 URL, PAGE = "http://127.0.0.1:4000/health", "http://192.0.2.1/"
@@ -79,7 +81,7 @@ def live(story: Callable[[Outside], Awaitable[None]], settings: dict[str, Any]) 
         assert (outside.news(), outside.titles()) == ([], [])
         await story(outside)
 
-    simulate(told, settings)
+    simulate(told, {**RARE_SCANS, **settings})
 
 
 # The network
@@ -224,7 +226,6 @@ def test_two_failures_kill_nothing_however_often_they_come() -> None:
     live(story, LLM)
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_a_restart_in_vain_is_followed_by_a_word_and_by_patience() -> None:
     async def story(outside: Outside) -> None:
         outside.cut(URL)
@@ -237,7 +238,7 @@ def test_a_restart_in_vain_is_followed_by_a_word_and_by_patience() -> None:
         await asyncio.sleep(5 * MINUTE)
         assert outside.titles()[-1] == f"resolved: {URL}"
 
-    live(story, {**LLM, **RARE_SCANS})
+    live(story, LLM)
 
 
 def test_a_slow_start_is_waited_for() -> None:

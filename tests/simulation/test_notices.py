@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.memory.network import MemoryTransport
 from pulse_adapters.memory.stores import MemoryCheckpoints
-from pulse_adapters.memory.transport import MemoryTransport
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.composition import SURVIVAL

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.executors import MemoryRestart
-from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.executors import MemoryHost, MemoryRestart
 from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -164,13 +163,14 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
     simulate(story, {**ONE, **RARE_SCANS})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_tries_of_a_flapping_process_grow_apart() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(6 * 3600)
 
-    world = simulate(story, ONE)
+    world = simulate(story, {**ONE, **RARE_SCANS})
     tries = [event.at for event in world.events("effect", subject="restart-process:gateway")]
     gaps = [round((later - earlier) / 1e6) for earlier, later in pairwise(tries[5:])]
     assert gaps == sorted(gaps)

@@ -15,6 +15,8 @@ from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import Machine, Story, consumer, failing, live
 
+pytestmark = pytest.mark.usefixtures("rare_rounds")
+
 MINUTE, HOUR = 60, 3_600
 
 

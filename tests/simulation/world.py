@@ -7,10 +7,9 @@ from random import Random
 from typing import Any
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
-from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart, MemoryStop
-from pulse_adapters.memory.host import MemoryHost
+from pulse_adapters.memory.daemon_control import MemoryServiceManager
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryHost, MemoryRestart, MemoryStop
 from pulse_adapters.memory.log import MemoryLog
-from pulse_adapters.memory.service_manager import MemoryServiceManager
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
 from pulse_core.composition import RULES
 from pulse_core.daemon import CurrentSettings, Daemon, Parts
@@ -40,6 +39,7 @@ class World:
     rules: Sequence[Rule] = RULES
     engine: EngineParts | None = None
     watchers: Sequence[Watcher] = ()
+    optional_watchers: Sequence[Watcher] = ()
     sweep: Sweep = nothing_to_sweep
 
     def __post_init__(self) -> None:
@@ -87,6 +87,7 @@ class World:
                 pid=1,
                 version="0",
                 watchers=self.watchers,
+                optional_watchers=self.optional_watchers,
                 rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,
@@ -114,7 +115,7 @@ class World:
         self._life.cancel()
         await asyncio.wait([self._life])
         self.log.deaf = False
-        self.host.forget_holders()
+        self.host.hold((), lambda _: None)
 
     async def ask(self, payload: Payload, subject: str = "", actor: str = "person") -> Event:
         """Record what a person asks for, through the front door."""
@@ -132,13 +133,10 @@ class World:
 
 def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any], **world: Any) -> World:
     """Tell a story in virtual time; the world as it was at its end."""
-    loop = virtual_loop()
-    try:
-        made = World(Settings.model_validate(settings), VirtualClock(loop.time), **world)
-        loop.run_until_complete(_told(story, made))
+    with asyncio.Runner(loop_factory=virtual_loop) as runner:
+        made = World(Settings.model_validate(settings), VirtualClock(runner.get_loop().time), **world)
+        runner.run(_told(story, made))
         return made
-    finally:
-        loop.close()
 
 
 async def _told(story: Callable[[World], Awaitable[None]], world: World) -> None:

@@ -20,7 +20,8 @@ def entries() -> list[str]:
 
 
 def test_the_hooks_are_the_commands_of_make_check_without_the_tests() -> None:
-    assert entries() == [command for command in recipe("check") if command != "$(MAKE) test"]
+    assert any("types style" in command for command in recipe("check"))
+    assert entries() == [*recipe("style"), *recipe("types")]
 
 
 def test_every_hook_is_local_and_looks_at_everything() -> None:

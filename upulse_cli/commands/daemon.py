@@ -1,4 +1,4 @@
-"""`upulse daemon`: start it, stop it, hand it to systemd, hear what it says."""
+"""`upulse daemon`, `pause` and `resume`: start it, stop it, hand it to systemd, hear what it says, have it only watch."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,11 +6,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pulse_core.model.text import count
-from upulse_cli.options import AsJson, HomeDir, group, open_home
-from upulse_cli.output import put, put_json, say
+from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
+from upulse_cli.output import put, put_json, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
+
+
+def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Only watch, don't act, until `upulse resume`."""
+    record(home, "paused", why, as_json, "Paused: Pulse only watches. Go on with: upulse resume")
+
+
+def resume(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Act again after `upulse pause`."""
+    record(home, "resumed", why, as_json, "Resumed: Pulse acts.")
+
+
+def record(option: str | None, kind: str, why: str, as_json: bool, words: str) -> None:
+    """Record it and say so."""
+    from pulse_core.app.append import append
+
+    answer = append(open_home(option), kind, data={"why": why})
+    if as_json:
+        put_json(answer.event)
+    else:
+        say(words)
+    say_when(answer)
+
 
 app = group("Start and stop the daemon, or hand it to systemd.")
 
@@ -58,13 +81,23 @@ def stop(home: HomeDir = None) -> None:
 
 
 @app.command()
-def restart(home: HomeDir = None) -> None:
+def restart(
+    normal: Annotated[
+        bool, typer.Option("--normal", help="Leave safe mode: run what it leaves out, too.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
     """Stop the daemon if it runs, and start it."""
+    from pulse_core.app.append import append
     from upulse_cli.wiring.daemon_control import daemon_control
 
     where = open_home(home)
     say_setting_faults(where)
-    daemon_control(where).restart()
+
+    def leave_safe_mode() -> None:
+        append(where, "safe-mode-left", data={"why": "upulse daemon restart --normal"})
+
+    daemon_control(where).restart(leave_safe_mode if normal else None)
 
 
 @app.command()

@@ -65,7 +65,7 @@ def on_screen(target: "DevTarget") -> None:
 
     from pulse_core.app.engine.dev_session import follow_staging
     from upulse_cli.run_loop import run_until_ended
-    from upulse_cli.views.dev_screen import Standing
+    from upulse_cli.views.dev import Standing
     from upulse_cli.views.watch import keys
 
     standing = Standing(target.path)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pulse_core.model.json_types import read_json
-from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Wait, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ def add(
     idempotent: Annotated[
         bool, typer.Option("--idempotent", help="It may be done twice without harm.")
     ] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")
-    ] = False,
+    wait: Wait = False,
     home: HomeDir = None,
 ) -> None:
     """Wish for an action and print the id.
@@ -119,9 +117,7 @@ def cancel(effect: OpenEffectId, why: Why = "", home: HomeDir = None) -> None:
 def retry(
     effect: EffectId,
     force: Annotated[bool, typer.Option("--force", help="Also one that was done.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")
-    ] = False,
+    wait: Wait = False,
     home: HomeDir = None,
 ) -> None:
     """Wish again for what did not work.

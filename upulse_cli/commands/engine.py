@@ -1,11 +1,41 @@
-"""`upulse engine`: how the user's rules stand, and what became of them."""
+"""`upulse engine` and `plugins`: how the user's rules stand, what became of them, and what installed packages add."""
 
 from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
 from upulse_cli.output import console, put, put_json, say
+
+PARTS = ("rules", "projections", "watchers", "executors")
+
+
+def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List the plugins that are installed, and what they bring.
+
+    A plugin is a package with an entry point in the group pulse.plugins, which names one pulse_core.Plugin. It is
+    installed beside Pulse, and the daemon finds it when it starts; its rules run in the rule host.
+    """
+    from upulse_cli.wiring.engine import plugin_contents
+
+    found = plugin_contents()
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("No plugin is installed; one is a package with an entry point in the group pulse.plugins.")
+    from rich.text import Text
+
+    from pulse_core.model.text import one_line
+    from upulse_cli.views.table import PlainTable
+
+    heads = ("plugin", "package", "version", "brings")
+    drawn = PlainTable(*heads, fold=heads)
+    for one in found:
+        brings = "; ".join(f"{part}: {', '.join(one[part])}" for part in PARTS if one[part]) or "nothing"
+        words = Text(one_line(one["error"]), style="red") if one["error"] else brings
+        drawn.line(one["name"], one["package"], one["version"], words)
+    return console().print(drawn)
+
 
 app = group("The user's rules: how they stand, and their history.")
 
@@ -25,6 +55,30 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     from upulse_cli.views.engine import shown
 
     return console().print(shown(now))
+
+
+@app.command()
+def disable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Run none of your own rules, nor those of plugins.
+
+    Their watchers and executors are not run either. At once, and at every start, until `upulse engine enable`, a
+    promote or a rollback. The survival rules go on.
+    """
+    from upulse_cli.commands.daemon import record
+
+    record(home, "engine-disabled", why, as_json, "Disabled. Run it again with: upulse engine enable")
+
+
+@app.command()
+def enable(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Run the engine again after `upulse engine disable`."""
+    from pulse_core.app.state import current_state
+    from pulse_core.model.names import ENGINE
+    from upulse_cli.commands.daemon import record
+
+    record(home, "engine-enabled", why, as_json, "Enabled.")
+    if ENGINE in current_state(open_home(home)).control.left_out:
+        say("Safe mode leaves it out; run it with: upulse daemon restart --normal")
 
 
 @app.command()

@@ -1,12 +1,39 @@
-"""`upulse events` and `incidents`: what happened, what was done, did it help."""
+"""`upulse events`, `incidents` and `state`: what happened, what was done, did it help, and what the log says at a moment."""
 
 from typing import Annotated
 
 import typer
 
 from pulse_core.model.text import one_line
-from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
 from upulse_cli.output import console, put, put_json, put_line
+
+
+def state(
+    part: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PART",
+            help="Only this projection, as `processes`; else all.",
+            autocompletion=completed_by("projections"),
+        ),
+    ] = None,
+    at: At = None,
+    home: HomeDir = None,
+) -> None:
+    """Show what the log says, now or at a moment.
+
+    Every projection as JSON: the log folded up to the last event before that moment.
+    """
+    from pulse_core.app.projections import described_projections
+    from upulse_cli.output import say
+    from upulse_cli.time_args import moment_arg
+
+    found = described_projections(open_home(home), moment_arg(at, "--at"), part)
+    for words in found.caveats:
+        say(words)
+    put_json(found.spelled(part))
+
 
 LAST = 50
 

@@ -4,14 +4,12 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
 from upulse_cli.output import console, put_json
 
 
 def explain(
-    at: Annotated[
-        str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
-    ] = None,
+    at: At = None,
     engine: Annotated[
         str,
         typer.Option(

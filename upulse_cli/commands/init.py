@@ -1,9 +1,6 @@
 """`upulse init` and `instances`: a new home, and the homes on this machine with their daemons."""
 
-import os
 import shlex
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Annotated
 
 import typer
@@ -26,15 +23,14 @@ def init(
     Its directory, commented settings, an empty log, and a git repository for your own rules; what is there already
     is kept.
     """
-    from upulse_cli.wiring.home import meant_home
-    from upulse_cli.wiring.new_home import make_engine, make_log, write_settings
+    from upulse_cli.wiring.home import home_context, meant_home
+    from upulse_cli.wiring.offline import make_engine, make_log, write_settings
 
     made = meant_home(home)
-    with for_the_owner_alone():
-        made.create()
-        wrote = write_settings(made, demo)
-        make_log(made)
-        done = make_engine(made) if engine else ()
+    made.create()
+    wrote = write_settings(made, demo)
+    make_log(home_context(made))
+    done = make_engine(made) if engine else ()
     say(f"{made.path} is a Pulse home.")
     if not wrote:
         say(f"{made.config} was there already and is left as it is.")
@@ -46,22 +42,12 @@ def init(
     say(f"Start the daemon: upulse daemon start{named}")
 
 
-@contextmanager
-def for_the_owner_alone() -> Iterator[None]:
-    """What is made inside is the owner's, whatever the umask; that is put back, since children inherit it."""
-    before = os.umask(0o077)
-    try:
-        yield
-    finally:
-        os.umask(before)
-
-
 def instances(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List the homes on this machine, and their daemons.
 
     Those are ~/.upulse, ~/.upulse-NAME for each instance, the homes of installed units, and the one that is named.
     """
-    from upulse_cli.wiring.instances import known
+    from upulse_cli.wiring.daemon_control import known
 
     found = known(home)
     if as_json:

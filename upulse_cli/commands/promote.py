@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.candidate_checks import GateResult
     from pulse_core.app.engine.promote import Promoted
 
-LATER = "no daemon runs; it is loaded when one starts (upulse daemon start)"
+LATER = "no daemon runs that answers; it is answered when one does (upulse daemon start)"
 Message = Annotated[
     str, typer.Option("--message", "-m", metavar="WORDS", help="What it is for, kept with the commit.")
 ]

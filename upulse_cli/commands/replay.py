@@ -1,15 +1,65 @@
-"""`upulse replay`: what would these rules have done?"""
+"""`upulse replay` and `shadow`: what would these rules have done, or do, without anything coming of it?"""
 
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, open_home
-from upulse_cli.output import console, put_json, say
+from upulse_cli.options import AsJson, HomeDir, group, open_home
+from upulse_cli.output import console, put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.replay import Progress
+
+
+shadow_app = group("Run other rules beside those in force; nothing comes of what they wish.")
+
+
+@shadow_app.command()
+def start(
+    revision: Annotated[
+        str, typer.Argument(metavar="REVISION", help="staging (as it lies there now), or a commit.")
+    ] = "staging",
+    home: HomeDir = None,
+) -> None:
+    """Begin a shadow in the background.
+
+    It folds each tick of the daemon, and writes what it would have wished to shadow.jsonl in the home, and nowhere
+    else. It goes on when the terminal is closed, until it is stopped. Prints its process id.
+    """
+    from upulse_cli.wiring import shadow
+
+    put(str(shadow.start(open_home(home), revision)))
+    say("It runs until: upulse shadow stop. What it would have done: upulse shadow report")
+
+
+@shadow_app.command()
+def stop(home: HomeDir = None) -> None:
+    """End the shadow."""
+    from upulse_cli.wiring import shadow
+
+    say(f"Stopped, process {shadow.stop(open_home(home))}.")
+
+
+@shadow_app.command()
+def report(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show where the shadow differs from what is in force.
+
+    Wishes of one key within two seconds count as the same. Since nothing comes of what a shadow wishes, it may go on
+    wishing where the real one would have been content. Exit code 3 says that they differ.
+    """
+    from upulse_cli.wiring import shadow
+
+    told = shadow.report(open_home(home))
+    if as_json:
+        put_json(told)
+    else:
+        from upulse_cli.views.replay import shadow_shown
+
+        console().print(shadow_shown(told))
+    if told["differences"]:
+        raise typer.Exit(DIFFERS)
+
 
 DIFFERS = 3
 

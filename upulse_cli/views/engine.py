@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import clean, count, one_line
+from upulse_cli.time_args import local
 from upulse_cli.views.table import PlainTable
 
 SHORT = 12
@@ -19,6 +20,11 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
     table.add_row("in force", Text(_short(now["commit"]) or "nothing yet"))
     if now["moved"]:
         table.add_row("main", Text(clean(now["moved"]), style="red"))
+    if disabled := now["disabled"]:
+        words = (
+            f"by {disabled['by']} since {local(disabled['since'])}: {disabled['why'] or 'no reason given'}"
+        )
+        table.add_row("disabled", Text(one_line(words), style="yellow"))
     table.add_row("runs", _runs(now["running"]))
     table.add_row("last good", Text(_short(now["good"]) or "none yet"))
     table.add_row("errors", Text(str(now["errors"])))
@@ -38,6 +44,8 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
 def _runs(running: Mapping[str, Any] | None) -> Text:
     if running is None:
         return Text("no daemon, or one without an engine", style="dim")
+    if running.get("left_out"):
+        return Text("left out by safe mode; run it again: upulse daemon restart --normal", style="yellow")
     if not running["runs"]:
         return Text("no host is up", style="red")
     words = f"{_short(running['runs'])} with {', '.join(running['rules']) or 'no rules'}"

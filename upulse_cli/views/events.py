@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pulse_core.model.text import count
 from upulse_cli.time_args import local, took
 
 Spelled = Mapping[str, Any]
@@ -45,6 +46,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return str(data["evidence"])
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
+        case "safe-mode-entered":
+            return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
         case _ if "expires_us" in data and data.keys() <= {"expires_us", "why"}:
             return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case "log-matched":

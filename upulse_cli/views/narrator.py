@@ -3,9 +3,11 @@
 import asyncio
 import json
 import logging
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +22,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
-           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35}  # fmt: skip
+           "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35,
+           "safe-mode-entered": 35, "safe-mode-left": 35}  # fmt: skip
 MEGABYTE = 1 << 20
 REMEMBERED = 1_000
 ALOUD_EVERY = 5.0
@@ -80,6 +83,11 @@ def moment(record: logging.LogRecord) -> float:
     return record.created if at is None else at / 1e6
 
 
+def for_the_owner_alone(path: str, flags: int) -> int:
+    """An opener of files that are their owner's alone, whatever the umask is."""
+    return os.open(path, flags, 0o600)
+
+
 def speak(file: Path | None = None) -> None:
     """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal."""
     handler: logging.Handler
@@ -87,7 +95,12 @@ def speak(file: Path | None = None) -> None:
         from logging.handlers import RotatingFileHandler  # half a MiB, where nothing else logs into files
 
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        handler = RotatingFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
+
+        class PrivateFileHandler(RotatingFileHandler):
+            def _open(self) -> TextIOWrapper:
+                return open(self.baseFilename, "a", encoding=self.encoding, opener=for_the_owner_alone)
+
+        handler = PrivateFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
         handler.setFormatter(JsonLines())
     else:
         handler = logging.StreamHandler(sys.stderr)

@@ -50,6 +50,12 @@ def banners(standing: Standing) -> Iterator[Text]:
         why = f": {paused['why']}" if paused["why"] else ""
         since = f"since {local(paused['since'])} by {paused['by']}{why}"
         yield Text(one_line(f" PAUSED {since}; go on with: upulse resume "), style="black on yellow")
+    if safe := standing.get("safe_mode"):
+        without = f"without {', '.join(safe['left_out'])}, after {count(safe['crashes'], 'crash')}"
+        words = (
+            f" SAFE MODE since {local(safe['since'])} {without}; leave it: upulse daemon restart --normal "
+        )
+        yield Text(one_line(words), style="black on yellow")
     if damage := standing["log"]["damage"]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     if unwritten := standing["log"].get("unwritten"):
@@ -101,6 +107,12 @@ def coloured_state(one: Mapping[str, Any]) -> Text:
 
 def engine_line(engine: Mapping[str, Any]) -> Text:
     """Which of the user's rules run, and what is wrong with them."""
+    if disabled := engine.get("disabled"):
+        by = f"{disabled['by']}{disabled['why'] and ': '}{disabled['why']}"
+        words = f"engine    disabled by {by}; run it again: upulse engine enable"
+        return Text(one_line(words), style="yellow")
+    if engine.get("left_out"):
+        return Text("engine    left out by safe mode", style="yellow")
     if why := engine.get("set_aside"):
         return Text(one_line(f"engine    SET ASIDE: {why}"), style="white on red")
     if not engine["runs"]:

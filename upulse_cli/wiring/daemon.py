@@ -12,7 +12,7 @@ from random import Random
 from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.own_files import HomeFiles
+from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.ipc.lock import HomeLock
@@ -41,9 +41,8 @@ from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
-from upulse_cli.wiring.capabilities import watchers_of
 from upulse_cli.wiring.engine import engine_of
-from upulse_cli.wiring.executors import machine_executors
+from upulse_cli.wiring.executors import machine_executors, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -111,8 +110,7 @@ async def real_daemon(
             services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
         if sys.stderr.isatty():
             services["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
-        watchers: Sequence[Watcher] = (
-            system,
+        optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
             *watchers_of(WatcherContext(prober, clock, current_settings, view, window)),
@@ -134,7 +132,8 @@ async def real_daemon(
                 pid=os.getpid(),
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
-                watchers=watchers,
+                watchers=(system,),
+                optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *torn(log)),
                 engine=engine_of(home, clock, current_settings, windows),

@@ -1,16 +1,41 @@
 """The stage of a scene: a home of its own with a daemon of its own on this machine."""
 
+import asyncio
+import os
 import shutil
+import signal
+import socket
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.demo_home import filled_settings, kill_started
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_core.app.demo import PATIENCE, DemoStage, Scene, wait_until
 from upulse_cli.wiring.daemon_control import daemon_process
 from upulse_cli.wiring.home import home_context
+
+
+def filled_settings(template: str, home: Path) -> str:
+    """The settings of a scene: {python}, a free {port} and the {home} are filled in, doubled braces are braces."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port = str(one.getsockname()[1])
+    for name, value in (("python", f'"{sys.executable}"'), ("port", port), ("home", str(home))):
+        template = template.replace(f"{{{name}}}", value)
+    return template.replace("{{", "{").replace("}}", "}")
+
+
+def kill_started(home: Path) -> Sequence[int]:
+    """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
+    left = [one.pid for one in asyncio.run(find_marked(f"demo@{home}", PROCESS_MARK))]
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return left
 
 
 @contextmanager

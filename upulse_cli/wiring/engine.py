@@ -37,8 +37,12 @@ def engine_of(
     from pulse_adapters.git.git_client import GitClient
     from pulse_core.engine.engine_context import EngineParts
 
-    make_rule_hosts, make_action_hosts = hosts_of(home, clock, settings)
-    return EngineParts(GitClient(home.path), make_rule_hosts(), make_action_hosts(windows))
+    git, (rule_hosts, action_hosts) = GitClient(home.path), hosts_of(home, clock, settings)
+    rules, actions = rule_hosts(), action_hosts(windows)
+    bare = (
+        EngineParts(git, replace(rules, plugins={}), replace(actions, plugins={})) if rules.plugins else None
+    )
+    return EngineParts(git, rules, actions, bare)
 
 
 def has_engine(home: HomeLayout) -> bool:

@@ -1,26 +1,49 @@
-"""What acts on this machine: the executors, and the processes that they hold."""
+"""What senses and acts on this machine: the capabilities' watchers, the executors, and the processes that they hold."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.collect import Collect
 from pulse_adapters.host.memory_consumers import MemoryConsumers
+from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.restart_process import RestartProcess
-from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.stop_process import StopProcess
-from pulse_adapters.notify.executor import Notify
-from pulse_adapters.notify.transport import ChildTransport
-from pulse_core.capability import ExecutorContext
+from pulse_adapters.notify.executor import ChildTransport, Notify
+from pulse_core.capabilities import capability_modules
+from pulse_core.capability import ExecutorContext, WatcherContext
+from pulse_core.composition import LOADED
 from pulse_core.home import HomeLayout
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
-from upulse_cli.wiring.capabilities import executors_of
+
+
+def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
+    """The capabilities' watchers: those that the core makes, and those of their adapters."""
+    made = [watcher for capability in LOADED for watcher in capability.watchers(context)]
+    return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
+
+
+def executors_of(context: ExecutorContext) -> Sequence[Executor]:
+    """The capabilities' executors; raises TypeError if they are not those whose actions are declared."""
+    made: list[Executor] = [one for part in adapters("executors") for one in part.executors(context)]
+    actions = {action.name for capability in LOADED for action in capability.actions}
+    if differing := {one.action for one in made} ^ actions:
+        raise TypeError(
+            f"an action is declared by a capability and made by its adapter; not so {sorted(differing)}"
+        )
+    return made
+
+
+def adapters(part: str) -> Iterator[ModuleType]:
+    """The packages `pulse_adapters.NAME` of capabilities that have one, with this function."""
+    return (module for module in capability_modules("pulse_adapters") if hasattr(module, part))
+
 
 Failed = Callable[[str, str], None]
 """Is told whose failure it was, and what failed."""

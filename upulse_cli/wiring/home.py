@@ -14,7 +14,7 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
 from pulse_core.model.event import Checkpoint
-from upulse_cli.output import fold_progress
+from upulse_cli.output import fold_progress, say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -43,16 +43,18 @@ def main_commit(home: HomeLayout) -> str:
 
 
 def found_home(option: str | None) -> Home:
-    """The home that `--home` means, or the environment; raises NoHome if there is none."""
+    """The home that `--home` means, or the environment; raises NoHome if there is none, NotUsable if others write there."""
     home = Home.resolve(option)
     if not home.exists():
         raise NoHome(str(home.path))
+    if mended := home.close_to_others():
+        say(mended)
     return home
 
 
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """What each child process of a daemon costs."""
-    from pulse_adapters.host.resource_meters import child_costs as costs
+    from pulse_adapters.host.system_watcher import child_costs as costs
 
     return costs(daemon)
 
@@ -91,7 +93,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
         return str(uuid7())
 
     def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
-        from upulse_cli.wiring.offline_append import append_offline
+        from upulse_cli.wiring.offline import append_offline
 
         return append_offline(context, draft)
 
@@ -103,7 +105,7 @@ def home_context(layout: HomeLayout) -> HomeContext:
         vitals=vitals,
         checkpoints=checkpoints,
         objects=objects,
-        daemon=SocketDaemonClient(layout),
+        daemon=SocketDaemonClient(layout, say),
         new_id=new_id,
         append_offline=offline,
         progress=fold_progress,

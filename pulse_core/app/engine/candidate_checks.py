@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_core.app.engine.change_summary import changes_in_words
+from pulse_core.app.engine.change_summary import changes_in_words, excess_in_words
 from pulse_core.app.engine.context import WorkflowContext
 from pulse_core.app.engine.replay import replay_ticks
 from pulse_core.model.errors import PulseError, UnknownName
@@ -13,6 +13,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.text import count
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 from pulse_core.ports.engine import LoadedRevision, ReservedNames, Revision
+from pulse_core.projections.engine import fault_words
 from pulse_core.projections.state import Snapshot
 
 DAY_US = 86_400_000_000
@@ -69,7 +70,10 @@ async def no_history(seq: int) -> AsyncIterator[Sequence[Event]]:
 
 
 def replay(engine: WorkflowContext, candidate: Candidate) -> str:
-    """The last day is folded through the old rules and the new ones; what would have been different."""
+    """The last day is folded through the old rules and the new ones; what would have been different.
+
+    Raises GateFailed for faults that are new, and for effects that are too many.
+    """
     if candidate.previous is None:
         raise GateSkipped("there are no rules in force yet to compare with")
     since = time.time_ns() // 1000 - DAY_US
@@ -79,8 +83,11 @@ def replay(engine: WorkflowContext, candidate: Candidate) -> str:
         )
     except PulseError as error:
         raise GateSkipped(str(error)) from error
-    if after.faults and not before.faults:
-        raise GateFailed(f"over {after.ticks} recorded ticks: {next(iter(after.faults))}")
+    known = set(map(fault_words, before.faults))
+    if faults := [fault for fault in after.faults if fault_words(fault) not in known]:
+        raise GateFailed(f"over {after.ticks} recorded ticks: {faults[0]}")
+    if words := excess_in_words(before, after, engine.home.settings().settings.engine.new_effects_per_hour):
+        raise GateFailed(words)
     return changes_in_words(before, after)
 
 

@@ -1,7 +1,8 @@
 """Summarizes how two revisions' effects differ, short enough to be recorded."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect, differences
@@ -22,6 +23,28 @@ def changes_in_words(old: Replay, new: Replay) -> str:
         *(line for block in rule_sections(found) for line in block),
     ]
     return "\n".join(limit_lines(lines))
+
+
+def excess_in_words(old: Replay, new: Replay, most: int) -> str:
+    """Why the new rules would do too much: in an hour more than `most` effects beyond the old ones'; empty if not."""
+    hours = Counter(hour_of(wish) for wish in new.wishes)
+    hours.subtract(hour_of(wish) for wish in old.wishes)
+    hour, number = max(hours.items(), key=itemgetter(1), default=("", 0))
+    if number <= most:
+        return ""
+    sources = Counter((wish.rule, wish.action) for wish in new.wishes if hour_of(wish) == hour)
+    sources.subtract((wish.rule, wish.action) for wish in old.wishes if hour_of(wish) == hour)
+    (rule, action), times = sources.most_common(1)[0]
+    return (
+        f"{number:,} effects more than now in an hour (that of {hour.replace('T', ' ')}:00Z); {most:,} are allowed\n"
+        f"most of them by the rule {rule!r}: {action} {count(times, 'time')}\n"
+        "if that is meant: --skip replay --why WORDS, or raise [engine] new_effects_per_hour"
+    )
+
+
+def hour_of(wish: WishedEffect) -> str:
+    """The hour in which an effect is wished, as the beginning of its time in UTC."""
+    return wish.at[:13]
 
 
 def summary(found: Sequence[EffectDifference]) -> str:

@@ -98,6 +98,7 @@ def engine_status(engine: WorkflowContext) -> Mapping[str, Any]:
         "errors": len(now.errors),
         "breakdowns": len(now.breakdowns),
         "quarantined": dict(now.quarantined),
+        "disabled": now.disabled_status(),
         "requests": [event.subject for event in now.requests.values()],
         "staging": {
             "commit": staging.commit,

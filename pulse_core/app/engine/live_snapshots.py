@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.engine.recorded_ticks import RecordedTick, SampleWindows
-from pulse_core.app.snapshots import current_snapshot
-from pulse_core.app.state import current_state, foldable, history_of, settings_for, state_at
+from pulse_core.app.state import current_snapshot, current_state, foldable, history_of, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.tick import TickRecord

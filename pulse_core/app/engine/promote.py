@@ -32,6 +32,8 @@ ROLLBACK_UNDER_WAY = 20 * US_PER_SECOND
 """How long a rollback that survival wished for may be under way; later it has failed, or is held back."""
 OWN_PACE = 2.0
 """Seconds that the daemon has to let main follow; then the command does it."""
+MOST_NAMES = 16_000
+"""Characters in the names of changed files; beyond that each file counts as changed."""
 FOLLOWS = 10.0
 """Seconds to wait for main, after the daemon has said that an earlier commit is in force."""
 
@@ -104,8 +106,15 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         "why": plan.message,
         "gates": [gate.summary() for gate in gates],
         "changes": next((gate.words for gate in gates if gate.name == "replay"), ""),
+        "changed": changed_files(repository, previous, commit) if previous else None,
     }
     return Promoted(commit, gates, request(engine.home, PromoteRequested.kind, commit, data))
+
+
+def changed_files(repository: EngineRepository, old: str, new: str) -> Sequence[str] | None:
+    """The files that are not the same in two commits, as they can be recorded; None if they are too many for that."""
+    names = [name.encode(errors="backslashreplace").decode() for name in repository.differing(old, new)]
+    return sorted(names) if sum(map(len, names)) <= MOST_NAMES else None
 
 
 def commit_in_force(engine: WorkflowContext, now: Engine) -> str:
@@ -160,7 +169,7 @@ def demand_engine(home: HomeContext) -> None:
 
 
 def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) -> SpelledEvent | None:
-    """Have a request recorded, and wait for the answer; None if no daemon runs, since the next one answers.
+    """Have a request recorded, and wait for the answer; None if no daemon runs, or none stays up: a later one answers.
 
     Raises PulseError if the answer is no.
     """
@@ -168,8 +177,10 @@ def request(home: HomeContext, kind: str, commit: str, data: Mapping[str, Any]) 
     asked = append(home, kind, commit, data)
     if not asked.by_daemon:
         return None
-    events = follow(home, int(asked.event["seq"]), ANSWERS, brief=True)
-    answer = next(event for event in events if event["cause"] == asked.event["id"])
+    events = follow(home, int(asked.event["seq"]), ANSWERS, brief=True, patience=PATIENCE)
+    answer = next((event for event in events if event["cause"] == asked.event["id"]), None)
+    if answer is None:
+        return None
     if answer["kind"] == "promote-refused":
         raise PulseError(f"the engine stays as it is: {answer['data']['why']}")
     return answer

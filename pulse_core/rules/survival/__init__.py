@@ -13,6 +13,7 @@ from pulse_core.rules.survival.network_watchdog import network_watchdog
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.rules.survival.resource_guard import resource_guard
 from pulse_core.rules.survival.rollback import auto_rollback, panic_rollback
+from pulse_core.rules.survival.safe_mode import safe_mode
 
 
 def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:
@@ -25,6 +26,7 @@ def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:
         blast_radius_with(holds),
         panic_rollback,
         auto_rollback,
+        safe_mode,
         process_watchdog,
         resource_guard,
         network_watchdog,

@@ -24,14 +24,14 @@ async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
 
 
 def panic_reason(curr: Snapshot) -> str:
-    """Why to roll back: enough failures in a row, all since the promote; otherwise empty."""
+    """Why to roll back: enough failures in a row, of what did not fail before the promote; otherwise empty."""
     engine, bounds = curr.engine, curr.settings.rollback
     if engine.promoted is None or not engine.previous:
         return ""
     recent = [at for at in engine.failures if curr.now.since(at) <= bounds.within]
-    if len(recent) < bounds.failures:
+    if (failures := _count_within(engine.watch_us, engine.promoted, recent)) < bounds.failures:
         return ""
-    return f"{len(recent)} of survival's own actions failed in a row since {engine.commit[:12]} was promoted"
+    return f"{failures} of survival's own actions failed in a row since {engine.commit[:12]} was promoted"
 
 
 async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

@@ -152,6 +152,19 @@ def test_a_killed_daemon_is_back_within_two_seconds_and_has_lost_nothing(daemon:
     assert daemon.pid_when_up("sleeper") == sleeper
 
 
+def test_a_daemon_killed_thrice_is_back_in_safe_mode_until_it_is_wanted_whole(daemon: Installed) -> None:
+    for _ in range(3):
+        main = daemon.main_pid()
+        daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+        daemon.until_another_main_pid(main)
+    assert daemon.standing()["safe_mode"]["left_out"] == ["engine"]
+    daemon.upulse("daemon", "restart")
+    assert daemon.standing()["safe_mode"]
+    daemon.upulse("daemon", "restart", "--normal")
+    daemon.until(lambda: bool(daemon.standing()["engine"]["runs"]), "the engine to run")
+    assert daemon.standing()["safe_mode"] is None
+
+
 def test_a_daemon_that_was_killed_acts_again(daemon: Installed) -> None:
     sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
     daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.systemd.unit import UNIT_NAME
+from pulse_adapters.systemd.manager import UNIT_NAME
 from tests.acceptance.systemd.systemd_machine import Machine, eventually
 
 SERVICE = '''\

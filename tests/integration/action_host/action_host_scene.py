@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.action_host.hosts import NOTHING, ChildActionHost, ChildActionHosts
+from pulse_adapters.action_host.hosts import ChildActionHost, ChildActionHosts
 from pulse_adapters.action_host.process import ActionChild
 from pulse_adapters.action_host.supervisor import ChildSupervisor
 from pulse_core.model.event import Event
@@ -149,11 +149,11 @@ def wished(action: str, params: dict[str, Any]) -> tuple[Effect, Event]:
 
 
 @asynccontextmanager
-async def at_work(revision: Revision, taken: ReservedNames = NOTHING, **how: Any) -> AsyncIterator[Scene]:
+async def at_work(revision: Revision, taken: ReservedNames | None = None, **how: Any) -> AsyncIterator[Scene]:
     """Hands that have loaded a revision."""
     scene = Scene()
     host = ChildActionHosts(Ticking(), lambda: scene.windows, **how)
-    scene.hands = await host.start(revision, MEMORY, taken, scene.faults.append)
+    scene.hands = await host.start(revision, MEMORY, taken or ReservedNames(), scene.faults.append)
     try:
         yield scene
     finally:

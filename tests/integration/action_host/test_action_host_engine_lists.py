@@ -153,7 +153,7 @@ async def test_what_is_listed_with_something_of_rules_is_left_out_and_told(name:
     async with at_work(engine(tmp_path, listing)) as scene:
         await looked(scene)
         (fault,) = scene.hands.faults
-        assert fault.whose == "engine.py"
+        assert fault.whose == "engine"
         assert "is not run here: rules and projections run in a process of their own" in fault.message
         assert fault.message.endswith(f"(engine.py:{3 + len(listing.splitlines())})")
     assert not (tmp_path / "ran").exists()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.action_host.hosts import NOTHING, ChildActionHosts
+from pulse_adapters.action_host.hosts import ChildActionHosts
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_adapters.memory.log import MemoryLog
@@ -20,7 +20,7 @@ from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Effect, EffectExecuting
 from pulse_core.model.payload import Role
-from pulse_core.ports.engine import Revision
+from pulse_core.ports.engine import ReservedNames, Revision
 from pulse_core.record.gate import Gate
 from pulse_core.record.journal import Journal
 from pulse_core.record.view import View
@@ -47,7 +47,7 @@ class Loops:
 
     async def promote(self, revision: Revision) -> None:
         """Let this revision's hands be in force."""
-        hands = await self.host.start(revision, MEMORY, NOTHING, self.failed.append)
+        hands = await self.host.start(revision, MEMORY, ReservedNames(), self.failed.append)
         self.watch.register(hands.watchers)
         self.executor_registry.register(hands.executors)
         self.hands = hands

@@ -146,7 +146,7 @@ async def test_what_the_daemon_has_is_not_taken_over(tmp_path: Path) -> None:
             "another watcher has the key 'queue'; take another one, as 'my-queue' (own.py:"
             in told["watcher:queue"]
         )
-        assert "another executor carries out 'notify'" in told["executor:notify"]
+        assert "another executor has the action 'notify'" in told["engine"]
 
 
 async def test_what_is_unfit_is_left_out_with_its_reason(tmp_path: Path) -> None:

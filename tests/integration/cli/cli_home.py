@@ -96,7 +96,7 @@ def eventually(look: Callable[[], T | None], what: str) -> T:
     until = time.monotonic() + PATIENCE
     while not (seen := look()):
         assert time.monotonic() < until, f"waited in vain for {what}"
-        time.sleep(0.02)
+        time.sleep(0.03)
     return seen
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from pulse_adapters.host.bundle import KEPT, remove_old_bundles
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.collect import Collect
+from pulse_adapters.host.run_command import Collect
 from pulse_core.actions import CollectParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event

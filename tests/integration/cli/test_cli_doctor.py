@@ -315,7 +315,7 @@ def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: CliHome
 def test_a_unit_that_is_not_up_to_date_is_said(
     quiet: CliHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pulse_adapters.systemd.unit import unit_name, unit_text
+    from pulse_adapters.systemd.manager import unit_name, unit_text
 
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     unit = tmp_path / "systemd" / "user" / unit_name(quiet.path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.systemd.unit import unit_text
+from pulse_adapters.systemd.manager import unit_text
 from tests.integration.cli.cli_home import UPULSE, CliHome, Said, sleeper
 from upulse_cli.__main__ import main
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.host.resource_meters import child_costs
+from pulse_adapters.host.system_watcher import child_costs
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.profile import rules, spent
 from pulse_core.model.event import Head

@@ -22,7 +22,7 @@ STEPS: Mapping[str, tuple[Any, str]] = {
     "commit-staging": (Repository, "commit_staging"),
     "candidate": (Repository, "candidate"),
     "export": (Repository, "ensure"),
-    "gates": (promote, "_passed"),
+    "gates": (promote, "pass_gates"),
     "request": (promote, "request"),
     "lay-out": (GitClient, "ensure"),
     "going-back": (GitClient, "going_back"),

@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
-from pulse_core.app.engine.change_summary import MOST, changes_in_words
+from pulse_core.app.engine.change_summary import MOST, changes_in_words, excess_in_words
 from pulse_core.app.engine.effect_diff import WishedEffect
 from pulse_core.app.engine.replay import Replay
 from pulse_core.model.moment import iso
@@ -20,8 +20,14 @@ from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, WISHING, new_home, save
 from tests.integration.rule_host.rule_host_engines import rule
 
-OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\n{ALLOW}'
+OFTEN = f'[daemon]\ntick_ms = 200\n{PATIENT}repeat = "1s"\nnew_effects_per_hour = 20\n{ALLOW}'
 OTHER = WISHING.replace("wishing", "other").replace("my:wish", "my:other")
+GREEDY = """
+async def greedy(prev, curr, inner):
+    keys = (f"my:{curr.tick}:{number}" for number in range(30))
+    wishes = (Effect(action="run-command", key=key, params={"argv": ["/bin/true"]}) for key in keys)
+    return (await inner(prev, curr)).plus(*wishes)
+"""
 
 
 def replay(*wishes: WishedEffect, ticks: int = 7, **defined: str) -> Replay:
@@ -66,6 +72,29 @@ def test_however_much_is_different_it_can_be_recorded() -> None:
     assert MOST < 2_000
 
 
+HOUR = 3_600 * 10**6
+
+
+def wishes(number: int, rule: str = "night", at: int = 0) -> list[WishedEffect]:
+    """So many, one a second, the first of them at this time."""
+    times = (iso(at + 10**6 * one) for one in range(number))
+    return [WishedEffect(f"{rule}:{one}", one, when, rule, "notify", "") for one, when in enumerate(times)]
+
+
+def test_effects_of_the_hour_that_has_most_of_them_count_beyond_those_of_the_rules_in_force() -> None:
+    old = replay(*wishes(30, at=HOUR))
+    assert not excess_in_words(old, replay(*wishes(10), *wishes(40, at=HOUR)), 10)
+    assert not excess_in_words(old, replay(*wishes(40, "renamed", at=HOUR)), 10)
+    assert not excess_in_words(old, replay(), 0)
+    told = excess_in_words(old, replay(*wishes(5), *wishes(30, at=HOUR), *wishes(1_200, "day", HOUR)), 10)
+    assert told.splitlines() == [
+        "1,200 effects more than now in an hour (that of 1970-01-01 01:00Z); 10 are allowed",
+        "most of them by the rule 'day': notify 1,200 times",
+        "if that is meant: --skip replay --why WORDS, or raise [engine] new_effects_per_hour",
+    ]
+    assert "11 effects more" in excess_in_words(old, replay(*wishes(41, "renamed", at=HOUR)), 10)
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[CliHome]:
     home = new_home(tmp_path / "home", WISHING, OFTEN)
@@ -80,6 +109,13 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
 def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served: CliHome) -> None:
     with SqliteVitalsReader(served.path) as vitals:
         eventually(lambda: any("my:wish" in tick.effects for tick in vitals.ticks_since(0)), "a wish")
+        eventually(lambda: len(vitals.ticks_since(0)) > 5, "some ticks")
+    save(served, GREEDY)
+    refused = served.upulse("promote", "--gate", "loads", "--gate", "replay", code=1).err
+    assert "the gate 'replay' says no" in refused
+    assert "20 are allowed" in refused
+    assert "most of them by the rule 'greedy': run-command " in refused
+    assert "--skip replay --why WORDS, or raise [engine] new_effects_per_hour" in refused
     save(served, OTHER)
     promoted = served.upulse("promote", "--gate", "loads", "--gate", "replay", "-m", "Another one")
     eventually(lambda: Repository(served.path).head() == promoted.out.strip(), "main to follow")
@@ -92,6 +128,8 @@ def test_what_a_promote_says_stays_with_it_and_a_replay_ends_with_a_code(served:
     ):
         assert words in promoted.err
         assert words in served.upulse("engine", "show", "main").out
+    (event,) = served.upulse("events", "--kind", "promote", "--subject", promoted.out.strip(), "--json").lines
+    assert event["data"]["changed"] == ["engine.py", "rules/own.py"]
     told = served.upulse("engine", "show", "main", "--json").json
     assert "new rules: other" in told["changes"]
     assert next(gate for gate in told["gates"] if gate.startswith("replay")).count("\n") == 0

@@ -19,8 +19,7 @@ from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
 from tests.integration.rule_host.rule_host_engines import at
-from upulse_cli.views.dev import Lines
-from upulse_cli.views.dev_screen import Standing
+from upulse_cli.views.dev import Lines, Standing
 
 WISH = TriedEffect(
     Effect(action="notify", key="my:wish", params={"title": "x"}, rule="own", reason="it is time"), "new"

@@ -127,6 +127,8 @@ def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: Cli
     second = served.upulse("promote", "--gate", "loads").out.strip()
     some_ticks(served, 20)
     os.kill(served.status()["daemon"]["pid"], signal.SIGKILL)
+    control = home_context(Home(served.path)).daemon
+    eventually(lambda: control.lock_holder() is None, "the killed daemon to let go of the home")
     served.upulse("daemon", "start")
     some_ticks(served, 20)
     served.upulse("daemon", "stop")

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.files.clean import DEEPEST, LARGEST, SHOWN, WAITING, Ledger, clean_roots, open_root
+from pulse_adapters.files.clean import DEEPEST, LARGEST, SHOWN, WAITING, Ledger, clean_roots
 from pulse_adapters.files.in_use import MountDevices, find_files_in_use
-from pulse_adapters.files.safe_directory import mount_of
+from pulse_adapters.files.safe_directory import mount_of, open_directory
 from pulse_adapters.files.worker import CALLS_PER_CHECK, Deadline
 from tests.engine_user import open_to_all
 from tests.integration.files.files_scene import (
@@ -294,8 +294,8 @@ def test_a_child_whose_parent_died_ends(root: Path, tmp_path: Path, monkeypatch:
 
 def test_two_runs_at_a_time_leave_each_other_alone(root: Path, tmp_path: Path) -> None:
     grow(root, "a")
-    place = open_root(str(root), cleaning_order(tmp_path, root))
-    assert not isinstance(place, str)
+    place = open_directory(str(root))
+    assert place.lock()
     assert clean(tmp_path, root)["passed"] == {str(root): "is being cleaned already"}
     place.close()
     assert clean(tmp_path, root)["files"] == 1
@@ -355,8 +355,7 @@ def test_dots_lead_where_they_lead(path: str, root: Path, tmp_path: Path, outsid
     grow(tmp_path, "far/inner/x", "far/outside/rubbish")
     (tmp_path / "link").symlink_to(tmp_path / "far" / "inner")
     text = f"{tmp_path}/{path}"
-    place = open_root(text, cleaning_order(tmp_path, own="/elsewhere"))
-    assert not isinstance(place, str)
+    place = open_directory(text)
     assert place.path == os.path.realpath(text)
     place.close()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -78,7 +77,6 @@ def hanging(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     (place / "bin" / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{place / 'bin'}:{os.environ['PATH']}")
-    monkeypatch.setenv("GIT_PYTHON_REFRESH", "quiet")
     return place / "pid"
 
 
@@ -126,11 +124,3 @@ async def test_a_child_that_says_nothing_is_told_of_by_its_end(
     monkeypatch.setattr(sys, "executable", "/bin/false")
     with pytest.raises(PulseError, match="git head ended with status 1"):
         await GitClient(tmp_path).head()
-
-
-def test_the_daemons_side_knows_nothing_of_gitpython() -> None:
-    program = "import sys, pulse_adapters.git.git_client; print('git' in sys.modules)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ran.stdout.split() == ["False"]

@@ -32,7 +32,6 @@ def is_whole(home: Path) -> bool:
         assert files(home / name) == FILES
         assert git(home / name, "symbolic-ref", "--short", "HEAD") == branch
         assert is_clean(home / name)
-    assert not list((home / "engine" / ".git").glob("worktrees/*/locked"))
     return True
 
 
@@ -81,15 +80,13 @@ def _no_files_yet(home: Path) -> None:
 
 def _worktree_only_announced(home: Path) -> None:
     shutil.rmtree(home / "staging")
-    admin = home / "engine" / ".git" / "worktrees" / "staging"
-    shutil.rmtree(admin)
-    write(admin / "locked", "initializing")
+    (home / "engine" / ".git" / "worktrees" / "staging" / "HEAD").unlink()
+    (home / "engine" / ".git" / "worktrees" / "staging" / "gitdir").unlink()
 
 
 def _worktree_without_files(home: Path) -> None:
     admin = home / "engine" / ".git" / "worktrees" / "staging"
     (admin / "index").unlink()
-    write(admin / "locked", "initializing")
     shutil.rmtree(home / "staging" / "rules")
     (home / "staging" / "engine.py").unlink()
 

@@ -369,33 +369,6 @@ def test_a_branch_keeps_a_commit_and_is_never_moved(tmp_path: Path) -> None:
             repository.keep_branch(name, second)
 
 
-HOOKS = ("post-checkout", "post-commit", "post-index-change", "post-merge", "pre-commit", "prepare-commit-msg",
-         "commit-msg", "pre-merge-commit", "reference-transaction")  # fmt: skip
-
-
-def test_neither_hooks_nor_a_file_monitor_are_run(tmp_path: Path) -> None:
-    repository = made(tmp_path)
-    engine, trace = repository.home / "engine", tmp_path / "trace"
-    for name in HOOKS:
-        write(engine / ".git" / "hooks" / name, f"#!/bin/sh\necho {name} >> {trace}\n")
-        (engine / ".git" / "hooks" / name).chmod(0o755)
-    write(tmp_path / "monitor", f"#!/bin/sh\necho monitor >> {trace}\n")
-    (tmp_path / "monitor").chmod(0o755)
-    git(engine, "config", "core.fsmonitor", str(tmp_path / "monitor"))
-    git(engine, "config", "core.hooksPath", str(engine / ".git" / "hooks"))
-    git(engine, "config", "commit.gpgSign", "true")
-    git(engine, "config", "gpg.program", str(tmp_path / "monitor"))
-    first = repository.head()
-    commit = promoted(repository)
-    repository.point_main(repository.reverting(first, "back", ADA), commit)
-    repository.keep_branch("kept", commit)
-    repository.mend()
-    assert not trace.exists()
-    git(engine, "-c", "commit.gpgSign=false", "commit", "--quiet", "--allow-empty", "-m", "by hand")
-    assert "monitor" in trace.read_text()  # git would run them, if it were asked
-    assert "post-commit" in trace.read_text()
-
-
 def test_a_merge_begun_in_the_engine_is_kept_and_forgotten(tmp_path: Path) -> None:
     repository = made(tmp_path)
     engine = repository.home / "engine"

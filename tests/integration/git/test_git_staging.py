@@ -1,13 +1,27 @@
 """The worktree for experiments: how it stands, committing it, and mending it."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git.errors import CannotMend, MergeConflict
+from pulse_adapters.git import git_command, stage_files
+from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict
+from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
-from tests.integration.git.git_scene import ADA, FILES, edited, files, git, is_clean, made, promoted, write
+from tests.integration.git.git_scene import (
+    ADA,
+    FILES,
+    edited,
+    files,
+    git,
+    is_clean,
+    laid_out,
+    made,
+    promoted,
+    write,
+)
 
 
 def advice(repository: Repository) -> str:
@@ -222,3 +236,138 @@ def test_the_engine_is_put_back_on_main(tmp_path: Path) -> None:
 
 def test_mending_what_is_whole_does_nothing(tmp_path: Path) -> None:
     assert made(tmp_path).mend() == ()
+
+
+ODD = (b'a\tb "c".py', b"a\nb.py", b"\xff.py", "größe ☃.py".encode())
+
+
+def tree_of(repository: Repository) -> dict[str, str]:
+    """What staging's commit holds: for each name its mode and content."""
+    staging = repository.home / "staging"
+    lines = git(staging, "ls-tree", "-r", "-z", "HEAD").split("\0")
+    entries = (line.partition("\t") for line in lines if line)
+    return {
+        name: f"{head.split()[0]} {git(staging, 'cat-file', 'blob', head.split()[2])}"
+        for head, _, name in entries
+    }
+
+
+def test_each_kind_of_change_is_committed_as_it_lies_there(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging, outside = repository.home / "staging", tmp_path / "outside"
+    for name in ("link.py", "file", "folder/a.py", "linked/a.py", "linked/b.py", "runs", "pipe", "kept.log"):
+        write(staging / name, f"{name}\n")
+        write(outside / Path(name).name, f"{name}\n" if name == "linked/a.py" else "SECRET\n")
+    repository.commit_staging("before", ADA)
+    for name in ("link.py", "file", "pipe"):
+        (staging / name).unlink()
+    for name in ("folder", "linked"):
+        shutil.rmtree(staging / name)
+    (staging / "link.py").symlink_to(outside / "link.py")
+    write(staging / "file" / "inside.py", "inside\n")
+    write(staging / "folder", "a file now\n")
+    (staging / "linked").symlink_to(outside)
+    (staging / "runs").chmod(0o755)
+    os.mkfifo(staging / "pipe")
+    write(staging / ".gitignore", "*.log\n")
+    write(staging / "new.log", "ignored\n")
+    repository.commit_staging("after", ADA)
+    assert tree_of(repository) == {
+        ".gitignore": "100644 *.log",
+        "engine.py": "100644 RULES = []",
+        "file/inside.py": "100644 inside",
+        "folder": "100644 a file now",
+        "kept.log": "100644 kept.log",
+        "link.py": f"120000 {outside}/link.py",
+        "linked": f"120000 {outside}",
+        "rules/__init__.py": "100644 ",
+        "runs": "100755 runs",
+    }
+    assert repository.staging().dirty == ()
+
+
+def test_many_files_of_any_name_are_committed(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    for name in ODD:
+        Path(os.fsdecode(os.fsencode(staging) + b"/" + name)).write_bytes(name)
+    for number in range(250):
+        write(staging / "rules" / f"r{number}.py", f"{number}\n")
+    repository.commit_staging("many", ADA)
+    assert repository.staging().dirty == ()
+    laid = laid_out(repository, repository.staging().commit)
+    assert [Path(os.fsdecode(os.fsencode(laid) + b"/" + name)).read_bytes() for name in ODD] == list(ODD)
+    assert (laid / "rules" / "r249.py").read_text() == "249\n"
+
+
+def test_what_is_too_much_to_be_code_is_refused_and_keeps_no_rollback_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = made(tmp_path)
+    first, bad = repository.head(), promoted(repository)
+    with (repository.home / "staging" / "data").open("w") as file:
+        file.truncate(2**40)
+    with pytest.raises(GitFailed, match=r"is larger than 256 MiB; list what is no code in \.gitignore"):
+        repository.commit_staging("large", ADA)
+    back = repository.reverting(first, "back", PULSE)
+    moved = repository.point_main(back, bad)
+    assert repository.head() == back
+    assert "is larger than" in " ".join(moved.notes)
+    write(repository.home / "staging" / ".gitignore", "data\n")
+    assert repository.commit_staging("small", ADA)
+    monkeypatch.setattr(stage_files, "MOST_FILES", 2)
+    for number in range(3):
+        write(repository.home / "staging" / f"{number}.py", "")
+    with pytest.raises(GitFailed, match=r"more than 2 files changed in .*staging; list what is no code"):
+        repository.commit_staging("many", ADA)
+
+
+def test_a_repository_within_is_named_until_it_is_moved_away(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    write(staging / "sub" / "a.py", "A = 1\n")
+    git(staging / "sub", "init", "--quiet")
+    git(staging / "sub", "add", "--all")
+    git(staging / "sub", "commit", "--quiet", "-m", "another")
+    assert repository.staging().dirty == ("sub/",)
+    assert advice(repository).startswith(
+        "sub/ can't be committed, as another repository; move it away, or name"
+    )
+    with pytest.raises(AnotherRepository, match=r"staging/sub is another repository"):
+        repository.commit_staging("no", ADA)
+    git(staging, "add", "--all")
+    with pytest.raises(AnotherRepository, match=r"move it away, or name it in \.gitignore"):
+        repository.commit_staging("no", ADA)
+    (staging / "sub").rename(tmp_path / "sub")
+    write(staging / "rules" / "a.py", "A = 1\n")
+    assert repository.commit_staging("yes", ADA)
+    assert is_clean(staging)
+
+
+def test_a_worktree_of_somebody_s_is_not_taken_for_staging(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    engine, staging = repository.home / "engine", repository.home / "staging"
+    git(engine, "worktree", "add", "--quiet", str(tmp_path / "idea"))
+    shutil.rmtree(staging)
+    shutil.copytree(tmp_path / "idea", staging)
+    assert repository.staging().missing
+    with pytest.raises(CannotMend, match="has lost its link"):
+        repository.mend()
+    shutil.rmtree(staging)
+    repository.mend()
+    assert is_clean(tmp_path / "idea")
+    assert git(staging, "worktree", "list").count("\n") == 2
+
+
+def test_a_pipe_that_git_would_read_holds_up_no_rollback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = made(tmp_path)
+    first, bad = repository.head(), promoted(repository)
+    (repository.home / "staging" / ".gitignore").unlink()
+    os.mkfifo(repository.home / "staging" / ".gitignore")
+    back = repository.reverting(first, "back", PULSE)
+    monkeypatch.setattr(git_command, "TIMEOUT_S", 2.0)
+    (note,) = repository.point_main(back, bad).notes
+    assert (repository.head(), files(repository.home / "engine")) == (back, FILES)
+    assert "staging did not end within 2 s" in note

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host import stop_process
+from pulse_adapters.host import process_executors
+from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.ports.executor import Result
@@ -167,7 +166,7 @@ async def test_a_person_gets_what_is_in_the_background_restarted(
 async def test_a_stop_ends_who_ignores_sigterm(
     spawner: Spawner, table: LinuxProcessTable, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stop_process, "_SOFT_S", 0.2)
+    monkeypatch.setattr(process_executors, "_SOFT_S", 0.2)
     it = process("x")
     deaf = spawner.start(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"], output=log)
     await until(lambda: log.exists() and log.read_text())

@@ -13,9 +13,9 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_adapters.host.memory_consumers import MemoryConsumers, memory_of, protected_pids
+from pulse_adapters.host.process_executors import StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.workers.proc import ProcStat, command_line, is_alive, live_processes, read_stat
 from pulse_core.actions import StopParams

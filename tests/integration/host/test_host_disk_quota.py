@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.own_files import HomeFiles, bytes_on_disk, cut_output, outputs_in
+from pulse_adapters.host.leftovers import HomeFiles, bytes_on_disk, cut_output, outputs_in
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.host.stop_process import StopProcess
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.process_executors import RestartProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.restart_process import RestartProcess
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, read_stat, start_time_of
 from pulse_core.actions import RestartParams

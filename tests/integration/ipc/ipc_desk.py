@@ -2,11 +2,13 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.host.allocator import return_large_blocks
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.server import serve
 from pulse_adapters.ipc.wire import WireLimits
@@ -66,3 +68,17 @@ class Desk:
 
 class Private(PulseError):
     """An error whose class a client may not know."""
+
+
+async def alone(path: Path) -> None:
+    """Serve as a daemon would until the standard input ends; then say which errors there were."""
+    return_large_blocks()
+    request_handler = Desk()
+    async with request_handler.serve(path):
+        print("serving", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+    print(request_handler.errors, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(alone(Path(sys.argv[1])))

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.connection_limit import GIVEN_AWAY
 from pulse_adapters.ipc.wire import WireLimits
 from tests.integration.ipc.ipc_desk import Desk
 
@@ -51,7 +53,7 @@ class Line:
         return answered and await self.heard() == {"end": True}
 
     async def is_hung_up_on(self) -> bool:
-        return await self.reader.read() == b""
+        return await self.reader.read() == GIVEN_AWAY
 
 
 @pytest.fixture
@@ -246,3 +248,19 @@ async def test_a_client_that_was_hung_up_on_while_it_asked_nothing_calls_again(p
 
     async with Desk().serve(path, WireLimits(connections=1)):
         assert await asyncio.to_thread(work) == [0, 1, 2, 3]
+
+
+async def test_five_hundred_clients_at_once_wait_their_turn_and_say_so(path: Path) -> None:
+    said: list[str] = []
+
+    def work(n: int) -> int:
+        with Client(path, say=said.append) as client:
+            return int(client.ask("slow", n=n)["slow"])
+
+    crowd, loop = ThreadPoolExecutor(500), asyncio.get_running_loop()
+    async with Desk().serve(path):
+        answers = await asyncio.gather(*(loop.run_in_executor(crowd, work, n) for n in range(500)))
+    crowd.shutdown()
+    assert answers == [1] * 500
+    assert set(said) == {"many others are asking this daemon; waiting for a turn …"}
+    assert len(said) <= 500

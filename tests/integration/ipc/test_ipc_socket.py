@@ -215,3 +215,42 @@ async def test_a_sign_leads_to_a_socket_elsewhere(path: Path, tmp_path: Path) ->
     async with Desk().serve(tmp_path / "elsewhere" / "pulse.sock", sign=path):
         assert (await asked(path, lambda client: client.ask("echo", n=1)))["n"] == 1
     assert not path.is_symlink()
+
+
+def half_closed(path: Path, *requests: bytes) -> list[bytes]:
+    """What a caller hears who sends these requests and closes its sending side."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(30)
+        caller.connect(str(path))
+        caller.sendall(b"".join(requests))
+        caller.shutdown(socket.SHUT_WR)
+        return caller.makefile("rb").readlines()
+
+
+async def test_who_closes_its_sending_side_gets_the_answers_to_what_it_asked(path: Path) -> None:
+    async with Desk().serve(path):
+        slow, echo = b'{"v": 1, "op": "slow"}\n', b'{"v": 1, "op": "echo", "n": 1}\n'
+        heard = await asyncio.to_thread(half_closed, path, slow, echo)
+        assert [b"slow" in heard[0], b'"n": 1' in heard[2], *heard[1::2]] == [
+            True,
+            True,
+            *[b'{"end": true}\n'] * 2,
+        ]
+        assert await asyncio.to_thread(half_closed, path) == []
+        assert await asyncio.to_thread(half_closed, path, echo[:5]) == []
+
+
+async def test_who_listens_with_its_sending_side_closed_and_then_goes_is_missed(path: Path) -> None:
+    request_handler = Desk()
+    async with request_handler.serve(path, WireLimits(beat=0.02)):
+        with socket.socket(socket.AF_UNIX) as caller:
+            caller.settimeout(30)
+            caller.connect(str(path))
+            caller.sendall(b'{"v": 1, "op": "follow"}\n')
+            caller.shutdown(socket.SHUT_WR)
+            assert b"begun" in await asyncio.to_thread(caller.recv, 1_000)
+            assert b"alive" in await asyncio.to_thread(caller.recv, 1_000)
+            assert not request_handler.ended
+        async with asyncio.timeout(10):
+            while not request_handler.ended:
+                await asyncio.sleep(0.001)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.prober import MemoryProber
+from pulse_adapters.memory.network import MemoryProber
 from pulse_adapters.metrics.sidecars import Heartbeat
 from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports.prober import Prober, ProbeRequest

@@ -11,8 +11,7 @@ import psutil
 import pytest
 
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.notify.executor import Notify
-from pulse_adapters.notify.transport import DELIVER, ChildTransport, Delivered
+from pulse_adapters.notify.executor import DELIVER, ChildTransport, Delivered, Notify
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program, module_program

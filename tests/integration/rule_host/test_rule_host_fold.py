@@ -14,8 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.rule_host.host import ChildRuleHost
-from pulse_adapters.rule_host.snapshot_delta import SnapshotDelta
+from pulse_adapters.rule_host.host import ChildRuleHost, SnapshotDelta
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.output import Output
 from pulse_core.composition import FOLD

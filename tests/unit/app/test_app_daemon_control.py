@@ -73,6 +73,27 @@ def test_a_restart_leaves_it_where_it_was(machine: Machine, said: list[str]) -> 
     assert machine.said == said
 
 
+@pytest.mark.parametrize(
+    "machine", [Machine(unit="u", active=True), Machine(unit="u"), Machine(pid=17), Machine()]
+)
+def test_what_is_to_be_done_meanwhile_is_done_between_the_stop_and_the_start(machine: Machine) -> None:
+    ran: list[bool] = []
+    machine.control.restart(meanwhile=lambda: ran.append(machine.control.is_held()))
+    assert ran == [False]
+    assert machine.control.is_held()
+
+
+def test_a_daemon_is_started_again_though_that_failed() -> None:
+    machine = Machine(pid=17)
+
+    def fails() -> None:
+        raise PulseError("the disk is full")
+
+    with pytest.raises(PulseError, match="disk is full"):
+        machine.control.restart(meanwhile=fails)
+    assert machine.control.is_held()
+
+
 def test_an_installed_unit_takes_over_from_the_background() -> None:
     machine = Machine(pid=17)
     assert machine.control.install(user=False) == "system/pulse.service"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.demo_home import kill_started
 from pulse_core.app.demo import kinds
+from upulse_cli.wiring.demo import kill_started
 
 
 @pytest.mark.parametrize(

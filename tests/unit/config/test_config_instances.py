@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.config.home import BadInstance, Home, NotUsable, home_called, instance_at
-from pulse_adapters.systemd.unit import unit_name
+from pulse_adapters.systemd.manager import unit_name
 
 
 @pytest.mark.parametrize("name", ["staging", "a", "A-b_9", "0", "x" * 32])

@@ -18,7 +18,7 @@ from pulse_adapters.config.file import load
 from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.template import has_header, header, template
 from pulse_adapters.config.toml_writer import settings_as_toml, value_as_toml
-from pulse_core.settings.durations import AS_WRITTEN
+from pulse_core.settings.groups import AS_WRITTEN
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import Settings
 

@@ -2,14 +2,14 @@
 
 from pulse_core.engine.engine_context import SLOW_TICKS, Quarantine
 from pulse_core.engine.engine_controller import refusal, target_of
-from pulse_core.engine.host_supervisor import MAX_REMEMBERED, ErrorThrottle
+from pulse_core.engine.host_supervisor import MAX_REMEMBERED, MOST_A_SECOND, ErrorThrottle
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, encode
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.ports.engine import EngineFault
-from pulse_core.projections.engine import Engine
+from pulse_core.projections.engine import Engine, after
 
 DEADLINE = 250_000
 BAD = EngineFault("rule:bad", "RuntimeError: no (rules/bad.py:3)")
@@ -27,13 +27,6 @@ def test_errors_in_a_row_are_too_many_and_one_good_tick_forgives_them() -> None:
     assert judge.verdicts(6) == {}
     seen(judge, 1)
     assert seen(judge, 4, BAD).verdicts(5) == {}
-
-
-def test_where_survival_sees_to_errors_any_number_is_borne() -> None:
-    judge = seen(Quarantine(), 1_000, BAD)
-    assert judge.verdicts(5, ()) == {}
-    assert judge.verdicts(5, ("rule:other",)) == {}
-    assert list(judge.verdicts(5, ("rule:bad",))) == ["bad"]
 
 
 def test_several_faults_of_one_rule_in_one_tick_count_once() -> None:
@@ -84,12 +77,49 @@ def test_the_end_of_a_host_is_told_apart_from_errors_that_it_bears() -> None:
     ]
 
 
-def test_a_flood_of_names_is_bounded_and_makes_room_when_it_is_over() -> None:
+def told(drafts: list[Draft]) -> list[tuple[str, int]]:
+    """The message of each, and how often it came."""
+    errors = [draft.payload for draft in drafts if isinstance(draft.payload, ErrorReported)]
+    return [(error.message, 1 + error.repeats) for error in errors]
+
+
+def test_a_new_fault_does_not_hide_behind_another_of_the_same_rule() -> None:
+    other = EngineFault(BAD.whose, "KeyError: 'x' (rules/bad.py:9)")
+    drafts = counted(ErrorThrottle(), 1.0, BAD, other, BAD)
+    assert told(drafts) == [(BAD.message, 2), (other.message, 1)]
+
+
+def test_a_rule_that_finds_ever_new_words_costs_few_records() -> None:
+    flood = tuple(EngineFault(BAD.whose, "x" * number) for number in range(1, 1_001))
+    assert len(counted(ErrorThrottle(), 1.0, *flood)) == MOST_A_SECOND
+
+
+def test_a_flood_of_names_is_bounded_and_counted_and_makes_room_when_it_is_over() -> None:
     tally = ErrorThrottle()
     flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(10 * MAX_REMEMBERED))
-    assert len(counted(tally, 1.0, *flood)) == MAX_REMEMBERED
+    assert len(counted(tally, 1.0, *flood)) == MOST_A_SECOND
     assert counted(tally, 1.5, BAD) == []
-    assert len(counted(tally, 2.5, BAD)) == 1
+    told, bad = counted(tally, 2.5, BAD)
+    assert bad.subject == "rule:bad"
+    assert (told.subject, told.payload) == (
+        "engine",
+        ErrorReported(message="1,991 more errors of c within a second are not recorded one by one"),
+    )
+    assert counted(tally, 9.0) == []
+
+
+def test_of_a_flood_everybody_has_a_turn() -> None:
+    tally = ErrorThrottle()
+    flood = tuple(EngineFault(f"rule:r{number}", "no") for number in range(3 * MOST_A_SECOND))
+    told = [draft.subject for second in range(3) for draft in counted(tally, float(second), *flood)]
+    assert {fault.whose for fault in flood} <= set(told)
+
+
+def test_what_is_left_out_counts_against_no_commit() -> None:
+    tally = ErrorThrottle()
+    counted(tally, 1.0, *(EngineFault(f"rule:r{number}", "no") for number in range(3 * MOST_A_SECOND)))
+    (told,) = counted(tally, 3.0)
+    assert after(Engine(commit="c"), [request(told.payload, "engine")]) == Engine(commit="c")
 
 
 def request(payload: Payload, subject: str = "", data: str | None = None) -> Event:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_adapters.logs.line_filter import LinePattern, matching_lines, pattern_from_json, printable_line
-from pulse_adapters.logs.outbox import RateLimit
+from pulse_adapters.logs.tail import RateLimit
 
 
 def rule(**spelled: object) -> LinePattern:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulse_adapters.logs.line_filter import pattern_from_json
-from pulse_adapters.logs.outbox import COUNTED_EVERY, GAP, Outbox
+from pulse_adapters.logs.tail import COUNTED_EVERY, GAP, Outbox
 
 
 class Log:

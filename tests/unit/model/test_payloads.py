@@ -110,6 +110,8 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
     assert said == {
         "effect",
         "effect-cancel-requested",
+        "engine-disabled",
+        "engine-enabled",
         "gc-requested",
         "paused",
         "process-start-requested",
@@ -118,6 +120,7 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "process-stop-requested",
         "reload-requested",
         "resumed",
+        "safe-mode-left",
     }
 
 

@@ -96,6 +96,50 @@ def test_what_an_effect_says_in_its_params_does_not_make_it_survivals(params: di
     story.expect(KEY, to="good", reject="bad")
 
 
+def keep_failing(story: Story, times: int, target: str = "gone") -> None:
+    """The same action of survival is wished again and again, and fails."""
+    for _ in range(times):
+        wish = Effect(action="restart-process", key=f"restart-process:{target}", survival=True)
+        story.after("10s").event(wish, wish.key)
+        story.failed(wish.key)
+
+
+def test_failures_after_the_watch_are_not_held_against_a_commit_that_has_long_been_in_force() -> None:
+    story = promoted().after("30d")
+    keep_failing(story, 9)
+    story.tick()
+    story.expect_nothing(KEY)
+    story.expect("note")
+
+
+def test_what_failed_before_the_promote_already_is_not_its_fault_until_it_has_worked() -> None:
+    story = promoted().after("30d")
+    keep_failing(story, 3)
+    story.event(EnginePromoted(previous="bad", watch_us=5 * MINUTE), "next")
+    keep_failing(story, 9)
+    story.tick()
+    story.expect_nothing(KEY)
+    fail(story, 2)
+    story.restart().tick()
+    story.expect_nothing(KEY)
+    key = "restart-process:gone"
+    story.event(Effect(action="restart-process", key=key, survival=True), key)
+    story.acked(key)
+    keep_failing(story, 3)
+    story.tick()
+    story.expect(KEY, reject="next")
+
+
+def test_what_began_to_fail_after_the_promote_takes_it_back_whatever_failed_before() -> None:
+    story = promoted().after("30d")
+    keep_failing(story, 3)
+    story.event(EnginePromoted(previous="bad", watch_us=5 * MINUTE), "next")
+    keep_failing(story, 2)
+    keep_failing(story, 3, "gateway")
+    story.tick()
+    story.expect(KEY, reject="next")
+
+
 def test_a_success_in_between_resets_the_failures() -> None:
     story = promoted()
     fail(story, 2)
@@ -150,7 +194,7 @@ def break_down(
     story: Story, times: int, subject: str = "watcher:queue", commit: str = "bad", ended: bool = False
 ) -> None:
     for _ in range(times):
-        error = ErrorReported(message="ValueError: no", commit=commit, ended=ended)
+        error = ErrorReported(message="ValueError: no (watchers/queue.py:3)", commit=commit, ended=ended)
         story.after("10s").event(error, subject)
 
 
@@ -208,7 +252,7 @@ def test_breakdowns_after_the_watch_period_take_nothing_back() -> None:
 def test_what_ailed_before_the_promote_is_not_its_fault(before: str, excused: bool) -> None:
     story = promoted()
     break_down(story, 1)
-    story.after(before).event(EnginePromoted(previous="bad", watch_us=5 * MINUTE), "next")
+    story.after(before).event(EnginePromoted(previous="bad", watch_us=5 * MINUTE, changed=("a.py",)), "next")
     break_down(story, 3, commit="next")
     story.tick()
     assert bool([effect for effect in story.emitted if effect.key == KEY]) is not excused

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pulse_core.model.durations import UNITS, format_duration, parse_duration
-from pulse_core.settings.durations import AS_WRITTEN
+from pulse_core.settings.groups import AS_WRITTEN
 from pulse_core.settings.processes import RestartSettings
 
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.systemd.manager import installed
-from pulse_adapters.systemd.unit import UNIT_NAME, quote, served_home, unit_text
+from pulse_adapters.systemd.manager import UNIT_NAME, installed, quote, served_home, unit_text
 
 INHERITED = ("Protect", "Private", "NoNewPrivileges", "ReadOnly", "Restrict", "SystemCall", "Capability",
              "Limit", "Nice", "OOMScoreAdjust", "Memory", "CPU", "Tasks", "UMask", "IOScheduling")  # fmt: skip

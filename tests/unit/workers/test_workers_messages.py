@@ -14,7 +14,8 @@ from pulse_adapters.workers.framing import Frames, WorkerFault, encode, frame
 from pulse_adapters.workers.host_messages import encode as encode_values
 from pulse_adapters.workers.messages import CutTo, Limits, Seq, decode, parse
 
-MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), st.integers() | st.text(max_size=9)), max_size=5)
+NUMBERS = st.integers(-(2**63), 2**63 - 1)
+MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), NUMBERS | st.text(max_size=9)), max_size=5)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=4), inner, max_size=4),
@@ -53,7 +54,7 @@ def test_half_characters_become_question_marks(encoded: Any) -> None:
 
 def test_a_message_that_is_too_long_is_refused_before_it_is_read() -> None:
     with pytest.raises(WorkerFault, match="a message of 9 bytes; at most 8 are taken"):
-        Frames(8).take((9).to_bytes(4, "big"))
+        list(Frames(8).take((9).to_bytes(4, "big")))
 
 
 @pytest.mark.parametrize(
@@ -68,6 +69,8 @@ def test_a_message_that_is_too_long_is_refused_before_it_is_read() -> None:
         (b'{"n": -Infinity}', "no number"),
         (b'{"n": 1e999}', "no number"),
         (b'{"n": %s}' % (b"9" * 5_000), "no JSON"),
+        (b'{"n": 9223372036854775808}', "9223372036854775808… takes more than 64 bits"),
+        (b'{"n": [{"deep": -9223372036854775809}]}', "more than 64 bits"),
         (b'{"text": "\\ud800"}', "no JSON"),
         (b'{"\\uDFFF": 1}', "no JSON"),
         (b'{"deep": %s%s}' % (b"[" * 70, b"]" * 70), "more than 64 levels"),

@@ -1,23 +1,37 @@
-"""Proxies of the engine's executors for the daemon's loop; the action itself runs in the child."""
+"""Proxies of the engine's watchers and executors for the daemon's loops; the work is done in the child."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from pydantic import RootModel
 
-from pulse_adapters.action_host.process import CallLost
-from pulse_adapters.action_host.replies import LONGEST, ExecutorDescription, policy_of
+from pulse_adapters.action_host.process import GRACE, ActionChild, CallLost
+from pulse_adapters.action_host.replies import (
+    LEAST_INTERVAL,
+    LONGEST,
+    CallReply,
+    ExecutorDescription,
+    WatcherDescription,
+    policy_of,
+)
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
-from pulse_adapters.action_host.watcher_proxy import RESTART, EngineCodeFailed, timeout_message
 from pulse_adapters.workers.framing import Message, WorkerFault
+from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports.engine import EngineFault
+from pulse_core.model.vitals import Reading, Window
+from pulse_core.ports.clock import Clock
+from pulse_core.ports.engine import EngineCodeBroken, EngineFault
 from pulse_core.ports.executor import GivenUp, Policy, Result, Safety, Unsure
 
+MARGIN = 3 * GRACE
+"""Seconds that the loops allow beyond a call's time: by then it has ended here, in words that name its place."""
+RESTART = 5.0
+"""Seconds in which an action waits for a child to be up; it has not begun then, and fails."""
 ASKING = 1.0
 """Seconds in which an author's code says what policy it has for an effect."""
 RETRIES = 10
@@ -25,6 +39,76 @@ RETRIES = 10
 _TRIED = 1_000
 CAREFUL = Policy(Safety.AT_MOST_ONCE, timeout=600.0)
 """For an executor that has told no policy yet."""
+CHOSEN: Mapping[str, Callable[[str], Exception]] = {
+    "failed": PulseError,
+    "given-up": GivenUp,
+    "unsure": Unsure,
+}
+"""The ways to go wrong that an author has chosen: they are the world's fault, not the code's."""
+
+
+class ChildWatcher:
+    """`Watcher` in a child. Conclusions of an engine's reading are dropped with a fault, since only what the daemon
+
+    itself has observed may be recorded as having happened; a rule can request effects instead.
+    """
+
+    def __init__(
+        self,
+        told: WatcherDescription,
+        supervisor: ChildSupervisor,
+        clock: Clock,
+        windows: Callable[[], Mapping[str, Window]],
+        failed: Failed,
+    ) -> None:
+        self.name, self.key, self.whose = told.name, told.key, told.whose
+        self.interval = max(LEAST_INTERVAL, told.interval)
+        self.timeout = told.timeout + MARGIN
+        self.nudge = asyncio.Event()
+        self.nudges = told.nudged
+        self._told, self._supervisor, self._clock, self._windows = told, supervisor, clock, windows
+        self._failed = failed
+        self._wakes = False
+
+    async def collect(self) -> Reading:
+        """Take a sample in the child, which also says whether it is worth a tick. Raises PulseError."""
+        self._wakes = False
+        try:
+            reply = await self._supervisor.call(
+                self.whose, self._question, self._told.timeout, patience=self._told.timeout
+            )
+        except CallLost as lost:
+            if lost.is_own:
+                raise EngineCodeBroken(lost.fault.message) from None
+            raise PulseError(_broken_off(lost)) from None
+        if reply.wrong in CHOSEN:
+            raise PulseError(reply.words)
+        if reply.wrong:
+            raise _error(reply, self._told.timeout)
+        if reply.dropped:
+            words = f"{reply.dropped} conclusions were dropped: an engine's watcher brings samples, and rules conclude"
+            self._failed(EngineFault(self.whose, with_place(words, self._told.place)))
+        self._wakes = reply.wake
+        return Reading(reply.data or {})
+
+    def _question(self, child: ActionChild) -> Message:
+        window = self._windows().get(self.key, Window())
+        newest = child.sent.get(self.name, -1)
+        fresh = [(one.id, one.moment, one.data) for one in window.samples if one.id > newest]
+        if fresh:
+            child.sent[self.name] = fresh[-1][0]
+        return {
+            "do": "collect",
+            "name": self.name,
+            "key": self.key,
+            "nudged": self._told.nudged,
+            "now": self._clock.now(),
+            "fresh": fresh,
+        }
+
+    def should_wake(self, window: Window) -> bool:
+        """What the child said with the newest sample."""
+        return self._wakes
 
 
 class EffectParams(RootModel[dict[str, Any]]):
@@ -62,19 +146,19 @@ class ChildExecutor:
         try:
             with self._supervisor.held():
                 policy = await self._policy_for(effect)
-                return await self._done(policy, effect, event)
+                try:
+                    return Result(await self._asked("execute", policy, effect, event) or {})
+                except CallLost as lost:
+                    return await self._settled(lost, policy, effect, event)
         except GivenUp:
             raise
         except PulseError as error:
             if policy.safety is Safety.AT_MOST_ONCE or tried > policy.retries:
                 raise GivenUp(str(error)) from None
-            self._count(event.id, tried)
+            self._tried[event.id] = tried
+            if len(self._tried) > _TRIED:  # effects that were cancelled between two attempts
+                del self._tried[next(iter(self._tried))]
             raise
-
-    def _count(self, id_: str, tried: int) -> None:
-        self._tried[id_] = tried
-        if len(self._tried) > _TRIED:  # effects that were cancelled between two attempts
-            del self._tried[next(iter(self._tried))]
 
     async def _policy_for(self, effect: Effect) -> Policy:
         """The author's policy for this effect. Raises GivenUp if it refuses the params, PulseError if no child is up."""
@@ -101,13 +185,6 @@ class ChildExecutor:
         self._failed(EngineFault(self.whose, f"{words}; without a policy the action is done once at most"))
         return self._safest
 
-    async def _done(self, policy: Policy, effect: Effect, event: Event) -> Result:
-        try:
-            data = await self._asked("execute", policy, effect, event)
-        except CallLost as lost:
-            return await self._settled(lost, policy, effect, event)
-        return Result(data or {})
-
     async def _settled(self, lost: CallLost, policy: Policy, effect: Effect, event: Event) -> Result:
         """The result of an action whose child ended during it; verifies it where the policy says so."""
         words = lost.fault.message if lost.is_own else _broken_off(lost)
@@ -120,7 +197,7 @@ class ChildExecutor:
                 raise Unsure(f"{words}; and nobody can look whether it was done: {error}") from None
             if data is not None:
                 return Result(data)
-        raise EngineCodeFailed(words) from None
+        raise EngineCodeBroken(words) from None
 
     async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
         """Ask the child whether the action was done, if the author's policy is to verify."""
@@ -147,21 +224,20 @@ class ChildExecutor:
         }
         reply = await self._supervisor.call(self.whose, lambda child: message, policy.timeout, RESTART)
         if reply.wrong:
-            raise self._error(reply.wrong, reply.words)
+            error = _error(reply, policy.timeout)
+            if isinstance(error, EngineCodeBroken):
+                self._failed(EngineFault(self.whose, str(error)))
+            raise error
         return reply.data
 
-    def _error(self, way: str, words: str) -> Exception:
-        match way:
-            case "given-up":
-                return GivenUp(words)
-            case "unsure":
-                return Unsure(words)
-            case "failed":
-                return PulseError(words)
-            case "late":
-                words = timeout_message(None, words)
-        self._failed(EngineFault(self.whose, words))
-        return EngineCodeFailed(words)
+
+def _error(reply: CallReply, seconds: float) -> Exception:
+    """What an author's code raised, or that it was not done within these seconds."""
+    if reply.wrong in CHOSEN:
+        return CHOSEN[reply.wrong](reply.words)
+    if reply.wrong != "late":
+        return EngineCodeBroken(reply.words)
+    return EngineCodeBroken(f"was not done within {seconds:g} s, and was ended {reply.words}".strip())
 
 
 def _broken_off(lost: CallLost) -> str:

@@ -1,9 +1,33 @@
-"""A network in memory: targets that answer, lie, stall or are cut off, as a test says."""
+"""A network in memory: targets that answer, lie, stall or are cut off, and messages that arrive or don't, as a test says."""
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
+from pulse_core.ports.transport import OutgoingMessage
+
+
+@dataclass
+class MemoryTransport:
+    """Implements `pulse_core.ports.Transport`.
+
+    lost: why messages to a URL do not arrive, by the URL; seconds: how long it takes; arrived: what did, in order;
+    asked: how often it was sent out.
+    """
+
+    lost: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.5
+    arrived: list[OutgoingMessage] = field(default_factory=list)
+    asked: int = 0
+
+    async def deliver(self, messages: Sequence[OutgoingMessage]) -> Sequence[str]:
+        self.asked += 1
+        await asyncio.sleep(self.seconds)
+        answers = [self.lost.get(message.url, "") for message in messages]
+        self.arrived += [message for message, error in zip(messages, answers, strict=True) if not error]
+        return answers
+
 
 GOOD = {
     "dns": ProbeResult(took_ms=5.0, addresses=("192.0.2.1",)),
@@ -28,14 +52,7 @@ class MemoryProber:
 
     def ask(self, question: ProbeRequest) -> asyncio.Future[ProbeResult]:
         self.asked.append(question)
-        loop = asyncio.get_running_loop()
         answer = self.says.get(question.target, GOOD[question.about])
         if question.target in self.silent:
             answer = SILENT[question.about]._replace(took_ms=question.timeout_us / 1000)
-        coming: asyncio.Future[ProbeResult] = loop.create_future()
-        loop.call_later(answer.took_ms / 1000, self._come, coming, answer)
-        return coming
-
-    def _come(self, coming: asyncio.Future[ProbeResult], answer: ProbeResult) -> None:
-        if not coming.done():
-            coming.set_result(answer)
+        return asyncio.ensure_future(asyncio.sleep(answer.took_ms / 1000, answer))

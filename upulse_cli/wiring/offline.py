@@ -1,22 +1,25 @@
-"""Appending to a home whose daemon is down: what a person asks for is recorded all the same, under the home's lock."""
+"""A home whose daemon is down: what a new one gets, and what a person asks for, under the home's lock all the same."""
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+from pulse_adapters.config.home import Home
+from pulse_adapters.config.template import template
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.ipc.peer import user_name
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.damage import refuse_lost_rows
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.workers.run_as import user_name
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext
 from pulse_core.app.state import usable_settings
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
@@ -25,6 +28,48 @@ from pulse_core.record.view import View, advance_state, restore_from_checkpoints
 from upulse_cli.wiring.executors import machine_executors
 
 LOCK_WAIT = 2.0
+
+
+def write_settings(home: Home, demo: bool) -> bool:
+    """Write the commented settings; False if there are some."""
+    if home.config.exists():
+        return False
+    try:
+        with home.config.open("x") as file:
+            file.write(template(demo))
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise PulseError(f"{home.config} can't be written: {error.strerror}") from error
+    return True
+
+
+def make_log(home: HomeContext) -> None:
+    """Open the log once, so that the home has its id; a home in use has one."""
+    if home.layout.events.exists():
+        return
+
+    async def opened() -> None:
+        with HomeLock(home.layout.lock, __version__, wait=LOCK_WAIT):
+            async with offline_gate(home):
+                pass
+
+    asyncio.run(opened())
+
+
+def make_engine(home: Home) -> Sequence[str]:
+    """Make the repository for the user's rules, or what is missing of it; what was done, or why not, in sentences."""
+    from pulse_adapters.git.create_repository import template_folder
+    from pulse_adapters.git.errors import NoGit
+    from pulse_adapters.git.git_command import (
+        login_author,  # git is slow to import, and a home may be without an engine
+    )
+    from pulse_adapters.git.repository import Repository
+
+    try:
+        return Repository.create(home.path, template_folder(), login_author())[1]
+    except NoGit as error:
+        return (f"no engine for your own rules: {error}; the survival rules need none",)
 
 
 def append_offline(home: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Json], bool]:

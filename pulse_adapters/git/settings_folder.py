@@ -1,0 +1,68 @@
+"""What git reads in place of a repository's own settings, which can name programs for it to run.
+
+Git takes settings, attributes and hooks from the folder that GIT_COMMON_DIR names. The one here holds settings of
+Pulse's and links to the repository's objects and refs. So no key of `.git/config`, of what it includes, or of a later
+git has to be known to be overruled: nobody reads them. The attributes keep git from changing what is in a file.
+"""
+
+import os
+import re
+from contextlib import suppress
+from pathlib import Path
+from threading import get_native_id
+
+from pulse_adapters.git.errors import GitFailed
+
+_SHARED = ("objects", "refs", "logs", "packed-refs", "shallow", "info/exclude")
+_ATTRIBUTES = b"* -text -ident -filter -working-tree-encoding\n"
+_SETTINGS = b"""[core]
+\trepositoryFormatVersion = 1
+\tbare = false
+\thooksPath = /dev/null
+\tattributesFile = /dev/null
+\texcludesFile = /dev/null
+\tquotePath = false
+\tfsync = all # a commit that main names must outlive a power cut
+[protocol]
+\tallow = never
+[gc]
+\tauto = 0
+[maintenance]
+\tauto = false
+"""
+_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*\"?sha256", re.IGNORECASE | re.MULTILINE)
+_OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
+
+
+def settings_folder(repository: Path) -> Path:
+    """What GIT_COMMON_DIR is for this repository; what is missing there, or not as it was made, is made now."""
+    folder, settings = repository / "pulse", repository / "config"
+    try:
+        if repository.is_symlink() or (repository / "commondir").exists():
+            raise GitFailed(f"{repository} leads to another repository; the engine needs one of its own")
+        if repository.stat().st_uid != os.geteuid():
+            raise GitFailed(f"{repository.parent} belongs to another user; run this as its owner")
+        for place in (repository / "logs", folder, folder / "info"):
+            if place.is_symlink():
+                place.unlink()
+            place.mkdir(exist_ok=True)
+        is_sha256 = settings.exists() and _SHA256.search(settings.read_bytes())
+        _hold(folder / "config", _SETTINGS + (_OF_SHA256 if is_sha256 else b""))
+        _hold(folder / "info" / "attributes", _ATTRIBUTES)
+        for name in _SHARED:
+            if (repository / name).exists():
+                _hold(folder / name, f"{'../' * name.count('/')}../{name}")
+    except OSError as error:
+        raise GitFailed(f"{folder} can't be used: {error.strerror or error}") from error
+    return folder
+
+
+def _hold(place: Path, content: str | bytes) -> None:
+    """Have a file hold this, or a link lead there; in one step, since other gits may be reading."""
+    with suppress(OSError):
+        if (os.readlink(place) if place.is_symlink() else place.read_bytes()) == content:
+            return
+    new = place.with_name(f".{place.name}-{get_native_id()}")
+    new.unlink(missing_ok=True)
+    new.symlink_to(content) if isinstance(content, str) else new.write_bytes(content)
+    new.replace(place)

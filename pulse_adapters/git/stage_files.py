@@ -1,0 +1,105 @@
+"""Takes the files of a folder into an index. They are opened here, without following links, and git is given their content.
+
+Were git to add the folder, it would visit the repositories that lie in it, and run what their settings name.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path, PurePosixPath
+
+from pulse_adapters.git.errors import AnotherRepository, GitFailed
+from pulse_adapters.git.git_command import Git
+
+MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
+"""Of what changed: more is nobody's code, and a rollback must not wait for it."""
+_ADVICE = "; list what is no code in .gitignore"
+_AT_ONCE = 100
+_LINK, _PROGRAM, _FILE, _REPOSITORY = "120000", "100755", "100644", "160000"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
+    """Have an index, the folder's own if no other is named, hold its files but for ignored ones; returns the tree.
+
+    Raises AnotherRepository.
+    """
+    env = {"GIT_INDEX_FILE": str(index)} if index else {}
+    listed = git(
+        "ls-files", "-z", "-t", "--stage", "--modified", "--others", "--exclude-standard", at=at, env=env
+    )
+    folders, changed = set[PurePosixPath](), dict[str, str]()
+    for line in filter(None, listed.split("\0")):
+        tag, entry = line[0], line[2:]
+        head, _, name = ("", "", entry) if tag == "?" else entry.partition("\t")
+        path = PurePosixPath(name)
+        folders |= (
+            {path, *path.parents} if name.endswith("/") or head.startswith(_REPOSITORY) else {*path.parents}
+        )
+        if tag in "?C":
+            changed[name] = head.split(" ")[1] if head else ""
+    for folder in folders:
+        if folder.name and os.path.lexists(at / folder / ".git"):
+            raise AnotherRepository(at, str(folder), is_committed=False)
+    if len(changed) > MOST_FILES:
+        raise GitFailed(f"more than {MOST_FILES} files changed in {at}{_ADVICE}")
+    if changed:
+        git("update-index", "-z", "--index-info", at=at, env=env, told="".join(_entries(git, at, changed)))
+        git.run("update-index", "-q", "--refresh", at=at, env=env)
+    return git("write-tree", at=at, env=env)
+
+
+def _entries(git: Git, at: Path, changed: Mapping[str, str]) -> Iterator[str]:
+    """What `update-index` is told of these files, with their content stored."""
+    names, size = [*changed], 0
+    for start in range(0, len(names), _AT_ONCE):
+        with ExitStack() as stack:
+            found = {name: _opened(stack, at, name) for name in names[start : start + _AT_ONCE]}
+            handles = [handle for _, handle in filter(None, found.values())]
+            size += sum(os.fstat(handle).st_size for handle in handles)
+            if size > MOST_BYTES:
+                raise GitFailed(f"what changed in {at} is larger than {MOST_BYTES >> 20} MiB{_ADVICE}")
+            told = "".join(f"/dev/fd/{handle}\n" for handle in handles)
+            words = ("hash-object", "-w", "--no-filters", "--stdin-paths")
+            oids = iter(git(*words, told=told, descriptors=handles).split())
+        for name, one in found.items():
+            if one:
+                yield f"{one[0]} {next(oids)}\t{name}\0"
+            elif changed[name]:
+                yield f"0 {changed[name]}\t{name}\0"
+
+
+def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:
+    """The mode of a file, and a descriptor of its content, which the stack closes; None if no file or link is there."""
+    with ExitStack() as way:
+        try:
+            folder = os.open(at, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            way.callback(os.close, folder)
+            *outer, last = name.split("/")
+            for inner in outer:
+                folder = os.open(inner, _FOLDER, dir_fd=folder)
+                way.callback(os.close, folder)
+            mode = os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode
+            if stat.S_ISREG(mode):
+                handle = os.open(last, _READ, dir_fd=folder)
+            elif stat.S_ISLNK(mode):
+                handle = os.memfd_create("link")
+                os.write(handle, os.fsencode(os.readlink(last, dir_fd=folder)))
+            else:
+                return None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise GitFailed(f"{at / name} can't be read: {error.strerror}") from error
+    stack.callback(os.close, handle)
+    return (_LINK if stat.S_ISLNK(mode) else _PROGRAM if mode & stat.S_IXUSR else _FILE), handle
+
+
+def refuse_repositories(git: Git, tree: str, at: Path) -> None:
+    """Raise AnotherRepository if a tree holds one, by a commit of it or by its files."""
+    for line in filter(None, git("ls-tree", "-r", "-z", "--full-tree", tree).split("\0")):
+        head, _, name = line.partition("\t")
+        if head.startswith(_REPOSITORY) or ".git" in name.lower().split("/"):
+            raise AnotherRepository(at, name, is_committed=True)

@@ -1,0 +1,27 @@
+"""Notifies people of safe mode: what is left out must not stay so unnoticed."""
+
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.notices import notify_over, notify_unless_told
+
+TOPIC = "safe-mode"
+
+
+async def safe_mode(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Notify when Pulse runs in safe mode, and when everything is run again."""
+    verdict, control = await inner(prev, curr), curr.control
+    if control.safe is None:
+        return verdict.plus(*notify_over(TOPIC, "safe mode", "everything is run again", curr))
+    without = ", ".join(control.left_out)
+    text = (
+        f"{control.crashes} daemons in a row ended within a minute without a word; this one runs without {without}."
+        " Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error; go back"
+        " with: upulse rollback; run everything again: upulse daemon restart --normal"
+    )
+    verdict = verdict.noting(f"safe mode: without {without}")
+    return verdict.plus(
+        *notify_unless_told(
+            TOPIC, f"Pulse runs in safe mode, without {without}", text, curr, news=control.safe
+        )
+    )

@@ -1,0 +1,142 @@
+"""Crashes of daemons, counted from the log alone, and what a start leaves out after so many."""
+
+import pytest
+
+from pulse_core.composition import FOLD
+from pulse_core.daemon.safe_mode import left_out
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import (
+    DaemonHealthy,
+    DaemonStarted,
+    DaemonStopped,
+    EngineDisabled,
+    EngineEnabled,
+    EnginePromoted,
+    EngineRolledBack,
+    SafeModeEntered,
+    SafeModeLeft,
+)
+from pulse_core.model.payload import Payload
+from pulse_core.projections.control import Control
+from tests.events import SECOND, event
+
+PARTS = ("plugins", "engine", "optional watchers")
+KINDS: dict[str, Payload] = {
+    "start": DaemonStarted(pid=1, version="1"),
+    "stop": DaemonStopped(pid=1, reason="asked to stop"),
+    "healthy": DaemonHealthy(),
+    "safe": SafeModeEntered(crashes=3, left_out=("plugins",)),
+    "left": SafeModeLeft(),
+    "asked-rollback": EngineRolledBack(rejected="x", to="y"),
+    "own-rollback": EngineRolledBack(rejected="x", to="y"),
+}
+
+
+def log(words: str) -> list[Event]:
+    """Events from words, one second apart: `+90` lets so many seconds pass, `reboot` begins another boot."""
+    events: list[Event] = []
+    seconds, boot = 0, 0
+    for word in words.split():
+        seconds += 1
+        if word.startswith("+"):
+            seconds += int(word)
+        elif word == "reboot":
+            boot += 1
+        else:
+            one = event(len(events) + 1, KINDS[word], at=seconds * SECOND)
+            cause = "a request" if word == "asked-rollback" else None
+            events.append(one._replace(boot=f"boot-{boot}", cause=cause))
+    return events
+
+
+def control_after(words: str) -> Control:
+    return FOLD(FOLD.start, log(words)).control
+
+
+@pytest.mark.parametrize(
+    ("words", "crashes"),
+    [
+        ("start", 0),
+        ("start start", 1),
+        ("start start start start", 3),
+        ("start +70 start", 1),  # never ready, or nothing could be recorded: no proof of health
+        ("start +61 healthy +9 start", 0),
+        ("start start start +61 healthy start", 0),
+        ("start +61 healthy start start", 1),
+        ("start +61 stop start", 0),
+        ("start start stop start", 1),  # a clean stop is no crash, and no minute of health
+        ("start stop start stop start stop start", 0),
+        ("start start +61 stop start", 0),
+        ("start reboot start reboot start", 0),
+        ("start start reboot start start", 2),
+        ("start start start +3700 start", 0),  # so far apart it is no loop
+        ("start start start start safe +61 healthy start", 3),
+        ("start start start start safe start", 4),
+        ("start start start start safe stop start", 3),
+        ("start start start start safe reboot start", 3),
+        ("start start start start safe +3700 start", 4),
+        ("start start start start safe left", 0),
+        ("start start start start left start", 1),
+        ("start start start start safe asked-rollback", 0),
+        ("start start start start safe own-rollback", 3),
+    ],
+)
+def test_starts_without_a_healthy_minute_are_counted(words: str, crashes: int) -> None:
+    assert control_after(words).crashes == crashes
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        ("start start start start safe", ("plugins",)),
+        ("start start start start safe +61 healthy", ("plugins",)),
+        ("start start start start safe stop start", ("plugins",)),
+        ("start start start start safe left", ()),
+        ("start start start start safe asked-rollback", ()),
+        ("start start start start safe own-rollback", ("plugins",)),
+    ],
+)
+def test_safe_mode_lasts_until_it_is_left_by_a_person_a_rollback_or_an_hour(
+    words: str, left: tuple[str, ...]
+) -> None:
+    control = control_after(words)
+    assert control.left_out == left
+    assert (control.safe is not None) == bool(left)
+
+
+def test_it_is_safe_mode_since_it_was_first_entered() -> None:
+    control = control_after("start start start start safe start safe")
+    assert control.safe == log("start start start start safe")[-1].moment
+
+
+@pytest.mark.parametrize(
+    ("crashes", "parts", "left"),
+    [
+        (0, PARTS, ()),
+        (2, PARTS, ()),
+        (3, PARTS, PARTS[:1]),
+        (4, PARTS, PARTS[:2]),
+        (5, PARTS, PARTS),
+        (99, PARTS, PARTS),
+        (3, PARTS[1:], ("engine",)),
+        (3, (), ()),
+    ],
+)
+def test_each_crash_from_the_third_on_leaves_one_part_more_out(
+    crashes: int, parts: tuple[str, ...], left: tuple[str, ...]
+) -> None:
+    assert left_out(crashes, parts) == left
+
+
+def test_who_disabled_the_engine_is_kept_until_it_is_enabled_or_changed() -> None:
+    first = event(1, EnginePromoted(previous="", watch_us=5), "a")
+    disabled = event(2, EngineDisabled(why="it spins"))
+    kept = FOLD(FOLD.start, [first, disabled]).engine
+    assert kept.disabled_status() == {
+        "since": "2001-09-09T01:46:42.000000Z",
+        "by": "pulse",
+        "why": "it spins",
+    }
+    for ends in (event(3, EngineEnabled()), event(3, EnginePromoted(previous="a", watch_us=5), "b"),
+                 event(3, EngineRolledBack(rejected="a", to="z"), "c")):  # fmt: skip
+        assert FOLD(FOLD.start, [first, disabled, ends]).engine.disabled_status() is None
