@@ -57,6 +57,8 @@ def read_manifest(backup: Path) -> Manifest:
     """What the backup in this directory says; raises PulseError if there is none, Damaged, or NewerFormat."""
     path = backup / NAME
     try:
+        if path.is_fifo():  # to open it would wait for whoever writes into it
+            raise _altered(path)
         whole = json.loads(path.read_text())
         digest = whole.pop("sha256")
     except FileNotFoundError:
@@ -65,7 +67,7 @@ def read_manifest(backup: Path) -> Manifest:
         ) from None
     except OSError as error:
         raise PulseError(f"{path} can't be read: {error.strerror}") from error
-    except (ValueError, AttributeError, KeyError, TypeError):
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError):
         raise _altered(path) from None
     if isinstance(whole.get("format"), int) and whole["format"] > FORMAT:
         raise NewerFormat(

@@ -94,11 +94,19 @@ class Installed:
         return self.machine.run(["kill", "-0", str(pid)], check=False).returncode == 0
 
 
+@pytest.fixture(scope="module")
+def made(machine: Machine) -> str:
+    """Where the machine keeps a home as `upulse init` makes it."""
+    Installed(machine).upulse("init")
+    machine.run(["mv", HOME, "/srv/made"])
+    return "/srv/made"
+
+
 @pytest.fixture
-def home(machine: Machine) -> Iterator[Installed]:
+def home(machine: Machine, made: str) -> Iterator[Installed]:
     """A home that guards one sleeper, not installed yet; nothing of it is left afterwards."""
     installed = Installed(machine)
-    installed.upulse("init")
+    machine.run(["cp", "--archive", made, HOME])
     installed.configure(SLEEPER)
     yield installed
     installed.upulse("daemon", "uninstall", check=False)

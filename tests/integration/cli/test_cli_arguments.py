@@ -135,3 +135,26 @@ def test_a_home_whose_path_is_no_text_is_refused(
     monkeypatch.setenv("UPULSE_HOME", "/tmp/caf\udce9")
     assert main(["init"]) == 1
     assert "'/tmp/caf\\udce9' is no text in UTF-8" in capsys.readouterr().err
+
+
+MANIFESTS = {
+    "digits": b'{"format": ' + b"9" * 5_000 + b"}",
+    "depth": b"[" * 100_000,
+    "a list": b"[1]",
+    "no UTF-8": b"\xff{}",
+    "a directory": None,
+    "a pipe": None,
+}
+
+
+@pytest.mark.parametrize("what", MANIFESTS)
+def test_a_backup_that_says_nothing_of_use_is_refused(quiet: CliHome, tmp_path: Path, what: str) -> None:
+    manifest = tmp_path / "backup" / "backup.json"
+    manifest.parent.mkdir()
+    if (content := MANIFESTS[what]) is not None:
+        manifest.write_bytes(content)
+    elif what == "a pipe":
+        os.mkfifo(manifest)
+    else:
+        manifest.mkdir()
+    assert f"{manifest} " in quiet.upulse("restore", str(manifest.parent), code=1).err

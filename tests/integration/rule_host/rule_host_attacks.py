@@ -117,6 +117,34 @@ ATTACKS = {
         whose="",
         exact=False,
     ),
+    "blames the daemon": attack(
+        """
+        said = {"id": 3, "effects": [], "tick_ms": 1, "notes": [], "layers": [], "faults": [["daemon", "it did it"]]}
+        body = json.dumps(said).encode()
+        os.write(3, len(body).to_bytes(4, "big") + body)
+        """,
+        "import json, os",
+        lives=False,
+        says="its host said something of 'daemon', which it has not loaded",
+        whose="engine",
+        exact=False,
+    ),
+    "answers for a rule of survival": attack(
+        """
+        said = {"id": 3, "effects": [{"action": "note", "key": "k", "rule": "process_watchdog"}], "tick_ms": 1, "notes": [],
+                "layers": [], "faults": []}
+        body = json.dumps(said).encode()
+        os.write(3, len(body).to_bytes(4, "big") + body)
+        """,
+        "import json, os",
+        lives=False,
+        says="its host said something of 'process_watchdog', which it has not loaded",
+        whose="engine",
+        exact=False,
+    ),
+    "wishes a number that no log takes": attack(
+        "return Verdict((Effect(action='note', key='k', params={'n': 2**70}),))", says="more than 64 bits", exact=False
+    ),
     "talks without end": attack(
         'os.write(3, b"x" * 65536)', "import os", lives=False, says="a message of", whose="engine", exact=False
     ),
