@@ -4,14 +4,20 @@ import os
 import pwd
 import re
 import socket
-import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
 from pulse_adapters.git.settings_folder import settings_folder
 from pulse_core.model.errors import PulseError
+
+try:
+    from git.cmd import Git as _Git
+    from git.exc import GitCommandNotFound
+except ImportError as error:
+    raise NoGit(f"the engine needs git, and the Python package gitpython: {error}") from error
 
 MAIN, STAGING, FOLLOWED = "refs/heads/main", "refs/heads/staging", "refs/pulse/followed"
 """FOLLOWED names the commit that the files of `engine/` were last made of."""
@@ -94,24 +100,30 @@ class Git:
             "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
         }
         ours = {**_ENVIRONMENT, **places, **(env or {})}
-        others = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        try:
-            ran = subprocess.run(
-                ["git", *words],
-                cwd=there,
-                env={**others, **ours},
-                input=os.fsencode(told),
-                capture_output=True,
-                check=False,
-                pass_fds=descriptors,
-                umask=0o077,
-                timeout=TIMEOUT_S,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise GitFailed(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
-        except OSError as error:
-            raise NoGit(f"git can't be run in {there}: {error.strerror}") from error
-        return GitResult(ran.returncode, os.fsdecode(ran.stdout), os.fsdecode(ran.stderr))
+        # Variables that would send git elsewhere, as its own hooks have them; nearly always none.
+        strange = [name for name in os.environ if name.startswith("GIT_") and name not in ours]
+        unset = ["env", *(f"--unset={name}" for name in strange)] if strange else []
+        with TemporaryFile() as reading:
+            reading.write(os.fsencode(told))
+            reading.seek(0)
+            try:
+                code, said, error = _Git().execute(
+                    [*unset, "git", "-C", str(there), *words],
+                    istream=reading,
+                    env=ours,
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    kill_after_timeout=TIMEOUT_S,
+                    pass_fds=descriptors,
+                    umask=0o077,
+                )
+            except (GitCommandNotFound, OSError) as failed:
+                raise NoGit(f"git can't be run in {there}: {failed}") from failed
+        if code < 0:
+            raise GitFailed(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s, or was killed")
+        return GitResult(code, os.fsdecode(said), error)
 
     def failure(self, words: Collection[str], answer: GitResult) -> GitFailed:
         """The error for a call that failed, in git's words."""
