@@ -7,7 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    FailFast,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from pulse_core.model import names
 from pulse_core.model.errors import Refused
@@ -23,6 +31,8 @@ from pulse_core.settings.groups import AbsolutePath, RootedPath
 from pulse_core.settings.processes import ProcessSettings
 
 Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
+
+LimitedPath = Annotated[RootedPath, StringConstraints(max_length=4_096)]
 
 TOPICS = frozenset({"blast-radius", "engine", "flapping", "log", "network", "resource", "safe-mode", "stop"})
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
@@ -76,8 +86,8 @@ def parsed_params(model: type[BaseModel], effect: Effect) -> Any:
 class CleanParams(ActionParams):
     """What to clean; all that the settings allow if nothing else is said."""
 
-    roots: tuple[RootedPath, ...] = Field(
-        (), description="directories; every one that is allowed if not given"
+    roots: Annotated[tuple[LimitedPath, ...], FailFast()] = Field(
+        (), max_length=100, description="directories; every one that is allowed if not given"
     )
     older_than_us: int | None = Field(
         None, ge=0, description="how long a file must be untouched, microseconds; the setting's if not given"
@@ -118,7 +128,9 @@ ARCHIVE_SESSIONS = ActionDeclaration(
 class CommandParams(ActionParams):
     """What to run; `idempotent` says that running it twice does no harm, and is believed."""
 
-    argv: tuple[Word, ...] = Field(min_length=1, description="program and arguments")
+    argv: Annotated[tuple[Word, ...], FailFast()] = Field(
+        min_length=1, max_length=4_096, description="program and arguments"
+    )
     idempotent: bool = Field(False, description="may be run again after a failure or a crash")
     cwd: str | None = Field(None, pattern=r"^/[^\x00]*$", description="working directory, an absolute path")
     timeout_s: float | None = Field(None, gt=0, le=86_400, description="seconds; the setting's if not given")

@@ -14,6 +14,7 @@ from pydantic_core import from_json
 from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
+from pulse_adapters.sandbox.priorities import refuse_high_priority
 from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
 from pulse_adapters.workers.drop_privileges import become_user
@@ -101,6 +102,7 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
         resource.setrlimit(what, (_within(what, most),) * 2)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # it stays, for programs that need more and say so
     resource.setrlimit(resource.RLIMIT_NOFILE, (_within(resource.RLIMIT_NOFILE, FILES), hard))
+    refuse_high_priority(user)
     if user:
         become_user(*user)
         prctl(_NO_NEW_PRIVS, 1)  # no program that it starts gives back what it gave up

@@ -16,10 +16,12 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
+from pulse_adapters.workers.messages import Limits
 from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 
+LIMITS = Limits(size=256 * 1024, brackets=20_000)
 GRACE = 0.5
 """Seconds beyond its time that a call is given to end, before everything is ended."""
 _STEP, _ASKING = 0.005, 0.1
@@ -63,7 +65,7 @@ class ActionChild(HostProcess):
         self.told: frozenset[str] = frozenset()
         self.gone = asyncio.Event()
         env = host_environment(plugins, **_home(user), **{HANDS_MARK: self._mark})
-        program = host_program("pulse_adapters.action_host.child", env)
+        program = host_program("pulse_adapters.action_host.child", env, LIMITS)
         super().__init__(program._replace(is_heard=False), keeps_number=True)
 
     async def call(self, message: Message, whose: str, seconds: float = math.inf) -> CallReply:

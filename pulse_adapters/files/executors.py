@@ -64,9 +64,8 @@ class CleanPaths:
             raise Refused(
                 "nothing may be cleaned; name directories in `clean` under [resources] in config.toml"
             )
-        # A root in the setting's own words needs no look at the disk, which may not answer.
-        real = {} if set(params.roots) <= set(allow) else {_real_path(text): text for text in allow}
-        return [root if root in allow else _same_root(root, real) for root in params.roots or allow]
+        by_path = {_normal_path(text): text for text in allow}
+        return [_allowed_root(root, by_path) for root in params.roots or allow]
 
     async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:
         """Clean; the result has what was deleted and why the rest was kept. A missing root has nothing to clean."""
@@ -99,17 +98,21 @@ def _forbidden(home: Path) -> Mapping[str, str]:
     return {"home": os.path.expanduser("~"), "own": os.path.realpath(home)}
 
 
-def _real_path(text: str) -> str:
-    return os.path.realpath(os.path.expanduser(text))
+def _normal_path(text: str) -> str:
+    return os.path.normpath(os.path.expanduser(text))
 
 
-def _same_root(root: str, real: Mapping[str, str]) -> str:
-    """The setting that allows this root under another name."""
-    if (found := _real_path(root)) not in real:
+def _allowed_root(root: str, by_path: Mapping[str, str]) -> str:
+    """The root in the words of the setting that allows it.
+
+    Both are compared as texts: to follow the links of a path that a rule made up could take long, and this is done in
+    the loop.
+    """
+    if (path := _normal_path(root)) not in by_path:
         raise Refused(
-            f'{root!r} may not be cleaned; to allow it, add "{found}" to `clean` under [resources] in config.toml'
+            f'{root!r} may not be cleaned; to allow it, add "{path}" to `clean` under [resources] in config.toml'
         )
-    return real[found]
+    return by_path[path]
 
 
 class ArchiveSessions:

@@ -22,7 +22,7 @@ from pulse_adapters.rule_host.rule_fold import RuleFold
 from pulse_adapters.rule_host.time_budget import TimeBudget
 from pulse_adapters.sandbox.confinement import confine_process
 from pulse_adapters.workers import child_side, host_side
-from pulse_adapters.workers.framing import LARGEST_REPLY, LARGEST_REQUEST, Frames, Message
+from pulse_adapters.workers.framing import LARGEST_FOLD, LARGEST_REPLY, LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -185,12 +185,13 @@ class RuleHostChild:
 
 def _send(message: Message) -> None:
     frame = encode(message)
-    if len(frame) > LARGEST_REPLY:
-        frame = encode(_shortened(message))
+    most = LARGEST_FOLD if "layers" in message else LARGEST_REPLY
+    if len(frame) > most:
+        frame = encode(_shortened(message, most))
     child_side.write(frame)
 
 
-def _shortened(message: Message) -> Message:
+def _shortened(message: Message, most_bytes: int = LARGEST_REPLY) -> Message:
     """A short reply instead of one that is too long: it names who caused that, and has no effects."""
     sizes: dict[str, int] = {}
     for effect in message.get("effects", ()):
@@ -198,8 +199,8 @@ def _shortened(message: Message) -> Message:
     for rule, _, notes, _ in message.get("layers", ()):
         sizes[rule] = sizes.get(rule, 0) + len(encode(notes))
     most = max(sizes, key=lambda name: sizes[name], default="")
-    words = f"what all rules say takes more than {LARGEST_REPLY:,} bytes; most of it is this rule's"
-    fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {LARGEST_REPLY:,} bytes")
+    words = f"what all rules say takes more than {most_bytes:,} bytes; most of it is this rule's"
+    fault = (f"rule:{most}", words) if most else ("engine", f"an answer of more than {most_bytes:,} bytes")
     left: Message = {"effects": [], "notes": [], "layers": [], "kept": None}
     left["faults"] = [fault]
     return {**message, **{name: left[name] for name in left if name in message}}

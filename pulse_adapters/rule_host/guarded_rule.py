@@ -14,10 +14,11 @@ from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, InnerCall, Rule, as_verdict
 
-MOST_EFFECTS = 1_000
-MOST_BYTES = 512 * 1024
-"""Of what one rule adds, as JSON."""
-MOST_NOTES, MOST_NOTE = 1_000, 2_000
+MOST_EFFECTS = 100
+MOST_BYTES = 64 * 1024
+"""Of what one rule adds, as JSON: the daemon's loop decodes it."""
+MOST_NOTES, MOST_NOTE, MOST_CHARS = 1_000, 2_000, 16_000
+"""Notes, characters of one, and of all of a verdict together, more or less; the last one counts what is left out."""
 _ASKS = 100
 
 Report = Callable[[str, str], None]
@@ -95,7 +96,7 @@ class GuardedRule:
                         f"more than {MOST_BYTES:,} bytes of effects; one rule may add no more"
                     )
             effects.append(effect)
-        notes = tuple(note[:MOST_NOTE] for note in verdict.notes)
+        notes = _bounded_notes(verdict.notes)
         return Verdict(tuple(effects), max(0, min(int(verdict.tick_ms), NEVER_MS)), notes)
 
     def _tell(self, error: BaseException, words: str) -> Exception:
@@ -104,6 +105,17 @@ class GuardedRule:
             f"rule:{self.__name__}", with_place(words, self._places.of_error(error) or self._defined)
         )
         return RuleEscaped(words)
+
+
+def _bounded_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
+    kept: list[str] = []
+    left = MOST_CHARS
+    for note in notes:
+        if left <= 0:
+            return (*kept, f"and {len(notes) - len(kept):,} more notes")
+        kept.append(note[:MOST_NOTE])
+        left -= len(kept[-1])
+    return tuple(kept)
 
 
 def _run(rule: Rule, prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:

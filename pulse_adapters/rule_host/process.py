@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from pulse_adapters.sandbox.scratch_folder import Scratch
-from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
 from pulse_core.ports.engine import EngineFault
 
 T = TypeVar("T")
 
-LIMITS = Limits(finite=False)
+LIMITS = Limits(finite=False, brackets=20_000)
 """A rule may wish for what is no number: then it is told of that, and its host goes on."""
 GRACE = 0.02
 """Seconds of a deadline that are kept for the child's own work."""
@@ -33,9 +33,12 @@ class RuleChild(HostProcess):
 
     async def ask(self, message: Message, kind: type[T], seconds: float) -> T | None:
         """The answer; None if the child is dead, as one that does not answer in time is then."""
+        from pulse_adapters.rule_host.replies import LARGEST  # it takes long, and a child has begun by now
+
         if not self.alive:
             return None
         until = time.monotonic() + seconds
+        self._limits = LIMITS._replace(size=LARGEST.get(kind, LARGEST_REPLY))
         _, answer = self.request({**message, "until": until - min(GRACE, seconds / 5)}, kind)
         await asyncio.wait([answer], timeout=seconds * SLOW)
         if not answer.done():

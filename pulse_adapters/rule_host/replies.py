@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
-from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.framing import LARGEST_FOLD, WorkerFault
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.messages import CutTo, Seq
 from pulse_adapters.workers.source_locations import with_place
@@ -17,7 +17,7 @@ from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
 
-MOST_EFFECTS = 1_000
+MOST_EFFECTS = 100
 MOST_STATE = 256 * 1024
 """Bytes of a projection's value as JSON."""
 DETERMINISM = "determinism"
@@ -142,3 +142,7 @@ class HistoryReply(NamedTuple):
         if self.kept[1] > upto:
             raise WorkerFault("a projection's value of a row that it was not sent")
         return UserProjectionState(*self.kept)
+
+
+LARGEST: Mapping[type, int] = {FoldReply: LARGEST_FOLD, LoadReply: 256 * 1024, HistoryReply: 512 * 1024}
+"""Bytes of the answers that the daemon's loop decodes; those of a replay have a process of their own."""

@@ -18,7 +18,7 @@ from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule, Trace, as_verdict, compose, run_synchronously
 
-MOST_LAYERS = 1_000
+MOST_LAYERS = 300
 """A rule may ask its inner one again and again; the last of it is told."""
 SHARE = 0.1
 """Of the time that a recorded tick has, what the fast path may take of it."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_adapters.workers.drop_privileges import become_user
-from pulse_adapters.workers.syscall_numbers import NUMBERS
+from pulse_adapters.workers.syscall_numbers import number_of
 from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 
 MIB = 1024 * 1024
@@ -102,9 +102,7 @@ def _alone() -> None:
 
 def _without_capabilities() -> None:
     header, none = Memory(struct.pack("=Ii", _CAPABILITIES, 0)), Memory(bytes(24))
-    number = NUMBERS["capset"][0 if platform.machine() == "x86_64" else 1]
-    assert number is not None
-    syscall(number, header.address, none.address)
+    syscall(number_of("capset"), header.address, none.address)
 
 
 def _python() -> set[str]:

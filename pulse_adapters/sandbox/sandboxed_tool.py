@@ -14,6 +14,7 @@ from runpy import run_module
 from typing import Any
 
 from pulse_adapters.sandbox.confinement import MIB, ConfinementTerms, confine_process
+from pulse_adapters.sandbox.priorities import lower_priority
 
 MEMORY = 3072 * MIB
 """Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
@@ -53,6 +54,7 @@ def main(order: Order) -> None:
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
         first.write("1000")  # rather than anything that is guarded
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+    lower_priority()
     terms = ConfinementTerms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
     readable = [order["root"], *order["readable"], *_MACHINE]
     held = confine_process(readable, order["scratch"], MEMORY, order["user"], terms)

@@ -50,7 +50,7 @@ def build_filter(machine: str, pid: int, roomy: bool = False) -> list[Instructio
     if roomy:
         program += when(numbers["socketpair"], only(0, [_UNIX]))
         program += when(numbers["sendto"], only(4, [0]))  # to the other end, and no address
-        program += when(numbers["clone"], [argument(0), (_ANY_OF, 0, 1, _THREAD), ALLOW, EPERM])
+        program += when(numbers["clone"], [argument(0), *if_bits(_THREAD, ALLOW), EPERM])
     for name in DENIED:
         if numbers[name] is not None and not (roomy and name in _ROOMY):
             program += when(numbers[name], [EPERM])
@@ -84,6 +84,11 @@ def argument(place: int, high: bool = False) -> Instruction:
 def if_one_of(values: Iterable[int], then: Instruction) -> list[Instruction]:
     """Return `then` if the loaded value is one of these, as 32 bits."""
     return [one for value in values for one in ((_EQUAL, 0, 1, value & 0xFFFFFFFF), then)]
+
+
+def if_bits(bits: int, then: Instruction) -> list[Instruction]:
+    """Return `then` if the loaded value has any of these bits."""
+    return [(_ANY_OF, 0, 1, bits), then]
 
 
 def only(place: int, values: Iterable[int]) -> list[Instruction]:

@@ -8,6 +8,8 @@ from pulse_core.model.errors import PulseError
 
 LARGEST_REPLY = 1024 * 1024
 """Bytes of a message that a worker may send."""
+LARGEST_FOLD = 192 * 1024
+"""Bytes of the answer to a tick, which the daemon's loop decodes again and again."""
 LARGEST_REQUEST = 256 * 1024 * 1024
 """Bytes of a message that the daemon may send."""
 _HEAD = 4

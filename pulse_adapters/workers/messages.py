@@ -32,11 +32,16 @@ MOST_KEYS = 10_000
 
 
 class Limits(NamedTuple):
-    """What a worker's messages may hold. finite: no number in them is infinite or none at all."""
+    """What a worker's messages may hold. finite: no number in them is infinite or none at all.
+
+    brackets: how many `[` and `{` there may be, in texts as well: the time that decoding takes grows with the lists and
+    objects more than with the size. None: any number.
+    """
 
     size: int = LARGEST_REPLY
     depth: int = 64
     finite: bool = True
+    brackets: int | None = None
 
 
 LIMITS = Limits()
@@ -62,6 +67,11 @@ class CutTo:
 
 def parse(body: bytes, limits: Limits = LIMITS) -> Message:
     """The JSON object of a body, within the limits. Raises WorkerFault."""
+    if len(body) > limits.size:
+        raise WorkerFault(f"a message of {len(body):,} bytes; at most {limits.size:,} are taken")
+    brackets = body.count(b"[") + body.count(b"{")
+    if limits.brackets is not None and brackets > limits.brackets:
+        raise WorkerFault(f"JSON of {brackets:,} lists and objects; at most {limits.brackets:,} are taken")
     try:
         text = body.decode()
         message = _DECODERS[limits.finite, bool(_LONG.search(body))].decode(text)
@@ -71,7 +81,7 @@ def parse(body: bytes, limits: Limits = LIMITS) -> Message:
         raise WorkerFault(f"what is no JSON: {error}") from None
     if not isinstance(message, dict):
         raise WorkerFault("JSON that is no object")
-    if body.count(b"[") + body.count(b"{") > limits.depth and _depth(message) > limits.depth:
+    if brackets > limits.depth and _depth(message) > limits.depth:
         raise WorkerFault(f"JSON of more than {limits.depth} levels")
     return message
 

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Any
 
+_LINES = 300
+"""Of a dump, which may be forged; one of a thread has 100 at most."""
 _DUMPED = re.compile(r'File "([^"]+)", line (\d{1,9})\b')
 
 
@@ -39,7 +41,7 @@ class Places:
     def of_dump(self, text: str) -> str:
         """The place in a dump of `faulthandler`: that of the main thread if it is there, else of any other."""
         main = text.partition("Current thread")[2]
-        for path, line in (*_DUMPED.findall(main), *_DUMPED.findall(text)):
+        for path, line in (*_DUMPED.findall(main)[:_LINES], *_DUMPED.findall(text)[:_LINES]):
             if place := self.named(path, int(line)):
                 return place
         return ""

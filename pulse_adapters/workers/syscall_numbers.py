@@ -1,5 +1,7 @@
 """Numbers of system calls: on x86-64 and on arm64, None where it is not there."""
 
+import platform
+
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 """How the kernel names these machines in a filter."""
 
@@ -163,3 +165,10 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
 NUMBERS = SPECIAL | REFUSED
 DENIED = tuple(REFUSED)
 """Those that are refused whatever they are asked for."""
+
+
+def number_of(name: str) -> int:
+    """The number of a system call that both machines have, on this one."""
+    number = NUMBERS[name][0 if platform.machine() == "x86_64" else 1]
+    assert number is not None
+    return number

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pulse_core.engine import user_checkpoints
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running, restarts
+from pulse_core.engine.record_limit import RecordLimit
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
@@ -122,6 +123,7 @@ class HostSupervisor:
         self.restarts = restarts()
         self.ended = asyncio.Event()
         self._errors = ErrorThrottle()
+        self._record_limit = RecordLimit()
         self._former: set[ActionHost] = set()
         self._late: list[Event] | None = None
 
@@ -163,7 +165,8 @@ class HostSupervisor:
         await self._judge(running, fold_result, curr)
         if not running.host.alive:
             self.ended.set()
-        return fold_result._replace(commit=running.commit)
+        layers = self._record_limit.bounded(fold_result.layers, loop_seconds())
+        return fold_result._replace(commit=running.commit, layers=layers)
 
     async def _judge(self, running: Running, fold_result: FoldResult, curr: Snapshot) -> None:
         engine, settings, ended = curr.engine, curr.settings.engine, running.is_end_reported

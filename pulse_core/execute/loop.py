@@ -8,6 +8,7 @@ from random import Random
 
 from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
+from pulse_core.execute.refusals import Refusals
 from pulse_core.execute.slots import SURVIVAL, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
@@ -45,6 +46,8 @@ NUDGING_KINDS = frozenset(
         SettingsLoaded,
     )
 )
+SLICE = 20
+"""Effects that are judged at a time: looking for a program takes some time, and others have their turn in between."""
 LONG = 10 * US_PER_SECOND
 """How long effects wait for a slot until it is told who holds them."""
 
@@ -73,6 +76,7 @@ class ExecutorLoop:
         self.workers = EffectTasks(journal, current_state, executors, clock, dice, done=self._done)
         self.slots = Slots(lambda: settings().daemon.concurrency)
         self._full_since: Moment | None = None
+        self._refusals = Refusals()
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
@@ -119,15 +123,29 @@ class ExecutorLoop:
         """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.
 
         While slots are free, each is followed by its `effect-executing`: one commit, not two. An effect that no
-        executor could carry out is reported and left out: a rule's mistake must not fill the log.
+        executor could carry out is reported and left out: a rule's mistake must not fill the log. Such effects cost a
+        rule its budget, too: once it is spent by them, no other effect of that rule is judged.
         """
-        drafts = []
-        for effect in effects:
+        drafts, now = [], self.clock.now()
+        most = self.settings().budget.actions_per_minute
+        spent = {
+            rule
+            for rule in {effect.rule for effect in effects if not effect.survival}
+            if most and self._refusals.of(rule, now) >= most
+        }
+        for rule in sorted(spent):
+            self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
+        for number, effect in enumerate(effects, 1):
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+            if not effect.survival and effect.rule in spent:
+                continue
             try:
                 check_executable(self.workers.executors, effect)
                 # What others than survival wish must be decodable again, by every later start.
                 text = encode_checked(effect) if effect.survival else encode(effect)
             except PulseError as error:
+                self._refusals.add(effect.rule, effect.key, now)
                 self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
             else:
                 drafts.append(Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text))

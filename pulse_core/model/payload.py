@@ -126,8 +126,14 @@ def parse(kind: str, data: dict[str, Json]) -> Payload:
         raise Refused(f"{kind}: {describe(error)}") from error
 
 
+MOST_DESCRIBED = 100
+"""Faults of one value; to spell more takes longer than to find them, and nobody reads that."""
+
+
 def describe(error: ValidationError) -> str:
-    """A validation error as one sentence: each place and what is wrong there."""
+    """A validation error as one sentence: each place and what is wrong there; of very many, their number."""
+    if (count := error.error_count()) > MOST_DESCRIBED:
+        return f"{count:,} values do not fit"
     return "; ".join(
         f"{'.'.join(str(part) for part in fault['loc']) or 'value'}: {fault['msg']}"
         for fault in error.errors()

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 from pulse_core.actions import parsed_params
@@ -133,9 +134,10 @@ class Gate:
     def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
         """The drafts of a rule whose claims no other effect has, neither an open one nor an earlier one of these."""
         fresh, claimed = [], set(self._under_way)
+        holder = cache(self._holder)  # all open effects are searched for it
         for draft in drafts:
             mine = all_claims((draft,))
-            if claimed.isdisjoint(mine) and not any(map(self._holder, mine)):
+            if claimed.isdisjoint(mine) and not any(map(holder, mine)):
                 claimed.update(mine)
                 fresh.append(draft)
         return fresh

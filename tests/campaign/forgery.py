@@ -282,17 +282,19 @@ class PuppetHosts(ChildHosts):
 
 
 class Beat:
-    """How late the loop's timers are, beside all else."""
+    """How late the loop's timers are, and how much the loop computes at a stretch, however busy others are."""
 
     def __init__(self) -> None:
         self.late: list[float] = []
+        self.busy = 0.0
 
     async def run(self) -> None:
         """Measure, for ever."""
         while True:
-            until = time.monotonic() + 0.005
+            until, computed = time.monotonic() + 0.005, time.thread_time()
             await asyncio.sleep(0.005)
             self.late.append(time.monotonic() - until)
+            self.busy = max(self.busy, time.thread_time() - computed)
 
 
 class Scene:
@@ -406,6 +408,7 @@ async def forge(count: int, seed: int) -> dict[str, Any]:
     return {
         **scene.seen, "messages": sum(scene.forger.made.values()), "seconds": round(time.monotonic() - began, 1),
         "p99_late_ms": round(late[int(0.99 * (len(late) - 1))] * 1000, 1), "worst_late_ms": round(late[-1] * 1000, 1),
+        "worst_busy_ms": round(beat.busy * 1000, 1),
     }  # fmt: skip
 
 

@@ -429,3 +429,25 @@ def test_a_result_that_cannot_be_recorded_settles_the_effect_all_the_same() -> N
         assert [life(world, wish.id)[-1] for wish in (first, second)] == ["failed", "failed"]
 
     simulate(story, NOTHING)
+
+
+def test_a_rule_whose_effects_are_refused_spends_its_budget_by_them() -> None:
+    async def story(world: World) -> None:
+        with_note(world)
+        daemon = await world.start()
+
+        async def submitted(*effects: Effect) -> int:
+            return len(await daemon.executor.submit(effects, daemon.gate))
+
+        def of(rule: str, action: str, n: int, **more: Any) -> Effect:
+            return Effect(action=action, key=f"{rule}-{action}-{n}", rule=rule, tick=1, **more)
+
+        assert await submitted(*(of("bad", "nothing", n) for n in range(10_000))) == 0
+        assert await submitted(of("bad", "note", 1), of("good", "note", 1)) == 1
+        assert await submitted(of("bad", "note", 2, survival=True)) == 1
+        await asyncio.sleep(61)
+        assert await submitted(of("bad", "note", 3)) == 1
+        await asyncio.sleep(1)
+        assert "no executor 'nothing'" in world.events("error", subject="rule:bad")[0].data
+
+    simulate(story, NOTHING)

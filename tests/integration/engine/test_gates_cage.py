@@ -226,11 +226,15 @@ def test_files(tmp_path: Path) -> None:
     assert Path.home().is_dir()
     assert (Path.home() / "kept").write_text("x") == 1
     assert "SECRET" not in os.environ
+
+
+def test_it_gives_way_to_others() -> None:
+    assert os.getpriority(os.PRIO_PROCESS, 0) >= 10
 """
     config = '[tool.pytest.ini_options]\naddopts = "-p pytest_asyncio.plugin"\nasyncio_mode = "auto"\n'
     assert (
         gates.tests(candidate(tmp_path, {"tests/test_loop.py": test, "pyproject.toml": config}))
-        == "23 passed"
+        == "24 passed"
     )
 
 

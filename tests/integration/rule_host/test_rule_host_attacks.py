@@ -5,13 +5,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.rule_host.replies import LARGEST
 from pulse_adapters.sandbox.scratch_folder import Scratch
+from pulse_adapters.workers.messages import validator
 from pulse_core.ports.engine import CannotLoad, EngineFault
+from tests.callback_times import callback_times
 from tests.integration.rule_host.rule_host_attacks import AT_IMPORT, ATTACKS, Attack
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,
@@ -29,6 +33,16 @@ from tests.integration.rule_host.rule_host_engines import (
 GOOD = rule("return (await inner(prev, curr)).plus(Effect(action='note', key='good'))", "good")
 SLACK = 0.15
 """Seconds that a busy machine may add to anything."""
+
+
+@pytest.fixture(autouse=True)
+def no_callback_is_long() -> Iterator[None]:
+    """Whatever a rule does, the daemon's side is never busy with it for long."""
+    for kind in LARGEST:
+        validator(kind)  # made once in each process, by nobody's fault
+    with callback_times() as times:
+        yield
+    times.assert_short()
 
 
 @pytest.mark.wall_clock

@@ -290,12 +290,14 @@ async def test_when_all_together_say_too_much_the_loudest_is_named(tmp_path: Pat
     says = (
         "return (await inner(prev, curr)).plus(Effect(action='note', key='{0}', params={{'x': '{0}' * {1}}}))"
     )
-    source = rule(says.format("a", 400_000), "a") + rule(says.format("b", 450_000), "b")
-    async with host_supervisor(written(tmp_path, source + rule(says.format("c", 400_000), "c"))) as host:
+    source = rule(says.format("a", 60_000), "a") + rule(says.format("b", 64_000), "b")
+    async with host_supervisor(
+        written(tmp_path, source + rule(says.format("c", 60_000), "c") + rule(says.format("d", 60_000), "d"))
+    ) as host:
         fold_result = await folded(host, 2)
         assert fold_result.verdict.effects == ()
         assert [fault.whose for fault in fold_result.faults] == ["rule:b"]
-        assert "more than 1,048,576 bytes" in fold_result.faults[0].message
+        assert "more than 196,608 bytes" in fold_result.faults[0].message
         assert host.alive
 
 
