@@ -366,7 +366,7 @@ class Scene:
             ]
         for call in calls:
             try:
-                async with asyncio.timeout(0.05):  # where no child is up, it would be waited for
+                async with asyncio.timeout(0.01):  # where no child is up, it would be waited for
                     await call()
                     self.seen["called"] += 1
             except (PulseError, Unsure, TimeoutError):

@@ -8,6 +8,5 @@ async def test_nothing_that_a_host_says_leaves_the_boundary_or_holds_up_the_daem
     assert told["folded"] > 100
     assert told["effects"] > 10
     assert told["called"] > 10
-    assert (
-        told["worst_late_ms"] < 1_000
-    )  # a busy machine may take as long; a campaign bounds it more strictly
+    # Of its own time, since the machine may be busy with others; a campaign bounds how late timers are.
+    assert told["worst_busy_ms"] < 250
