@@ -133,10 +133,16 @@ class World:
 
 def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any], **world: Any) -> World:
     """Tell a story in virtual time; the world as it was at its end."""
-    with asyncio.Runner(loop_factory=virtual_loop) as runner:
-        made = World(Settings.model_validate(settings), VirtualClock(runner.get_loop().time), **world)
-        runner.run(_told(story, made))
+    loop = virtual_loop()
+    try:
+        made = World(Settings.model_validate(settings), VirtualClock(loop.time), **world)
+        loop.run_until_complete(_told(story, made))
         return made
+    finally:
+        for task in (left := asyncio.all_tasks(loop)):
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True) if left else asyncio.sleep(0))
+        loop.close()  # not its threads' pool: virtual time does not wait for real threads
 
 
 async def _told(story: Callable[[World], Awaitable[None]], world: World) -> None:
