@@ -49,7 +49,7 @@ RISES = {
 }  # fmt: skip
 OTHERS = {
     "the daemon's nice value": "os.setpriority(os.PRIO_PROCESS, PARENT, 19)",
-    "the nice value of all its user runs": "os.setpriority(os.PRIO_USER, 0, 19)",
+    "the nice value of all its user runs": "os.setpriority(os.PRIO_USER, 0, 0)",
     "the daemon's scheduler": "os.sched_setscheduler(PARENT, os.SCHED_IDLE, os.sched_param(0))",
     "the daemon's scheduling parameters": "os.sched_setparam(PARENT, os.sched_param(0))",
     "the daemon's scheduling attributes": "call('sched_setattr', PARENT, attributes(5), 0)",

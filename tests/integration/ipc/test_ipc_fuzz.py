@@ -55,7 +55,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     yield one
     if one.child.poll() is None:
         one.child.kill()
-        one.child.communicate()
+        one.child.communicate(timeout=60)
 
 
 def line(dice: random.Random) -> bytes:
