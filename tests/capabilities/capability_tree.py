@@ -59,6 +59,8 @@ class Tree:
         environment = {
             **os.environ,
             "PYTHONPATH": str(self.path),
+            # else a run in it would clean up first what earlier ones have left
+            "PYTEST_DEBUG_TEMPROOT": str(self.path.parent),
             **({"UPULSE_HOME": str(home)} if home else {}),
         }
         return subprocess.run(

@@ -96,10 +96,12 @@ def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> N
         shell.close()
 
 
-def test_ctrl_c_can_be_tested_also_where_it_is_ignored() -> None:
+def test_ctrl_c_can_be_tested_also_where_it_is_ignored(tmp_path: Path) -> None:
     """As by `nohup make test &` in a script, whose children would be deaf to what they are tested with."""
     tests = f"{Path(__file__)}::{test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground.__name__}"
+    # A place of its own for temporary files: else it would clean up first what earlier runs have left.
     argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", tests]
+    argv += ["--basetemp", str(tmp_path / "inner")]
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     try:
         done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
