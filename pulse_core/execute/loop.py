@@ -233,7 +233,7 @@ class ExecutorLoop:
 
     def _waiting(self) -> Iterator[OpenEffect]:
         """Effects without a task, oldest first; those for which no slot is free only if they need none."""
-        held_back = False
+        full: set[str] = set()  # nothing ends during a round: whoever has no room gets none
         is_outside = bool(self.settings().notify.urls)
         for id_, effect in self.current_state().effects.open.items():
             if id_ in self.workers:
@@ -247,11 +247,12 @@ class ExecutorLoop:
             elif (
                 effect.phase is not Phase.EXECUTING
             ):  # else it was recorded just now, or by an earlier daemon
-                room = not self.slots.is_full and self.slots.has_room(holder(effect.event.data))
-                held_back = held_back or not room
-                if room or effect.cancel:
+                who = holder(effect.event.data)
+                if who not in full and not self.slots.has_room(who):
+                    full.add(who)
+                if who not in full or effect.cancel:
                     yield effect
-        self._tell_of_slots(held_back)
+        self._tell_of_slots(bool(full))
 
     def _tell_of_slots(self, held_back: bool) -> None:
         """Say who holds the slots, if effects have been waiting for one for long."""

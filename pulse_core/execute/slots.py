@@ -46,11 +46,6 @@ class Slots:
             return self._count[SURVIVAL] < most
         return self._others < most and self._count[who] < max(1, int(most * MOST_OF_ONE))
 
-    @property
-    def is_full(self) -> bool:
-        """Whether nothing at all may begin."""
-        return min(self._count[SURVIVAL], self._others) >= self._most()
-
     def __str__(self) -> str:
         """Who holds the slots that survival does not have, most first: `collect 24, run-command 8`."""
         return ", ".join(f"{who} {count}" for who, count in self._count.most_common() if who and count)

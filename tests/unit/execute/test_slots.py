@@ -16,7 +16,6 @@ def test_what_others_hold_takes_nothing_from_survival() -> None:
     assert not slots.has_room("collect")
     assert not slots.has_room("another")
     assert slots.has_room(SURVIVAL)
-    assert not slots.is_full
 
 
 def test_one_action_holds_three_quarters_at_most() -> None:
@@ -30,7 +29,6 @@ def test_what_survival_holds_is_bounded_too() -> None:
     slots = held(Slots(lambda: 2), **{SURVIVAL: 2})
     assert not slots.has_room(SURVIVAL)
     assert slots.has_room("collect")
-    assert held(slots, a=1, b=1).is_full
 
 
 def test_a_slot_is_free_again_once() -> None:
