@@ -53,7 +53,7 @@ LONG = 10 * US_PER_SECOND
 
 
 class ExecutorLoop:
-    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time, and as many of all others.
+    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time; others have their own slots.
 
     Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
     action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long.

@@ -8,8 +8,8 @@ from pulse_core.projections.effects import decode_plain_effect
 
 SURVIVAL = ""
 """Who holds a slot: survival, or else the action that a rule or a person requested."""
-MOST_OF_ONE = 0.75
-"""The part of the slots of others that one action may hold, so that one slow executor does not stop the rest."""
+OTHERS = 1.5
+"""Slots of all others, for each that survival has. One action has as many as survival, so that a slow one leaves some."""
 
 
 @lru_cache(maxsize=4_096)
@@ -20,7 +20,7 @@ def holder(data: str) -> str:
 
 
 class Slots:
-    """Who holds slots. most: how many survival has, and as many have all others together."""
+    """Who holds slots. most: how many survival has, and as many each other action, up to `OTHERS` of it together."""
 
     def __init__(self, most: Callable[[], int]) -> None:
         self._most = most
@@ -42,9 +42,7 @@ class Slots:
     def has_room(self, who: str) -> bool:
         """Whether one more may begin."""
         most = self._most()
-        if who == SURVIVAL:
-            return self._count[SURVIVAL] < most
-        return self._others < most and self._count[who] < max(1, int(most * MOST_OF_ONE))
+        return self._count[who] < most and (who == SURVIVAL or self._others < round(most * OTHERS))
 
     def __str__(self) -> str:
         """Who holds the slots that survival does not have, most first: `collect 24, run-command 8`."""

@@ -39,7 +39,8 @@ class DaemonSettings(Group):
         32,
         ge=1,
         le=1024,
-        description="effects of survival that may execute at the same time, and as many of all others together",
+        description="effects of survival that may execute at the same time, as many of each other action, "
+        "one and a half times as many of all others together",
     )
     stop_grace: Duration = Field(10_000_000, ge=0, description="how long a stop waits for running effects")
     checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")

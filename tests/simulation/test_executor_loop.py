@@ -153,7 +153,7 @@ def test_no_more_run_at_a_time_than_there_are_slots() -> None:
         for number in range(20):
             await world.ask(NOTE.model_copy(update={"key": f"k{number}"}))
         await asyncio.sleep(60)
-        assert most == [3], "of one action three quarters"
+        assert most == [4]
         assert len(executor.done) == 20
 
     simulate(story, {"daemon": {"concurrency": 4}})
@@ -173,7 +173,7 @@ def test_survival_acts_while_what_rules_requested_never_ends_and_it_is_said_who_
         assert len(world.host.starts) == 2, "the first one, and after the kill"
         errors = [json.loads(event.data)["message"] for event in world.events("error", subject="executor")]
         assert errors
-        assert set(errors) == {"effects have been waiting for a slot; these are held: note 3"}
+        assert set(errors) == {"effects have been waiting for a slot; these are held: note 4"}
 
     simulate(story, {"daemon": {"concurrency": 4}, "process": [{"name": "gateway", "start": ["gateway"]}]})
 

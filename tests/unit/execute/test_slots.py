@@ -12,17 +12,17 @@ def held(slots: Slots, **counts: int) -> Slots:
 
 
 def test_what_others_hold_takes_nothing_from_survival() -> None:
-    slots = held(Slots(lambda: 4), collect=3, notify=1)
-    assert not slots.has_room("collect")
+    slots = held(Slots(lambda: 4), collect=4, notify=2)
+    assert not slots.has_room("notify")
     assert not slots.has_room("another")
     assert slots.has_room(SURVIVAL)
 
 
-def test_one_action_holds_three_quarters_at_most() -> None:
-    slots = held(Slots(lambda: 4), collect=3)
+def test_one_action_holds_two_thirds_at_most() -> None:
+    slots = held(Slots(lambda: 4), collect=4)
     assert not slots.has_room("collect")
     assert slots.has_room("another")
-    assert held(Slots(lambda: 1)).has_room("collect")
+    assert held(Slots(lambda: 1), collect=1).has_room("another")
 
 
 def test_what_survival_holds_is_bounded_too() -> None:
