@@ -93,6 +93,7 @@ class ConfinedReply(NamedTuple):
     seccomp: bool
     rlimits: bool
     user: bool
+    scratch: bool | None = None
 
 
 class LoadReply(NamedTuple):
@@ -109,7 +110,9 @@ class LoadReply(NamedTuple):
     def loaded(self, sandbox: ConfinedReply) -> LoadedRevision:
         """What was loaded, as the engine's side has it."""
         versions = {name: version for name, (version, _) in self.projections.items()}
-        held = sandbox._asdict()
+        held = {
+            part: holds for part, holds in sandbox._asdict().items() if part != "scratch" or holds is not None
+        }
         return LoadedRevision(self.rules, versions, self.watchers, self.executors, self.plugins, held)
 
     def names(self, plugins: Collection[str]) -> LoadedNames:
