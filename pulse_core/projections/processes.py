@@ -21,6 +21,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
 from pulse_core.model.payload import decode_plain
+from pulse_core.ports.host import Life, ProcessId
 from pulse_core.projections.effects import decode_plain_effect
 
 ATTEMPTS = 1_000
@@ -64,7 +65,8 @@ class ProcessHistory(NamedTuple):
     pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or dead (neither
     before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
-    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start.
+    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
+    life: what Pulse started last, which may have left another process to stand for it.
     """
 
     pid: int | None = None
@@ -81,6 +83,7 @@ class ProcessHistory(NamedTuple):
     error: str = ""
     stop: Intent | None = None
     evidence: str = ""
+    life: Life | None = None
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -179,6 +182,8 @@ def _settle_restart(history: _History, event: Event) -> None:
     result = decode_plain(event.data).get("result", {})
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
+    if {"pid", "started"} <= result.keys() and "already" not in result:
+        history.life = Life(event.subject, ProcessId(result["pid"], result["started"]))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment
