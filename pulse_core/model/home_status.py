@@ -119,3 +119,4 @@ class HomeStatus(TypedDict):
     watchers: NotRequired[Sequence[Mapping[str, Json]]]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
+    settings_refused: NotRequired[Sequence[str]]

@@ -70,6 +70,8 @@ def banners(standing: Standing) -> Iterator[Text]:
     if shed := standing.get("shed"):
         words = f" PULSE DOES LESS (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")
+    for fault in standing.get("settings_refused", ()):
+        yield Text(one_line(f"new settings are refused, the old ones stay in force: {fault}"), style="red")
     for fault in standing.get("settings_faults", ()):
         yield Text(one_line(f"settings: {fault}"), style="red")
 
