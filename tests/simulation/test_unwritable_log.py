@@ -182,7 +182,11 @@ def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
 
 STORM = {
     "process": [
-        {"name": "gateway", "start": ["gateway"], "restart": {"max": 1_000, "backoff": "0s", "healthy_after": "1s"}}
+        {
+            "name": "gateway",
+            "start": ["gateway"],
+            "restart": {"max": 1_000, "backoff": "0s", "healthy_after": "1s"},
+        }
     ],
     "log": [{"path": "/var/log/app.log", "keywords": ["ERROR"], "lines_per_minute": 100_000}],
 }
