@@ -118,8 +118,8 @@ async def test_a_host_of_another_user_can_not_leave_its_group(tmp_path: Path) ->
     leaves = "open(params.path, 'w').write('0')\nreturn Result({})"
     with throwaway() as account, open_folder() as folder:
         revision = written(folder / "engine", executor(leaves, policy=POLICY))
-        how = {"run_as": lambda: RunAs(account.ids), "group": partial(host_group, tmp_path)}
-        async with at_work(revision, **how) as scene:
+        group_of_home = partial(host_group, tmp_path)
+        async with at_work(revision, run_as=lambda: RunAs(account.ids), group=group_of_home) as scene:
             group = group_of(tmp_path)
             for path in (group.path, os.path.dirname(group.path)):
                 with pytest.raises(Exception, match="Permission denied"):
