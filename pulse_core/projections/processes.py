@@ -21,7 +21,6 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
 from pulse_core.model.payload import decode_plain
-from pulse_core.ports.host import Life, ProcessId
 from pulse_core.projections.effects import decode_plain_effect
 
 ATTEMPTS = 1_000
@@ -50,6 +49,14 @@ class Intent(NamedTuple):
         return now.since(self.moment) < self.expires_us
 
 
+class Start(NamedTuple):
+    """The newest start that worked: the effect's id, and the process that was started."""
+
+    effect: str
+    pid: int
+    started: int
+
+
 class Stage(IntEnum):
     """The furthest stage that a process has reached: what first brings it up is a start, not a restart."""
 
@@ -66,7 +73,7 @@ class ProcessHistory(NamedTuple):
     before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
-    life: what Pulse started last, which may have left another process to stand for it.
+    start: what Pulse started last, which may have left another process to stand for it.
     """
 
     pid: int | None = None
@@ -83,7 +90,7 @@ class ProcessHistory(NamedTuple):
     error: str = ""
     stop: Intent | None = None
     evidence: str = ""
-    life: Life | None = None
+    start: Start | None = None
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -183,7 +190,7 @@ def _settle_restart(history: _History, event: Event) -> None:
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
     if {"pid", "started"} <= result.keys() and "already" not in result:
-        history.life = Life(event.subject, ProcessId(result["pid"], result["started"]))
+        history.start = Start(event.subject, result["pid"], result["started"])
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment

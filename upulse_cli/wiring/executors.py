@@ -77,8 +77,11 @@ def machine_executors(
     boot = SystemClock().now().boot
 
     def lives() -> Mapping[str, Life]:
-        of = view().processes.of.items()
-        return {name: history.life for name, history in of if history.life and history.boot == boot}
+        return {
+            name: Life(start.effect, ProcessId(start.pid, start.started))
+            for name, history in view().processes.of.items()
+            if (start := history.start) is not None and history.boot == boot
+        }
 
     def known() -> Mapping[str, ProcessId]:
         return {
