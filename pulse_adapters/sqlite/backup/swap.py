@@ -51,6 +51,7 @@ def _finish(home: HomeLayout, plan: Restored) -> None:
     for name in STORES:
         if (home.restoring / name).exists():
             _move_aside(home.path, aside, f"{name}-*")
+            _move_aside(home.path, aside, f"{name}.saved*")
             if (home.path / name).exists():  # there is always one under its name
                 link_or_copy(home.path / name, aside / name)
             os.replace(home.restoring / name, home.path / name)
