@@ -1,4 +1,4 @@
-"""events.db is deleted under a running daemon: what is guarded is kept alive, it is said, and nothing acknowledged is lost."""
+"""events.db is deleted under a running daemon: the dead are restarted, it is said, and nothing is lost."""
 
 import os
 import signal

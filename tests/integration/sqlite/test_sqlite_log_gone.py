@@ -1,4 +1,4 @@
-"""events.db or its -wal is deleted, replaced or cut short under the writer, or gone at the next start: nothing is lost unsaid."""
+"""The log is deleted, replaced or cut short under its writer, or gone at the next start: nothing is lost unsaid."""
 
 import asyncio
 import os
