@@ -61,12 +61,8 @@ class Journal:
         recovered: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
-        self.listen, self.unlisten, self.since, self.chain_at = (
-            log.listen,
-            log.unlisten,
-            log.since,
-            log.chain_at,
-        )
+        self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
+        self.since, self.chain_at = log.since, log.chain_at
         self.is_standing = False
         self._refused: Moment | None = None
         self._error = self._gone = ""
