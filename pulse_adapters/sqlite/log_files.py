@@ -14,8 +14,8 @@ from pathlib import Path
 
 import aiosqlite
 
-from pulse_adapters.sqlite.backup.files import sync_directory
 from pulse_adapters.sqlite.connect import head_of
+from pulse_adapters.sqlite.synced_files import new_file, put_file
 
 
 class LogFiles:
@@ -66,18 +66,3 @@ async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:
     with closing(await asyncio.to_thread(begin)) as copy:
         await connection.backup(copy)
         return await asyncio.to_thread(finish)
-
-
-def new_file(path: Path) -> Path:
-    """An empty file for its owner alone, in the place of what is there."""
-    path.unlink(missing_ok=True)
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-    return path
-
-
-def put_file(source: Path, target: Path) -> None:
-    """Give the file its name, on disk as a whole."""
-    with source.open("rb") as file:
-        os.fsync(file.fileno())
-    os.rename(source, target)
-    sync_directory(target.parent)

@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.files import sync_directory
+from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
