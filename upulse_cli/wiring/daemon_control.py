@@ -11,6 +11,7 @@ from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.systemd import manager
 from pulse_adapters.systemd.manager import SystemdUnit, Unit, installed, journal_lines, uninstall, units
+from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.app.status import daemon_status
@@ -111,6 +112,7 @@ def uninstall_daemon(home: HomeLayout) -> Iterator[str]:
         demand_free(home)  # one in the background
     else:
         yield f"Removed {uninstall(home.path).path}."
+    end_hosts_left_over(home.path)
     if os.geteuid() == 0:
         yield from remove_account(home.path)
 
