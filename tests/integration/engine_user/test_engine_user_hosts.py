@@ -150,8 +150,9 @@ def test_roots_scratch_lies_in_a_folder_of_roots(folder: Path, monkeypatch: pyte
     with Scratch(None) as scratch:
         assert Path(scratch.path).parent == place
         assert (place.stat().st_mode & 0o777, place.stat().st_uid) == (0o711, 0)
-    for is_somebody_elses in (lambda: os.chmod(place, 0o777), lambda: os.chown(place, 54321, 54321)):
-        is_somebody_elses()
+    for mode, owner in ((0o777, 0), (0o711, 54321)):
+        os.chmod(place, mode)
+        os.chown(place, owner, owner)
         with pytest.raises(OSError, match="is not root's own folder"):
             Scratch(None)
         os.chown(place, 0, 0)
