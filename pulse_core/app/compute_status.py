@@ -18,7 +18,7 @@ from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import WATCHER, ProcessState, evaluate_status, restart_key
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -44,6 +44,7 @@ def compute_status(
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, state)
     control, effects = state.control, state.effects
+    sample = vitals.get(WATCHER) if daemon["pid"] else None
     status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -62,7 +63,7 @@ def compute_status(
             "damage": control.damage or None,
             "unwritten": state.provisional,
         },
-        "processes": [process_status(process, snapshot) for process in settings.process],
+        "processes": [process_status(process, snapshot, sample) for process in settings.process],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
             "executing": effects.count(Phase.EXECUTING),
@@ -99,10 +100,12 @@ def compute_status(
     return status
 
 
-def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:
-    """One guarded process in the words of the rule that guards it."""
+def process_status(
+    process: ProcessSettings, snapshot: Snapshot, sample: Mapping[str, Json] | None = None
+) -> GuardedProcessStatus:
+    """One guarded process in the words of the rule that guards it; sample: the newest one of all, by their names."""
     condition, history = process_condition(process, snapshot), snapshot.process(process.name)
-    since = history.up or history.down
+    since, seen = history.up or history.down, (sample or {}).get(process.name)
     return {
         "name": process.name,
         "state": condition.state.value,
@@ -110,6 +113,7 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProce
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
         "why": condition.why,
+        "leftovers": seen.get("leftovers", []) if isinstance(seen, Mapping) else [],
     }
 
 

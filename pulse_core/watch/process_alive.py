@@ -40,6 +40,7 @@ class ProcessAlive:
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
     _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
     _starting: bool = field(default=False, init=False)
+    _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
 
     @property
     def interval(self) -> float:
@@ -84,6 +85,9 @@ class ProcessAlive:
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
+        if not proofs:  # else a death waits for its answer
+            mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
+            self._leftovers = self.table.leftovers(mains)
         return Reading(self._data(sights, histories), tuple(drafts))
 
     def _known(self, histories: Mapping[str, ProcessHistory]) -> Mapping[str, ProcessId]:
@@ -108,6 +112,7 @@ class ProcessAlive:
                 **({"answering": sight.answering} if sight.answering is not None else {}),
                 **({"streak": streak} if (streak := self._streaks.get(name, 0)) else {}),
                 **({"detail": sight.detail} if sight.detail else {}),
+                **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
             }
             for name, sight in sights.items()
         }
