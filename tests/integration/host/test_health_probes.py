@@ -49,7 +49,7 @@ while True:
 
 
 def settings(**more: Any) -> ProcessSettings:
-    process = {"name": "p", "start": ["p"], "timeout": "400ms", **more}
+    process = {"name": "p", "start": ["p"], "timeout": "1500ms", **more}
     return Settings.model_validate({"process": [process]}).process[0]
 
 
@@ -100,12 +100,12 @@ async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 LONG = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
 SERVERS: Mapping[str, tuple[Serve, str]] = {
-    "accepts and is silent": (silent, "did not answer within 0.4 s"),
-    "slow by bytes in its head": (dribbles, "did not answer within 0.4 s|is no HTTP"),
-    "slow by bytes in its body": (says(ENDLESS, then=dribbles), "did not come to an end within 0.4 s"),
+    "accepts and is silent": (silent, "did not answer within 1.5 s"),
+    "slow by bytes in its head": (dribbles, "did not answer within 1.5 s|is no HTTP"),
+    "slow by bytes in its body": (says(ENDLESS, then=dribbles), "did not come to an end within 1.5 s"),
     "endless": (says(ENDLESS, then=floods), f"did not come to an end after {LARGEST_BODY} bytes"),
     "too long": (says(LONG, b"x" * (LARGEST_BODY + 1)), f"did not come to an end after {LARGEST_BODY} bytes"),
-    "stalls in its body": (says(OK[:-1], then=stalls), "did not come to an end within 0.4 s"),
+    "stalls in its body": (says(OK[:-1], then=stalls), "did not come to an end within 1.5 s"),
     "wrong status": (says(BUSY), "it answered 503"),
     "redirects": (redirects, "it answered 302"),
     "half-closed": (resets, "closed the connection without an answer"),
@@ -129,15 +129,15 @@ async def test_a_server_that_hangs_in_any_way_fails_its_probe_within_the_deadlin
         for name, (serve, words) in SERVERS.items():
             row(name, await stack.enter_async_context(page_server(serve)), words)
         tls_stall = await stack.enter_async_context(page_server(silent))
-        row("TLS that stalls", tls_stall, "agreed on no TLS within 0.4 s", "https")
+        row("TLS that stalls", tls_stall, "agreed on no TLS within 1.5 s", "https")
         row("no TLS", await stack.enter_async_context(page_server(says(OK))), "TLS|within", "https")
-        row("backlog full", stack.enter_context(full_backlog()), "no connection came about within 0.4 s")
+        row("backlog full", stack.enter_context(full_backlog()), "no connection came about within 1.5 s")
         row("refused", free_port(), "the connection is refused")
         port = free_port()
         stopped = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
         await until(lambda: "ready" in said(log), 20)
         os.kill(stopped.pid, signal.SIGSTOP)
-        row("stopped", port, "it took the connection, but did not answer within 0.4 s", found=stopped)
+        row("stopped", port, "it took the connection, but did not answer within 1.5 s", found=stopped)
 
         await asyncio.wait_for(prober.ask(settings(http="http://127.0.0.1:1/"), None), 20)  # its child starts
         began = time.monotonic()
@@ -149,7 +149,7 @@ async def test_a_server_that_hangs_in_any_way_fails_its_probe_within_the_deadlin
         if answer.ok is not False or not re.search(words, answer.detail)
     }
     assert not wrong
-    assert took < 10
+    assert took < 20
 
 
 async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
@@ -245,8 +245,8 @@ EXEC: Mapping[str, tuple[list[str], bool | None, str]] = {
     "good": (["true"], True, "says that it is well"),
     "bad": (["sh", "-c", "echo one; echo two >&2; exit 3"], False, r"exited with 3: one\\ntwo"),
     "killed": (["sh", "-c", "kill -9 $$"], False, "was ended by signal 9"),
-    "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 400ms"),
-    "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 400ms"),
+    "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 1.5s"),
+    "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 1.5s"),
     "absent": (["/no/such/program"], None, "there is no such file"),
 }
 
