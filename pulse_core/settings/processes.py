@@ -1,7 +1,7 @@
 """What to guard, how to recognise it, and how to bring it back."""
 
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -117,6 +117,10 @@ class ProcessSettings(Group):
     depends_on: tuple[str, ...] = Field(
         (), description="names of processes that must be up first", examples=[["database"]]
     )
+    kill: Literal["tree", "main"] = Field(
+        "tree",
+        description="what a stop ends, and a restart before it starts anew: all that came out of it, or it alone",
+    )
     http: HealthUrl | None = Field(
         None,
         description="URL that it must answer, by an address; certificates are not checked, redirects not followed",
@@ -170,6 +174,8 @@ class ProcessSettings(Group):
             raise ValueError(f"{' and '.join(means)} are two ways to start one process; keep one of them")
         if self.systemd_user and not self.systemd_unit:
             raise ValueError("systemd_user says whose the unit is, but there is no systemd_unit; give it too")
+        if self.kill == "main" and self.systemd_unit:
+            raise ValueError("what is ended of a unit, systemd decides; say it by KillMode= in the unit")
         if self.command and not ways:
             raise ValueError(
                 "a process restarted by `command` needs pid_file, match or tcp to be recognised by"

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -371,7 +372,7 @@ async def test_with_a_pattern_that_is_not_supported_any_more_who_is_known_stays_
     assert (sight.found, sight.busy) == ((), True)
     assert "RE2 does not support 'sleep(?!.*99)'" in sight.detail
     settings = Settings(process=(process,))
-    restarter = RestartProcess(lambda: settings, table, dict, spawner, tmp_path / "logs")
+    restarter = RestartProcess(lambda: settings, table, dict, Lives(spawner, tmp_path), tmp_path / "logs")
     effect, event = wished("restart-process", process="it", if_dead=True)
     with pytest.raises(PulseError, match="nothing was started: nobody is searched for"):
         await restarter.execute(effect, RestartParams.model_validate(effect.params), event)

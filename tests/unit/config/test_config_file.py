@@ -93,7 +93,7 @@ def another(setting: Setting) -> Any:
     if setting.key == "user" and value is None:
         return SOMEBODY
     if setting.kind == "text" and setting.choices:
-        return setting.choices[0]
+        return next(choice for choice in setting.choices if choice != value)
     return (setting.field.examples or [["/elsewhere"]])[0]
 
 
