@@ -5,6 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
@@ -50,6 +51,10 @@ async def accept_damage(
         gone = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in lost]
         more = len(gone) - NAMED
         damage = "; ".join([*gone[:NAMED], f"and {more} more"] if more > 0 else gone)
+        try:
+            examine(home.events, home.objects)
+        except Damaged as error:
+            damage = damage or str(error)
     if not damage:
         shutil.rmtree(kept)
         return how, ()

@@ -13,6 +13,7 @@ from pathlib import Path
 from pulse_adapters.sqlite.backup.databases import (
     PresentLog,
     Salvaged,
+    empty_redacted,
     examine,
     read_present_log,
     salvage,
@@ -78,6 +79,7 @@ class HomeRestore:
                 tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
+            empty_redacted(self.staging / "events.db")
             examine(self.staging / "events.db", self.home.objects)
             yield restored
         except BaseException as error:
