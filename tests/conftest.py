@@ -3,13 +3,15 @@
 import os
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from functools import cache
 from types import FrameType
 
 import pytest
 import typer.main
 
+from tests.control_groups import group_of_run
 from tests.engine_user import python_for_all
 
 OUTER = ("GIT_", "LISTEN_", "MAKE", "MFLAGS", "NOTIFY_SOCKET", "PYTHON", "UPULSE_", "WATCHDOG_")
@@ -48,6 +50,13 @@ def forget_what_was_inherited() -> None:
     os.umask(0o022)
     for name in [name for name in os.environ if name.startswith(OUTER)]:
         del os.environ[name]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object]:
+    """Run all tests in a control group of the run's own."""
+    with nullcontext() if os.environ.get("PYTEST_XDIST_WORKER") else group_of_run():
+        return (yield)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

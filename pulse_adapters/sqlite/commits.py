@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import aiosqlite
 
 from pulse_adapters.sqlite.chain import link, seal
-from pulse_adapters.sqlite.errors import code, translate_error
+from pulse_adapters.sqlite.errors import code, unavailable
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
@@ -159,7 +159,7 @@ class Commits:
         try:
             await self._write(group)
         except sqlite3.Error as error:
-            _fail(group, translate_error(error, self._path))
+            _fail(group, unavailable(error, self._path))
         except Exception as error:  # noqa: BLE001  the callers get it, and the next group its turn
             _fail(group, error)
         except BaseException:

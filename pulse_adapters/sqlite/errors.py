@@ -37,3 +37,9 @@ def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
         sqlite3.SQLITE_IOERR: "check the disk and its space",
     }.get(code(error), "look at the disk, then try again")
     return LogUnavailable(f"{path} could not be written ({error}); nothing was recorded: {remedy}")
+
+
+def unavailable(error: sqlite3.Error, path: Path) -> LogUnavailable:
+    """Why an append was refused. Damage, too: nothing was recorded, and what can do without the log goes on."""
+    found = translate_error(error, path)
+    return found if isinstance(found, LogUnavailable) else LogUnavailable(str(found))

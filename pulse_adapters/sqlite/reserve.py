@@ -14,7 +14,10 @@ class Reserve:
 
     def make(self) -> bool:
         """Take the blocks, if they are not held already; False if there is no space for them."""
-        handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError:  # no inode is left, or nothing may be written here
+            return False
         try:
             os.posix_fallocate(handle, 0, SIZE)
         except OSError:
@@ -25,10 +28,10 @@ class Reserve:
         return True
 
     def free(self) -> bool:
-        """Give the blocks back; False if there were none."""
+        """Give the blocks back; False if there were none, or if the disk takes no change."""
         try:
             held = self._path.stat().st_blocks > 0
             self._path.unlink()
-        except FileNotFoundError:
+        except OSError:
             return False
         return held

@@ -40,7 +40,9 @@ TimeoutAbortSec=5s
 # What Pulse started lives on when Pulse stops, restarts or is killed.
 KillMode=process
 OOMPolicy=continue
-Delegate=no
+# Hosts of rules and guarded processes get control groups of their own, with limits from systemd 254 on.
+Delegate=yes
+DelegateSubgroup=daemon
 # No hardening, limits or priorities here: all that Pulse starts would inherit them.
 
 [Install]

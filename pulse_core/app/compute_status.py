@@ -44,7 +44,7 @@ def compute_status(
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, state)
     control, effects = state.control, state.effects
-    return {
+    status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
         if control.paused
@@ -94,6 +94,9 @@ def compute_status(
         },
         "vitals": {key: dict(data) for key, data in vitals.items()},
     }
+    if control.faults and control.stopped is None:
+        status["settings_refused"] = control.faults
+    return status
 
 
 def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:

@@ -191,6 +191,7 @@ class Daemon:
             p.log.listen(listener)
         for listener in (p.view.add_provisional, self.executor.on_events, self.processes.on_events):
             self.journal.listen_to_provisional(listener)
+        self.journal.listen_to_left_out(p.view.forget_provisional)
         self.journal.listen_once(self.ticker.waker.on_events)
         if self.engine_controller:
             p.log.listen(self.engine_controller.on_events)
@@ -341,6 +342,7 @@ class Daemon:
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
+        whole["log"]["left_out"] = self.journal.left_out
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         whole["shed"] = self.budget.report()
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of

@@ -9,7 +9,7 @@ from typing import Any
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
-from pulse_core.model.errors import LogUnavailable, PulseError, Refused, describe_error
+from pulse_core.model.errors import PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
     Effect,
@@ -30,7 +30,6 @@ from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.journal import Journal
 
 MAX_INTERRUPTIONS = 10
-UNRECORDED_PAUSE = 0.2
 PAUSED_INTERVAL = 0.5
 AWAITED_INTERVAL = 0.1
 
@@ -247,8 +246,6 @@ class EffectTasks:
         while True:
             try:
                 await self.journal.append_or_hold(effect_draft(effect, outcome))
-            except LogUnavailable:
-                await asyncio.sleep(UNRECORDED_PAUSE)
             except Refused as refused:
                 outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
             else:

@@ -54,12 +54,14 @@ class SafeModeStatus(TypedDict):
 
 
 class LogStatus(TypedDict):
-    """How many rows the log has, when it was verified, its damage, and how many events could not be written yet."""
+    """How many rows the log has, when it was verified, its damage, how many events could not be written yet, and how many
+    will not be for want of room."""
 
     rows: int
     verified: str | None
     damage: str | None
     unwritten: int
+    left_out: NotRequired[int]
 
 
 class GuardedProcessStatus(TypedDict):
@@ -117,3 +119,4 @@ class HomeStatus(TypedDict):
     watchers: NotRequired[Sequence[Mapping[str, Json]]]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
+    settings_refused: NotRequired[Sequence[str]]

@@ -17,6 +17,7 @@ from pulse_core.model.kinds import (
     SafeModeEntered,
     SafeModeLeft,
     SettingsLoaded,
+    SettingsRejected,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 
@@ -24,12 +25,15 @@ HEALTHY = 60 * US_PER_SECOND
 """How long a daemon must have run for its end not to count as an early crash."""
 EPISODE = 3_600 * US_PER_SECOND
 """Starts further apart than this are no crash loop; and how long a daemon runs in safe mode until it leaves that."""
+MOST_FAULTS, LONGEST_FAULT = 5, 500
+"""How many faults of refused settings are kept, and how many characters of each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
     """paused: since when, or None; by and why: who paused; digest: of the settings in force;
-    processes: the names they guard; started / stopped: of the last daemon, with its pid and version;
+    processes: the names they guard; faults: why newer settings were refused;
+    started / stopped: of the last daemon, with its pid and version;
     verified: when the whole log was last read, and the damage found then;
     crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
     has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
@@ -40,6 +44,7 @@ class Control:
     why: str = ""
     digest: str = ""
     processes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()
     pid: int | None = None
     version: str = ""
     started: Moment | None = None
@@ -68,6 +73,7 @@ KINDS = frozenset(
         SafeModeEntered,
         SafeModeLeft,
         SettingsLoaded,
+        SettingsRejected,
     )
 )
 
@@ -81,7 +87,9 @@ def after(state: Control, events: Iterable[Event]) -> Control:
             case Resumed():
                 state = replace(state, paused=None, by="", why="")
             case SettingsLoaded(digest=digest, processes=processes):
-                state = replace(state, digest=digest, processes=processes)
+                state = replace(state, digest=digest, processes=processes, faults=())
+            case SettingsRejected(faults=faults):
+                state = replace(state, faults=tuple(one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]))
             case DaemonStarted(pid=pid, version=version):
                 state = _start(state, event.moment)
                 state = replace(

@@ -5,7 +5,9 @@ situations need provisional events, and both follow from one rule: survival must
 
 1. The disk takes nothing. What watchers conclude and what survival wishes is held, projections count it in, and the
    executor acts on it, if the action bears repetition. Held events are written first and in order, with the times at
-   which they happened. Nobody outside is told that they are recorded.
+   which they happened. Nobody outside is told that they are recorded. That may last for ever: `HeldDrafts` is bounded,
+   and leaves out first what survival does not need. Projections have counted in what is left out, and keep it until
+   the recorded rows arrive.
 
 2. Announcing (`announce`). A death would cost three commits one after the other: `process-died`, the tick's `effect`,
    its `effect-executing`. Each is a sync of the disk, and the process stays down meanwhile. So the death is held, not
@@ -25,7 +27,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
-from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.errors import LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
@@ -33,9 +35,10 @@ from pulse_core.model.payload import encode
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import UNWRITTEN
+from pulse_core.record.held import HeldDrafts
 
-MAX_HELD = 1_000
 RETRY = 0.5
+"""Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
 UNWRITTEN_AFTER = 5 * US_PER_SECOND
 """How long nothing can be written before that is a condition; until then it may be a hiccup."""
 
@@ -63,9 +66,13 @@ class Journal:
         )
         self.is_standing = False
         self._refused: Moment | None = None
-        self._held: dict[str, Draft] = {}
+        self._error = ""
+        self._tried = 0.0
+        self._held = HeldDrafts()
+        self._guess = 0
         self._holding = asyncio.Event()
         self._listeners: list[Listener] = []
+        self._forget: list[Callable[[Sequence[str]], None]] = []
         self._under_way = 0
 
     @property
@@ -76,42 +83,82 @@ class Journal:
         """Call back with events that are held; their `seq` is only a guess."""
         self._listeners.append(listener)
 
+    def listen_to_left_out(self, listener: Callable[[Sequence[str]], None]) -> None:
+        """Call back with the ids of provisional events that will not be recorded, for want of room."""
+        self._forget.append(listener)
+
+    @property
+    def left_out(self) -> int:
+        """How many of the events since the disk took something will not be recorded."""
+        return self._held.left_out.total()
+
     def listen_once(self, listener: Listener) -> None:
         """Call back with each event once: when it is provisional, or else when it is recorded."""
         self._listeners.append(listener)
         self.log.listen(lambda events: listener([event for event in events if event.id not in self._held]))
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
-        held = tuple(self._held.values())
+        loop = asyncio.get_running_loop()
+        if self._refused and loop.time() < self._tried + RETRY:
+            raise LogUnavailable(self._error)
+        held = tuple(self._held)
         self._under_way += 1
         try:
             events = await self.log.append(*held, *drafts)
         except LogUnavailable as error:
-            since = self._refused = self._refused or self.clock.now()
-            if not self.is_standing and self.clock.now().since(since) >= UNWRITTEN_AFTER:
-                self.is_standing = True
-                evidence = f"nothing can be recorded since {iso(since.at)}: {error}"
-                self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
+            self._error, self._tried = str(error), loop.time()
+            self._tell_unavailable()
             raise
+        except Refused:
+            if not held:
+                raise
+            await self._sort_out(held)
+            return await self.append(*drafts)
         finally:
             self._under_way -= 1
         for draft in held:
-            self._held.pop(draft.id, None)
-        if self._refused and events:
-            refused, until, self._refused = iso(self._refused.at), iso(self.clock.now().at), None
-            self.recovered(f"could not be written from {refused} to {until}; {len(held)} events were held")
-        if self.is_standing and events:
-            self.is_standing = False
-            self.hold(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
+            self._held.remove(draft.id)
+        if events:
+            self._tell_available(len(held))
         return events[len(held) :]
 
+    async def _sort_out(self, held: Sequence[Draft]) -> None:
+        """Record what is held one by one, and leave out what no log can take: it must not keep out the rest."""
+        for draft in held:
+            try:
+                await self.log.append(draft)
+                self._held.remove(draft.id)
+            except Refused:
+                if draft.id in self._held:
+                    self._held.leave_out(draft.id)
+                    self._tell_left_out([draft.id])
+
+    def _tell_unavailable(self) -> None:
+        now = self.clock.now()
+        since = self._refused = self._refused or now
+        if not self.is_standing and now.since(since) >= UNWRITTEN_AFTER:
+            self.is_standing = True
+            evidence = f"nothing can be recorded since {iso(since.at)}: {self._error}"
+            self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
+
+    def _tell_available(self, held: int) -> None:
+        if self._refused:
+            refused, until, self._refused = iso(self._refused.at), iso(self.clock.now().at), None
+            words = f"could not be written from {refused} to {until}; {held} events were held"
+            if self._held.left_out:
+                some = ", ".join(f"{number} {kind}" for kind, number in self._held.left_out.items())
+                words += f", and for want of room these were left out: {some} (with {self._held.lines} lines)"
+                self._held.reset_counts()
+            self.recovered(words)
+        if self.is_standing:
+            self.is_standing = False
+            self.hold(Draft(ConditionCleared(evidence="the log can be written again"), UNWRITTEN))
+
     async def append_or_hold(self, *drafts: Draft) -> None:
-        """Record the drafts, or hold them if that cannot be done now; raises LogUnavailable if too many are."""
+        """Record the drafts, or hold them if that cannot be done now."""
         try:
             await self.append(*drafts)
         except LogUnavailable:
-            if len(self._held) + len(drafts) > MAX_HELD:
-                raise
             self.hold(*drafts)
 
     async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
@@ -127,13 +174,29 @@ class Journal:
     def hold(self, *drafts: Draft) -> None:
         """Hold the drafts in memory as provisional events."""
         now = self.clock.now()
-        held = [replace(draft, id=draft.id or self.new_id(), moment=draft.moment or now) for draft in drafts]
-        first = self.head.seq + len(self._held) + 1
+        held = [
+            replace(
+                draft,
+                id=draft.id or self.new_id(),
+                moment=draft.moment or now,
+                data=draft.data or encode(draft.payload),
+            )
+            for draft in drafts
+        ]
+        if not self._held:
+            self._guess = 0
+        first = max(self.head.seq + len(self._held), self._guess) + 1
         events = [provisional_event(draft, first + offset) for offset, draft in enumerate(held)]
-        self._held.update((draft.id, draft) for draft in held)
+        self._guess = first + len(held) - 1
+        left_out = self._held.add(held)
         self._holding.set()
         for listener in self._listeners:
             listener(events)
+        self._tell_left_out(left_out)
+
+    def _tell_left_out(self, ids: Sequence[str]) -> None:
+        for forget in self._forget if ids else ():
+            forget(ids)
 
     async def run(self) -> None:
         """Write held drafts as soon as possible, for ever."""

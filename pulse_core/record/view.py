@@ -16,13 +16,15 @@ from pulse_core.settings.settings import Settings
 class View:
     """Listens to the log and folds new events in batches when it is read: the cost depends on the new events alone.
 
-    Provisional events of the journal are folded on top until they are recorded.
+    Provisional events of the journal are folded on top until recorded ones arrive. Those that will not be recorded
+    count until then, too: a long outage must not forget how often something was restarted in it.
     """
 
     def __init__(self, state: State | None = None) -> None:
         self._state = self._whole = state or FOLD.start
         self._news: list[Event] = []
         self._provisional: dict[str, Event] = {}
+        self._fresh: list[Event] = []
         self._stale = False
 
     def reset_to(self, state: State) -> None:
@@ -43,12 +45,12 @@ class View:
 
     def _fold(self) -> None:
         if self._news:
-            self._state = FOLD(self._state, self._news)
-            self._news = []
-        self._whole, self._stale = self._state, False
-        if self._provisional:
-            whole = FOLD(self._state, tuple(self._provisional.values()))
+            self._whole = self._state = FOLD(self._state, self._news)
+            self._news, self._fresh = [], list(self._provisional.values())
+        if self._fresh:
+            whole, self._fresh = FOLD(self._whole, self._fresh), []
             self._whole = replace(whole, seq=self._state.seq, provisional=len(self._provisional))
+        self._stale = False
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Take recorded events; a listener of the log."""
@@ -60,7 +62,15 @@ class View:
     def add_provisional(self, events: Sequence[Event]) -> None:
         """Take events that are provisional; a listener of the journal."""
         self._provisional.update((event.id, event) for event in events)
+        self._fresh += events
         self._stale = True
+
+    def forget_provisional(self, ids: Sequence[str]) -> None:
+        """Take the ids of provisional events that will not be recorded; a listener of the journal."""
+        self()
+        for id_ in ids:
+            self._provisional.pop(id_, None)
+        self._whole = replace(self._whole, provisional=len(self._provisional))
 
 
 async def advance_state(log: EventLog, state: State, target: int) -> State:

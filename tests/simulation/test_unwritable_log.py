@@ -5,10 +5,12 @@ import json
 
 import pytest
 
+from pulse_adapters.memory.logs import MemoryLogs
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused
+from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -176,3 +178,47 @@ def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
         assert words.endswith("; 9 events were held")
 
     simulate(story, ONE)
+
+
+STORM = {
+    "process": [
+        {
+            "name": "gateway",
+            "start": ["gateway"],
+            "restart": {"max": 1_000, "backoff": "0s", "healthy_after": "1s"},
+        }
+    ],
+    "log": [{"path": "/var/log/app.log", "keywords": ["ERROR"], "lines_per_minute": 100_000}],
+}
+
+
+def test_deaths_are_answered_however_many_log_lines_a_full_disk_takes_not() -> None:
+    logs = MemoryLogs()
+
+    async def story(world: World) -> None:
+        world.watchers = (of_logs(world, logs),)
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        for number in range(1_500):
+            logs.write("/var/log/app.log", f"ERROR {chr(97 + number % 10)} in {number // 10}")
+            await asyncio.sleep(0.02)
+        for deaths in range(1, 11):
+            world.host.kill("gateway")
+            await asyncio.sleep(2)
+            status = daemon.report()
+            (alive,) = (one.found for one in world.host.processes.values())
+            (said,) = status["processes"]
+            assert (said["state"], said["pid"], said["restarts"]) == ("up", alive.pid, deaths)
+            assert status["log"]["unwritten"] <= 1_000
+        assert status["log"]["left_out"] > 500
+        free_disk(world)
+        await asyncio.sleep(2)
+        status = daemon.report()
+        assert (status["log"]["unwritten"], status["log"]["left_out"]) == (0, 0)
+        assert daemon.parts.view() == FOLD(FOLD.start, world.log.events)
+        told = [json.loads(event.data)["message"] for event in world.events("error", subject="log")]
+        assert "left out: " in told[-1]
+        assert "log-matched" in told[-1]
+
+    simulate(story, STORM)

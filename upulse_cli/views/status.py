@@ -60,6 +60,8 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     if unwritten := standing["log"].get("unwritten"):
         words = f" THE LOG TAKES NOTHING (is the disk full?); held in memory: {count(unwritten, 'event')} "
+        if left_out := standing["log"].get("left_out"):
+            words += f"(left out for want of room: {left_out:,}) "
         yield Text(words, style="white on red")
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
@@ -68,6 +70,8 @@ def banners(standing: Standing) -> Iterator[Text]:
     if shed := standing.get("shed"):
         words = f" PULSE DOES LESS (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")
+    for fault in standing.get("settings_refused", ()):
+        yield Text(one_line(f"new settings are refused, the old ones stay in force: {fault}"), style="red")
     for fault in standing.get("settings_faults", ()):
         yield Text(one_line(f"settings: {fault}"), style="red")
 

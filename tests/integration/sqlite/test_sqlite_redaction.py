@@ -18,6 +18,7 @@ from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, EventRedacted, Paused, Resumed
+from pulse_core.record.view import restore_from_checkpoints
 from tests.integration.sqlite.conftest import Open
 
 SECRET = "sesame-open-the-door"
@@ -147,3 +148,11 @@ async def test_an_old_home_is_given_the_triggers(tmp_path: Path, open_log: Open)
         assert format_of(other) == len(steps())
         with pytest.raises(sqlite3.IntegrityError, match="events are never replaced"):
             other.execute("INSERT OR REPLACE INTO event SELECT * FROM event")
+
+
+async def test_a_pause_that_was_redacted_is_still_a_pause(open_log: Open) -> None:
+    async with open_log() as log:
+        (event,) = await log.append(Draft(Paused(why=SECRET), actor="ada"))
+        await log.append(Draft(EventRedacted(why="x"), subject=event.id))
+        state = await restore_from_checkpoints(log, {})
+    assert (state.control.paused, state.control.by, state.control.why) == (event.moment, "ada", "")

@@ -113,11 +113,13 @@ def test_pause_damage_and_faults_cannot_be_overlooked() -> None:
         paused={"since": AT, "by": "root", "why": "surgery"},
         log={"damage": "row 7 was altered"},
         settings_faults=("config.toml:3: no",),
+        settings_refused=("config.toml:4: unknown",),
     )
     text = drawn(overview(value), width=160)
     assert "by root: surgery; go on with: upulse resume" in text
     assert "DAMAGED LOG row 7 was altered" in text
     assert "settings: config.toml:3: no" in text
+    assert "new settings are refused, the old ones stay in force: config.toml:4: unknown" in text
 
 
 def test_a_stopped_daemon_is_said_to_be_known_only_from_before() -> None:

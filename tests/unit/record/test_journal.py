@@ -2,7 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import count
+
+import pytest
 
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.model.errors import LogUnavailable
@@ -98,7 +101,10 @@ async def test_while_something_is_on_its_way_an_announcement_goes_after_it() -> 
     assert request_handler.kinds() == ["effect", "process-died"]
 
 
-async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room() -> None:
+async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.RETRY", 0)
     request_handler = Desk()
     request_handler.full = True
     await request_handler.journal.announce([DEATH], nothing)
@@ -106,3 +112,31 @@ async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room() -> 
     request_handler.full = False
     await request_handler.decide()
     assert (request_handler.kinds(), request_handler.heard) == (ARC, ARC)
+
+
+async def test_a_full_disk_is_tried_twice_a_second_however_many_ask() -> None:
+    desk = Desk()
+    desk.full = True
+    tries: list[None] = []
+
+    async def commit() -> None:
+        tries.append(None)
+        raise LogUnavailable("full")
+
+    desk.log.commit = commit
+    for _ in range(100):
+        await desk.journal.append_or_hold(DEATH)
+    assert len(tries) == 1
+    with pytest.raises(LogUnavailable, match="full"):
+        await desk.journal.append(WISH)
+
+
+async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
+    desk = Desk()
+    desk.journal.hold(replace(DEATH, id="wish"), DEATH)
+    await desk.log.append(WISH)
+    left_out: list[str] = []
+    desk.journal.listen_to_left_out(left_out.extend)
+    await desk.journal.append(BEGUN)
+    assert desk.kinds() == ["effect", "process-died", "effect-executing"]
+    assert left_out == ["wish"]

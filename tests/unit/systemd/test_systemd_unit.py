@@ -96,4 +96,6 @@ def test_systemd_itself_finds_no_fault_with_it(tmp_path: Path, user: bool) -> No
         done = subprocess.run(command, env=runtime, capture_output=True, text=True, check=False, timeout=60)
     except FileNotFoundError:
         pytest.skip("there is no systemd-analyze here")
-    assert (done.returncode, done.stderr) == (0, "")
+    # Before 254 systemd passes over it, says so, and exits with 1.
+    faults = [line for line in done.stderr.splitlines() if "'DelegateSubgroup' in section" not in line]
+    assert (bool(done.returncode), faults) == (bool(done.stderr), [])

@@ -1,0 +1,232 @@
+"""Control groups (cgroup2) of a home's own: what is in one can't leave it without rights to it, and ends with it as a whole.
+
+All of a home lie in one folder, `pulse-ID`, below the control group of whoever makes them; nothing else is ever written
+or ended. Where a service manager has put the daemon into a leaf of its own (`DelegateSubgroup=daemon`), what is above
+belongs to it alone, and controllers are switched on there; elsewhere those are used that are on. The daemon doesn't move
+itself: with controllers on, a service manager could put no next daemon beside what an earlier one has left.
+
+Nothing here is for the event loop: to move a process waits for the kernel, up to 50 ms.
+"""
+
+import hashlib
+import os
+import re
+import select
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_core.model.errors import PulseError
+from pulse_core.ports.host import ProcessId
+
+LEAF = "daemon"
+"""The daemon's own group in a unit that is delegated to it."""
+CONTROLLERS = ("pids", "memory", "cpu")
+_MOST_NAME = 200
+
+
+class NoControlGroups(PulseError):
+    """There are none for this process, and why not."""
+
+
+class GroupLimits(NamedTuple):
+    """What all members together may have. pids: with threads; memory: bytes; cpu_weight: against 100 of others."""
+
+    pids: int | None = None
+    memory: int | None = None
+    cpu_weight: int | None = None
+
+
+UNLIMITED = GroupLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class ControlGroup:
+    """One group with all that is below it. path: its folder."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """Its own name."""
+        return os.path.basename(self.path)
+
+    def child(self, name: str, limits: GroupLimits = UNLIMITED) -> "ControlGroup":
+        """The group of this name within, made if it is not there. Raises OSError."""
+        group = ControlGroup(os.path.join(self.path, re.sub(r"[^A-Za-z0-9_-]", "-", name)[:_MOST_NAME]))
+        os.makedirs(group.path, exist_ok=True)
+        group.limit(limits)
+        return group
+
+    def children(self) -> Iterator["ControlGroup"]:
+        """The groups directly within."""
+        with suppress(FileNotFoundError), os.scandir(self.path) as entries:
+            yield from (ControlGroup(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+
+    def limit(self, limits: GroupLimits) -> None:
+        """Set these limits, as far as their controllers are there."""
+        controls = {"pids.max": limits.pids, "memory.max": limits.memory, "cpu.weight": limits.cpu_weight}
+        for file, value in controls.items():
+            if value is not None and os.path.exists(os.path.join(self.path, file)):
+                self._write(file, str(value))
+
+    def controllers(self) -> frozenset[str]:
+        """Those of `CONTROLLERS` that limit what is in here."""
+        return frozenset(CONTROLLERS) & set(self._read("cgroup.controllers").split())
+
+    def enable_controllers(self) -> None:
+        """Give the groups within the controllers that are there; not possible while processes are in this one itself."""
+        for one in sorted(self.controllers()):
+            with suppress(OSError):
+                self._write("cgroup.subtree_control", f"+{one}")
+
+    def add(self, pid: int) -> None:
+        """Move a process into it, 0 for the calling one. Raises OSError."""
+        self._write("cgroup.procs", str(pid))
+
+    def members(self) -> frozenset[int]:
+        """The pids of all processes in it; none if it is gone."""
+        own = frozenset(map(int, self._read("cgroup.procs").split()))
+        return own.union(*(group.members() for group in self.children()))
+
+    def is_populated(self) -> bool:
+        """Whether a process that is no zombie is in it."""
+        return "populated 1" in self._read("cgroup.events")
+
+    def kill(self) -> None:
+        """SIGKILL to all in it at once, and to what they fork meanwhile. Raises OSError, but not for one that is gone."""
+        try:
+            self._write("cgroup.kill", "1")
+        except OSError:
+            if os.path.isdir(self.path):
+                raise
+
+    def end(self, seconds: float) -> bool:
+        """Kill all in it and remove it; whether nothing is left within these seconds. Raises OSError."""
+        until = time.monotonic() + seconds
+        try:
+            events = os.open(os.path.join(self.path, "cgroup.events"), os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return True
+        try:
+            change = select.poll()
+            change.register(events, select.POLLPRI)
+            self.kill()
+            while self.is_populated() and (left := until - time.monotonic()) > 0:
+                change.poll(left * 1000)
+                os.pread(events, 256, 0)
+        finally:
+            os.close(events)
+        return self.remove()
+
+    def remove(self) -> bool:
+        """Remove it with the groups within, deepest first; whether it is gone. What has members stays."""
+        for group in list(self.children()):
+            group.remove()
+        with suppress(OSError):
+            os.rmdir(self.path)
+        return not os.path.isdir(self.path)
+
+    def _read(self, file: str) -> str:
+        try:
+            with open(os.path.join(self.path, file)) as read:
+                return read.read()
+        except OSError:
+            return ""
+
+    def _write(self, file: str, value: str) -> None:
+        with open(os.path.join(self.path, file), "w") as written:
+            written.write(value)
+
+
+def home_name(home: str | os.PathLike[str]) -> str:
+    """What the folder of a home's groups is called; of the home's inode, so that no other home on this kernel has it."""
+    known = os.stat(home)
+    return "pulse-" + hashlib.sha256(f"{known.st_dev}:{known.st_ino}".encode()).hexdigest()[:16]
+
+
+def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
+    """The group in which this process may make groups for the home, made if it is not there. Raises NoControlGroups."""
+    own = own_group()
+    is_leaf = own.name == LEAF
+    above = ControlGroup(os.path.dirname(own.path)) if is_leaf else own
+    # What is moved from a group to another one asks for rights to what is above both.
+    if not all(os.access(path, os.W_OK) for path in (above.path, os.path.join(above.path, "cgroup.procs"))):
+        raise NoControlGroups(f"this process may not make control groups below {above.path}")
+    if is_leaf:
+        above.enable_controllers()
+    try:
+        group = above.child(home_name(home))
+    except OSError as error:
+        raise NoControlGroups(f"no control group can be made below {above.path}: {error.strerror}") from error
+    if not os.path.exists(os.path.join(group.path, "cgroup.kill")):
+        group.remove()
+        raise NoControlGroups("this kernel can't end a control group; Linux 5.14 and later can")
+    group.enable_controllers()
+    return group
+
+
+def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
+    """Every folder of this home's groups, also of daemons that ran in another session or unit."""
+    name = home_name(home)
+    found: dict[int, ControlGroup] = {}
+    for mount, _ in _mounts():
+        for path, folders, _ in os.walk(mount):
+            if name in folders:
+                folders.remove(name)
+                known = os.stat(os.path.join(path, name))
+                if known.st_uid == os.geteuid():
+                    found[known.st_ino] = ControlGroup(os.path.join(path, name))
+    return list(found.values())
+
+
+def maker_prefix() -> str:
+    """What the name of a group begins with that shall not outlive this process: by that its leftovers are known."""
+    own = read_stat(os.getpid())
+    return f"of-{os.getpid()}-{own.started if own else 0}-"
+
+
+def is_left_over(group: ControlGroup) -> bool:
+    """Whether it was made by a process, as `maker_prefix` says, that is gone."""
+    made = re.match(r"of-(\d+)-(\d+)-", group.name)
+    return made is not None and not is_alive(ProcessId(int(made[1]), int(made[2])))
+
+
+def end_left_over(home: str | os.PathLike[str], seconds: float) -> list[str]:
+    """End all of a home's groups whose maker is gone; the paths of those that can't be ended. Raises OSError."""
+    left = []
+    for folder in all_home_groups(home):
+        left += [one.path for one in folder.children() if is_left_over(one) and not one.end(seconds)]
+        with suppress(OSError):  # there are others in it
+            os.rmdir(folder.path)
+    return left
+
+
+def own_group() -> ControlGroup:
+    """The group that this process is in. Raises NoControlGroups."""
+    with open("/proc/self/cgroup") as told:
+        own = next((line[3:].rstrip("\n") for line in told if line.startswith("0::")), None)
+    for mount, root in _mounts() if own else ():
+        assert own is not None
+        below = os.path.relpath(own, root)
+        path = os.path.normpath(os.path.join(mount, below))
+        if not below.startswith("..") and os.path.exists(os.path.join(path, "cgroup.procs")):
+            return ControlGroup(path)
+    raise NoControlGroups("this machine shows no control groups (cgroup2 is not mounted)")
+
+
+def _mounts() -> Iterator[tuple[str, str]]:
+    """Where control groups are mounted, and the group that is to be seen there."""
+    with open("/proc/self/mountinfo") as told:
+        for line in told:
+            fields, _, kind = line.partition(" - ")
+            if kind.startswith("cgroup2 "):
+                root, mount = fields.split()[3:5]
+                yield _unescape(mount), _unescape(root)
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)

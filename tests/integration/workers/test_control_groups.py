@@ -1,0 +1,181 @@
+"""Control groups of a home: made, limited, entered, ended with all that is in them, and found again."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.workers.control_group import (
+    ControlGroup,
+    GroupLimits,
+    NoControlGroups,
+    all_home_groups,
+    end_left_over,
+    home_groups,
+    is_left_over,
+    maker_prefix,
+    own_group,
+)
+from pulse_adapters.workers.proc import is_alive, read_stat
+from tests.control_groups import skip_without_groups
+from tests.processes import PATIENCE, child_of_test
+
+FORKS = """
+import os, sys, time
+sys.stdin.read(1)
+for _ in range(8):
+    if not os.fork():
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.environ.clear()
+        while True:
+            if not os.fork():
+                time.sleep(0.05)
+                os._exit(0)
+            time.sleep(0.005)
+print("forked", flush=True)
+"""
+
+
+@pytest.fixture
+def groups(tmp_path: Path) -> Iterator[ControlGroup]:
+    skip_without_groups()
+    folder = home_groups(tmp_path)
+    try:
+        yield folder
+    finally:
+        assert folder.end(PATIENCE)
+
+
+def test_all_that_double_forks_with_sessions_of_its_own_ends_with_the_group(groups: ControlGroup) -> None:
+    group = groups.child("bomb", GroupLimits(pids=200))
+    argv = [sys.executable, "-c", FORKS]
+    with child_of_test(
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+    ) as child:
+        group.add(child.pid)
+        assert child.stdin
+        assert child.stdout
+        child.stdin.write(b"x")
+        child.stdin.close()
+        assert child.stdout.readline() == b"forked\n"
+    members = [one for pid in group.members() if (one := read_stat(pid))]
+    assert members
+    assert child.pid not in {one.session for one in members}
+    assert group.end(PATIENCE)
+    assert not os.path.exists(group.path)
+    assert not any(is_alive(one.found) for one in members)
+
+
+def test_a_process_moves_itself_and_what_is_nested_counts(groups: ControlGroup) -> None:
+    group = groups.child("outer")
+    inner = group.child("inner")
+    with child_of_test(subprocess.Popen(["sleep", "1000"])) as one, child_of_test(
+        subprocess.Popen(
+            ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; exec sleep 1000', inner.path], stdout=subprocess.PIPE
+        )
+    ) as other:  # fmt: skip
+        group.add(one.pid)
+        while inner.members() != {other.pid}:
+            assert other.poll() is None
+        assert group.members() == {one.pid, other.pid}
+        assert group.is_populated()
+        assert not group.remove()
+        assert group.end(PATIENCE)
+        assert {one.wait(PATIENCE), other.wait(PATIENCE)} == {-signal.SIGKILL}
+    assert not group.members()
+    assert not group.is_populated()
+    assert group.end(PATIENCE)  # what is gone has ended
+
+
+def test_what_a_dead_maker_left_is_found_and_ended_and_nothing_else(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait(PATIENCE)
+    left = groups.child(f"of-{gone.pid}-1-host")
+    mine, process = groups.child(f"{maker_prefix()}host"), groups.child("process-web")
+    with child_of_test(subprocess.Popen(["sleep", "1000"])) as survivor:
+        left.add(survivor.pid)
+        assert is_left_over(left)
+        assert not is_left_over(mine)
+        assert not is_left_over(process)
+        assert end_left_over(tmp_path, PATIENCE) == []
+        assert survivor.wait(PATIENCE) == -signal.SIGKILL
+    assert {one.name for one in groups.children()} == {mine.name, process.name}
+
+
+def test_groups_are_found_wherever_the_home_made_them_and_no_other_homes_are(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    elsewhere = own_group().child("elsewhere").child(groups.name)
+    other = tmp_path / "other"
+    other.mkdir()
+    try:
+        assert {one.path for one in all_home_groups(tmp_path)} == {groups.path, elsewhere.path}
+        assert all_home_groups(other) == []
+    finally:
+        assert ControlGroup(os.path.dirname(elsewhere.path)).remove()
+
+
+def test_a_process_in_a_leaf_of_its_own_makes_groups_beside_it(groups: ControlGroup, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pulse_adapters.workers.control_group import *\n"
+        "g = ControlGroup(sys.argv[1]); g.add(0); print(home_groups(sys.argv[2]).path)"
+    )
+    unit = groups.child("unit")
+    home = tmp_path / "home"
+    home.mkdir()
+    argv = [sys.executable, "-c", code, unit.child("daemon").path, str(home)]
+    made = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout
+    assert Path(made.strip()).parent == Path(unit.path)
+
+
+def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
+    """A folder that looks like a group."""
+    for file, content in {
+        "cgroup.controllers": "cpuset cpu memory pids\n",
+        "cgroup.subtree_control": "",
+    }.items():
+        (tmp_path / file).write_text(content)
+    host = tmp_path / "host"
+    host.mkdir()
+    for file in ("pids.max", "memory.max", "cgroup.subtree_control"):
+        (host / file).write_text("max")
+    group = ControlGroup(str(tmp_path))
+    assert group.controllers() == {"cpu", "memory", "pids"}
+    group.enable_controllers()
+    assert (tmp_path / "cgroup.subtree_control").read_text() == "+pids"  # a kernel adds what is written
+    limited = group.child("host", GroupLimits(pids=64, memory=1 << 30, cpu_weight=20))
+    assert (host / "pids.max").read_text() == "64"
+    assert (host / "memory.max").read_text() == str(1 << 30)
+    assert not (host / "cpu.weight").exists()
+    assert limited.controllers() == frozenset()
+
+
+def test_limits_hold(groups: ControlGroup) -> None:
+    if "pids" not in groups.controllers():
+        pytest.skip(
+            "no pids controller for these tests; to have it tested: as root, where cgroup v2 holds the controllers"
+        )
+    group = groups.child("small", GroupLimits(pids=4))
+    argv = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; for i in 1 2 3 4 5 6; do sleep 100 & done', group.path]
+    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert "fork" in done.stderr
+    assert len(group.members()) <= 4
+
+
+def test_a_name_can_not_lead_out_of_the_folder(groups: ControlGroup) -> None:
+    assert Path(groups.child("../../x").path).parent == Path(groups.path)
+
+
+def test_who_may_not_change_its_group_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    skip_without_groups()
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(NoControlGroups, match="may not make control groups below /"):
+        home_groups(tmp_path)
