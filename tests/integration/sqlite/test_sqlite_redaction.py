@@ -15,10 +15,11 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.named_objects import NamedObjects
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
+from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, EventRedacted, Paused, Resumed
-from pulse_core.record.view import restore_from_checkpoints
+from pulse_core.record.view import advance_state
 from tests.integration.sqlite.conftest import Open
 
 SECRET = "sesame-open-the-door"
@@ -154,5 +155,5 @@ async def test_a_pause_that_was_redacted_is_still_a_pause(open_log: Open) -> Non
     async with open_log() as log:
         (event,) = await log.append(Draft(Paused(why=SECRET), actor="ada"))
         await log.append(Draft(EventRedacted(why="x"), subject=event.id))
-        state = await restore_from_checkpoints(log, {})
+        state = await advance_state(log, FOLD.start, log.head.seq)
     assert (state.control.paused, state.control.by, state.control.why) == (event.moment, "ada", "")
