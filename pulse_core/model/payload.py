@@ -83,8 +83,10 @@ def decode(kind: str, data: str) -> Payload | None:
     model = KINDS.get(kind)
     if model is None and not _is_complete:
         raise RuntimeError(f"whether {kind!r} is known is not known yet; import pulse_core.composition first")
-    if model is None or data != REDACTED:
-        return model and model.model_validate_json(data)
+    if model is None:
+        return None
+    if data != REDACTED:
+        return model.model_validate_json(data)
     with suppress(ValidationError):
         return model()
     return None
