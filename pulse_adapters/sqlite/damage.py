@@ -5,6 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
@@ -61,15 +62,6 @@ async def accept_damage(
     LOG.warning("going on without what is damaged; a copy is kept in %s: %s", kept, damage)
     told = Draft(DamageAccepted(what=damage, kept_at=str(kept)))
     return how._replace(accept_damage=True), (told,)
-
-
-def new_aside(home: HomeLayout) -> Path:
-    """A new numbered directory in the home's `damaged/`."""
-    home.damaged.mkdir(mode=0o700, exist_ok=True)
-    taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
-    aside = home.damaged / str(max(taken, default=0) + 1)
-    aside.mkdir(mode=0o700)
-    return aside
 
 
 def set_aside(home: HomeLayout) -> Path:

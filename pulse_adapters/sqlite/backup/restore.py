@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import (
     PresentLog,
     Salvaged,
@@ -33,7 +34,6 @@ from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.app.backup import Progress, Restored
