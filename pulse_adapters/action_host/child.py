@@ -128,6 +128,7 @@ def main() -> None:
     places = Places({begin["root"]: "", **roots_of_plugins(begin["plugins"])})
     trouble = "the action host can't be confined: "
     try:
+        child_side.join_group(begin["group"])
         confine(begin["memory"], begin["user"], begin["parent"])
         trouble = ""
         os.chdir(begin["root"])

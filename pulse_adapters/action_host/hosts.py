@@ -16,6 +16,7 @@ from pulse_adapters.action_host.replies import (
     WatcherDescription,
 )
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
+from pulse_adapters.workers.host_groups import ACTIONS, MakeGroup, no_host_group
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
@@ -95,13 +96,14 @@ class ChildActionHosts:
 
     windows: the current ones of all watchers; run_as: called at each start for the user that the child takes on (raises
     CannotLoad if a required user can't be had); plugins: entry points as `module:attribute` by name, whose watchers
-    and executors stand before the engine's; load: seconds.
+    and executors stand before the engine's; group: makes the control group that each child lives in; load: seconds.
     """
 
     clock: Clock
     windows: Callable[[], Mapping[str, Window]]
     run_as: Callable[[], RunAs] = RunAs
     plugins: Mapping[str, str] = field(default_factory=dict)
+    group: MakeGroup = no_host_group
     load: float = LOAD
 
     async def start(
@@ -147,13 +149,16 @@ class ChildActionHosts:
         self, revision: Revision, memory: int, run_as: RunAs, own: Owners
     ) -> tuple[ActionChild, LoadedActions]:
         root = await run_as.path_of(revision)
+        group = await asyncio.to_thread(self.group, ACTIONS, memory)
         try:
-            child = ActionChild(self.plugins, run_as.user)
+            child = ActionChild(self.plugins, run_as.user, group)
         except OSError as error:
+            await group.end()
             raise CannotLoad(f"no action host can be started: {error}") from error
         child.places = Places({root: "", **roots_of_plugins(self.plugins)})
         message = {
             "root": root,
+            "group": group.path,
             "memory": memory * _MIB,
             "user": run_as.user,
             "parent": os.getpid(),

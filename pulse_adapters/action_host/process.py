@@ -15,6 +15,7 @@ from pulse_adapters.action_host.replies import MOST_BYTES, CallReply
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import HANDS_MARK, selected_variables
 from pulse_adapters.workers.framing import Message
+from pulse_adapters.workers.host_groups import HostGroup
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
 from pulse_core.ports.engine import EngineFault
@@ -25,6 +26,7 @@ LIMITS = Limits(size=256 * 1024, brackets=20_000)
 GRACE = 0.5
 """Seconds beyond its time that a call is given to end, before everything is ended."""
 _STEP, _ASKING = 0.005, 0.1
+_NO_GROUP = HostGroup()
 
 
 class CallLost(Exception):
@@ -49,14 +51,17 @@ class PendingCall:
 class ActionChild(HostProcess):
     """A running action host. It is reaped only after its tree is ended, so that no other session gets its pid meanwhile.
 
-    user: that it takes on, and nobody else uses; sent: the newest sample that it knows, by watcher; defined: source
-    places by name in faults; told: whose calls were under way when it ended.
+    user: that it takes on, and nobody else uses; group: it joins that before it loads anybody's code; sent: the
+    newest sample that it knows, by watcher; defined: source places by name in faults; told: whose calls were under way
+    when it ended.
     """
 
     title = "the action host"
 
-    def __init__(self, plugins: Mapping[str, str], user: tuple[int, int] | None) -> None:
-        self._mark, self._user = secrets.token_hex(8), user
+    def __init__(
+        self, plugins: Mapping[str, str], user: tuple[int, int] | None, group: HostGroup = _NO_GROUP
+    ) -> None:
+        self._mark, self._user, self._group = secrets.token_hex(8), user, group
         self._calls: dict[int, PendingCall] = {}
         self._last = EngineFault(ENGINE, "")
         self._endings: set[asyncio.Task[None]] = set()
@@ -163,8 +168,13 @@ class ActionChild(HostProcess):
     async def clear(self, is_orderly: bool = False) -> bool:
         """Kill its descendants once it is dead, and release everything; whether nothing is left.
 
-        is_orderly: descendants with a session of their own, as services have, may go on.
+        is_orderly: without a control group, descendants with a session of their own, as services have, may go on.
         """
+        if self._group.group:
+            is_gone = await self._group.end() and await self.ended(process_tree.PATIENCE)
+            self.reap()
+            self.close()
+            return is_gone
         if not await self.ended(process_tree.PATIENCE):  # it sleeps uninterruptibly
             self.close()
             return False

@@ -55,6 +55,7 @@ class RuleHostChild:
         self.places = Places(roots)
         self.replica = SnapshotReplica(begin["prev"])
         os.chdir(begin["root"])
+        child_side.join_group(begin["group"])
         self.held = confine_process(roots, begin["scratch"], begin["memory"], begin["user"])
 
     def load(self, until: float) -> Message:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pulse_adapters.rule_host.process import RuleChild
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.host_groups import RULES, MakeGroup, no_host_group
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -34,12 +35,14 @@ class ChildHosts:
 
     scratch: the parent of each child's own writable folder (the system's temporary folder if None); run_as: called at
     each load for the user that the child then takes on (raises CannotLoad if a required user can't be had); plugins: entry
-    points as `module:attribute` by name; dev: report non-deterministic calls while rules run, which makes them slower.
+    points as `module:attribute` by name; group: makes the control group that each lives in; dev: report non-deterministic
+    calls while rules run, which makes them slower.
     """
 
     scratch: str | None = None
     run_as: Callable[[], RunAs] = RunAs
     plugins: Mapping[str, str] = field(default_factory=dict)
+    group: MakeGroup = no_host_group
     dev: bool = False
     load: float = LOAD
     _spare: RuleChild | None = field(default=None, init=False)
@@ -56,12 +59,13 @@ class ChildHosts:
         try:
             run_as = await asyncio.to_thread(self.run_as)
             child.scratch.give_to(run_as.user)
+            child.group = await asyncio.to_thread(self.group, RULES, prev.settings.engine.memory)
             root = await run_as.path_of(revision)
             confined = await self._confine(child, root, run_as.user, prev)
             reply = await self._load(child)
             names = reply.names(self.plugins)
             await self._rebuild(child, reply, prev.state.seq, history, kept)
-            return ChildRuleHost(child, reply.loaded(confined), names, prev)
+            return ChildRuleHost(child, reply.loaded(confined, child.group.missing), names, prev)
         except BaseException as error:
             await child.shut_down()
             if isinstance(error, WorkerFault):
@@ -104,6 +108,7 @@ class ChildHosts:
         message = {
             "root": root,
             "parent": os.getpid(),
+            "group": child.group.path,
             "scratch": child.scratch.path,
             "user": user,
             "memory": prev.settings.engine.memory * _MIB,

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
+from pulse_adapters.workers.host_groups import HostGroup
 from pulse_adapters.workers.host_process import ENGINE, HostProcess, host_environment, host_program
 from pulse_adapters.workers.messages import Limits
 from pulse_core.ports.engine import EngineFault
@@ -23,10 +24,13 @@ _LAST, _STUCK = 0.3, 5.0
 
 
 class RuleChild(HostProcess):
-    """A running rule host. units: of the authors' code, by mark: whose each is, and where it is defined."""
+    """A running rule host. units: of the authors' code, by mark: whose each is, and where it is defined.
+
+    group: it joins that before it loads anybody's code.
+    """
 
     def __init__(self, plugins: Mapping[str, str], scratch: Scratch) -> None:
-        self.scratch = scratch
+        self.scratch, self.group = scratch, HostGroup()
         self.units: Sequence[EngineFault] = ()
         env = host_environment(plugins, PYTHONHASHSEED="0", TMPDIR=scratch.path)
         super().__init__(host_program("pulse_adapters.rule_host.child", env, LIMITS))
@@ -66,6 +70,7 @@ class RuleChild(HostProcess):
         if self.alive:
             await self.ended(_LAST)
         self.kill()
+        await self.group.end()
         if await self.ended(_STUCK):  # else the kernel does not let it go, and we can't either
             await self.reason_of_end()  # while there is something to read it from
             self.close()

@@ -15,7 +15,14 @@ from pulse_core.model.kinds import ONE_LINE, Effect
 from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
-from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision, ReplayBatch, UserProjectionState
+from pulse_core.ports.engine import (
+    CONTROL_GROUP,
+    EngineFault,
+    FoldResult,
+    LoadedRevision,
+    ReplayBatch,
+    UserProjectionState,
+)
 
 MOST_EFFECTS = 100
 MOST_STATE = 256 * 1024
@@ -106,11 +113,14 @@ class LoadReply(NamedTuple):
     plugins: Names = ()
     defined: Texts = ()
 
-    def loaded(self, sandbox: ConfinedReply) -> LoadedRevision:
-        """What was loaded, as the engine's side has it."""
+    def loaded(self, sandbox: ConfinedReply, no_group: str) -> LoadedRevision:
+        """What was loaded, as the engine's side has it. no_group: why the host has no control group; empty if it has."""
         versions = {name: version for name, (version, _) in self.projections.items()}
-        held = sandbox._asdict()
-        return LoadedRevision(self.rules, versions, self.watchers, self.executors, self.plugins, held)
+        held = {**sandbox._asdict(), CONTROL_GROUP: not no_group}
+        missing = {CONTROL_GROUP: no_group} if no_group else {}
+        return LoadedRevision(
+            self.rules, versions, self.watchers, self.executors, self.plugins, held, missing
+        )
 
     def names(self, plugins: Collection[str]) -> LoadedNames:
         """What it may speak of. plugins: those that it was told to load. Raises WorkerFault."""

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pulse_adapters.sandbox.tool_sandbox import ToolJob, ToolResult, run
+from pulse_adapters.workers.host_groups import MakeGroup, no_host_group
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 NO_TESTS = 5
@@ -21,12 +22,13 @@ class SandboxedChecks:
     """Implements `CodeChecks`.
 
     config: the settings of mypy that Pulse ships; work: the folder where a tool may keep things that no author's code
-    can change; user: uid and gid as whom the tools run, if not as we do.
+    can change; user: uid and gid as whom the tools run, if not as we do; group: makes the control group of each tool.
     """
 
     config: Path
     work: Callable[[], Path]
     user: tuple[int, int] | None = None
+    group: MakeGroup = no_host_group
 
     def compiles(self, path: str) -> str:
         """Every file is Python."""
@@ -47,7 +49,9 @@ class SandboxedChecks:
             raise GateFailed("\n".join(overrides))
         config, work = str(self.config), self.work()
         words = ("--config-file", config, "--cache-dir", str(work / "mypy"), "--no-error-summary", ".")
-        result = run(Path(path), ToolJob("mypy", words, [config], [str(work)], self.user))
+        result = run(
+            Path(path), ToolJob("mypy", words, [config], [str(work)], self.user), make_group=self.group
+        )
         return _sentence(result, *result.text.splitlines()[-1:])
 
     def tests(self, path: str) -> str:
@@ -56,7 +60,7 @@ class SandboxedChecks:
         if not any(Path(path).glob("tests/**/test_*.py")):
             raise GateSkipped("it has no tests; upulse new makes one with each rule")
         words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-        result = run(Path(path), ToolJob("pytest", words, user=self.user), NO_TESTS)
+        result = run(Path(path), ToolJob("pytest", words, user=self.user), NO_TESTS, make_group=self.group)
         ends = result.told.get("tests")
         if not isinstance(ends, dict):
             raise GateFailed(f"pytest ended before it could tell how the tests did\n{result.tail}".strip())

@@ -15,9 +15,8 @@ from typing import Any
 
 from pulse_adapters.sandbox.confinement import MIB, ConfinementTerms, confine_process
 from pulse_adapters.sandbox.priorities import lower_priority
+from pulse_adapters.workers.child_side import join_group
 
-MEMORY = 3072 * MIB
-"""Address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
 FILES, FILE_BYTES = 512, 256 * MIB
 CPU_S = 600
 """Of all threads together, should nobody be left to end it."""
@@ -51,13 +50,14 @@ class OutcomeCounter:
 def main(order: Order) -> None:
     """Confine this process, report which parts hold, and run the tool."""
     os.chdir(order["root"])
+    join_group(order["group"])
     with suppress(OSError), open("/proc/self/oom_score_adj", "w") as first:
         first.write("1000")  # rather than anything that is guarded
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     lower_priority()
     terms = ConfinementTerms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
     readable = [order["root"], *order["readable"], *_MACHINE]
-    held = confine_process(readable, order["scratch"], MEMORY, order["user"], terms)
+    held = confine_process(readable, order["scratch"], order["memory"] * MIB, order["user"], terms)
     if os.getppid() != order["parent"]:  # it died before the kernel was told to end us with it
         os._exit(1)
     send_line(order["tell"], {"cage": held})

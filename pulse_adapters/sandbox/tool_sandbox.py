@@ -20,6 +20,7 @@ from pulse_adapters.sandbox.copy_tree import copy_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.host_groups import TOOLS, HostGroup, MakeGroup, no_host_group
 from pulse_core.ports.code_checks import GateFailed
 
 PATIENCE = 120.0
@@ -29,6 +30,8 @@ SHOWN = 40
 """Lines of what a tool prints that its failure tells."""
 _PULSE = str(Path(__file__).parents[2])
 _LOOK, _PRINTED, _TOLD = 0.25, 64 * 1024, 64 * 1024
+MEMORY = 3072
+"""MiB of address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
 _KERNEL = ("landlock", "seccomp", "rlimits")
 
 
@@ -65,35 +68,38 @@ class ToolResult(NamedTuple):
         return [part for part in _KERNEL if not cage.get(part)]
 
 
-def run(source: Path, job: ToolJob, *fine: int) -> ToolResult:
+def run(source: Path, job: ToolJob, *fine: int, make_group: MakeGroup = no_host_group) -> ToolResult:
     """Run a tool on a copy of these files. Raises GateFailed, with the end of what it printed, if it does not end well.
 
     fine: exit codes that are no failure besides 0.
     """
+    group = make_group(TOOLS, MEMORY)
     try:
         limits = SCRATCH_BYTES, SCRATCH_FILES
         with Scratch(None, *limits) as beneath, Scratch(None, *limits) as scratch:
             scratch.give_to(job.user)
-            result = _run(job, _laid_out(source, beneath.path, job.user), scratch)
+            result = _run(job, _laid_out(source, beneath.path, job.user), scratch, group)
     except OSError as error:
         raise GateFailed(f"{job.tool} could not be run: {error}") from error
+    finally:
+        group.end_now()
     if result.exit not in (0, *fine):
         raise GateFailed(result.tail or f"{job.tool} ended with {result.exit}")
     return result
 
 
-def _run(job: ToolJob, root: Path, scratch: Scratch) -> ToolResult:
+def _run(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup) -> ToolResult:
     told, telling = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     with open(told, "rb", 0) as read, open(telling, "wb", 0), tempfile.TemporaryFile() as printed:
         child = subprocess.Popen(
-            _argv(job, root, scratch, telling), cwd="/", env=_environment(job.tool, scratch.path),
+            _argv(job, root, scratch, group, telling), cwd="/", env=_environment(job.tool, scratch.path),
             stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, pass_fds=(telling,),
             start_new_session=True,
         )  # fmt: skip
         try:
             _wait(child, job.tool, scratch)
         finally:
-            _end(child, job.user)
+            _end(child, job.user, group)
         printed.seek(max(0, printed.seek(0, os.SEEK_END) - _PRINTED))
         text = printed.read().decode("utf-8", "replace").strip()
         return ToolResult(child.returncode, text, _told(read.read(_TOLD) or b""))
@@ -113,10 +119,10 @@ def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None
             child.wait(_LOOK)
 
 
-def _argv(job: ToolJob, root: Path, scratch: Scratch, telling: int) -> Sequence[str]:
+def _argv(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup, telling: int) -> Sequence[str]:
     order = {
         **asdict(job), "root": str(root), "scratch": scratch.path, "listable": _needed(job.tool), "tell": telling,
-        "parent": os.getpid(),
+        "parent": os.getpid(), "group": group.path, "memory": MEMORY,
     }  # fmt: skip
     return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))
 
@@ -143,12 +149,12 @@ def _needed(tool: str) -> Sequence[str]:
     return list(dict.fromkeys((_PULSE, where)))
 
 
-def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None) -> None:
-    """Kill what is left of the tool's tree, and orphans of the engine's user."""
+def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None, group: HostGroup) -> None:
+    """Kill what is left of the tool's tree, and orphans of the engine's user where they may be its own."""
     if child.poll() is None:
         os.killpg(child.pid, signal.SIGKILL)
         child.wait()
-    if user:
+    if user and not group.group:
         process_tree.kill_processes(
             process_tree.any_of(process_tree.in_session(child.pid), process_tree.orphans_of_user(user[0]))
         )

@@ -18,6 +18,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
+from pulse_core.ports.engine import CONTROL_GROUP
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
 
@@ -176,9 +177,14 @@ class DaemonChecks:
             yield Finding("rule host", WARN, words, "promote anew")
         for rule, why in now["quarantined"].items():
             yield Finding("rule", WARN, f"{rule} is passed over: {why}", "mend it, and promote")
-        if weak := [part for part, holds in now["sandbox"].items() if not holds and part != "user"]:
+        others = ("user", CONTROL_GROUP)  # of these is told with what would help
+        if weak := [part for part, holds in now["sandbox"].items() if not holds and part not in others]:
             words = f"isolation: partial (no {', '.join(weak)})"
             yield Finding("rule host", WARN, words, "use a newer kernel")
+        if why := now["missing"].get(CONTROL_GROUP):
+            words = f"isolation: partial (no {CONTROL_GROUP}): {why}"
+            remedy = "a service has control groups of its own: upulse daemon install"
+            yield Finding("control group", WARN if now["sandbox"]["user"] else OK, words, remedy)
 
     def lacks_engine_user(self) -> bool:
         """Whether the running engine was loaded without a user of its own."""

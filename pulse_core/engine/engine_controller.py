@@ -309,6 +309,7 @@ class EngineController:
             "executors": list(loaded.executors) if loaded else [],
             "quarantined": dict(engine.quarantined),
             "sandbox": running.sandbox if running else {},
+            "missing": dict(loaded.missing) if loaded else {},
             "restarts": self.host_supervisor.restarts.count,
             "requests": len(engine.requests),
             "disabled": engine.disabled_status(),

@@ -61,6 +61,10 @@ class FoldResult(NamedTuple):
     commit: str = ""
 
 
+CONTROL_GROUP = "control group"
+"""The part of a host's sandbox that ends with it whatever it has started."""
+
+
 class UserProjectionState(NamedTuple):
     """An author's projection as it stands: the version of its fold, the row, and its value as JSON text."""
 
@@ -89,7 +93,10 @@ class ReplayBatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LoadedRevision:
-    """What a host found in a revision. sandbox: each part of the sandbox by name, and whether it is active (or how)."""
+    """What a host found in a revision. sandbox: each part of the sandbox by name, and whether it is active (or how).
+
+    missing: why parts of it are not, where that is known.
+    """
 
     rules: tuple[str, ...] = ()
     projections: Mapping[str, str] = field(default_factory=dict)
@@ -97,6 +104,7 @@ class LoadedRevision:
     executors: tuple[str, ...] = ()
     plugins: tuple[str, ...] = ()
     sandbox: Mapping[str, Json] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
 
 
 class RuleHost(Protocol):

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from pulse_core.model.text import clean, count, one_line
 from upulse_cli.time_args import local
+from upulse_cli.views.status import isolation
 from upulse_cli.views.table import PlainTable
 
 SHORT = 12
@@ -26,6 +27,10 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
         )
         table.add_row("disabled", Text(one_line(words), style="yellow"))
     table.add_row("runs", _runs(now["running"]))
+    if (running := now["running"]) and running["sandbox"]:
+        table.add_row("", isolation(running))
+        for part, why in running["missing"].items():
+            table.add_row("", Text(one_line(f"no {part}: {why}"), style="dim"))
     table.add_row("last good", Text(_short(now["good"]) or "none yet"))
     table.add_row("errors", Text(str(now["errors"])))
     if now["breakdowns"]:

@@ -126,11 +126,14 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
         text.append("  DEGRADED: the promoted commit can't be loaded", style="white on red")
     if engine["quarantined"]:
         text.append(f"  passed over: {', '.join(engine['quarantined'])}", style="yellow")
+    return text.append("  ").append(isolation(engine)) if engine["sandbox"] else text
+
+
+def isolation(engine: Mapping[str, Any]) -> Text:
+    """How far the engine's code is kept from all else."""
     if weak := [part for part, holds in engine["sandbox"].items() if not holds]:
-        text.append(f"  isolation: partial (no {', '.join(weak)})", style="yellow")
-    elif engine["sandbox"]:
-        text.append("  isolation: full", style="green")
-    return text
+        return Text(f"isolation: partial (no {', '.join(weak)})", style="yellow")
+    return Text("isolation: full", style="green")
 
 
 def effects_line(effects: Mapping[str, int]) -> Text:

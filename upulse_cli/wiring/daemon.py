@@ -28,11 +28,13 @@ from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
+from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core import __version__
 from pulse_core.capability import WatcherContext
 from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.daemon.services import check_log
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
@@ -93,6 +95,7 @@ async def real_daemon(
         stack.callback((prober := ChildProber()).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: dict[str, Service] = {
+            "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
             "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed),
             "deep check": lambda _, begun: later(
                 begun, check_log(log, partial(read_log, home, acting.spawner))
@@ -171,6 +174,15 @@ async def read_log(home: Home, spawner: Spawner) -> LogVerified:
     outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
     found = json.loads(outcome.output)
     return LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
+
+
+async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> None:
+    """End what hosts of an earlier daemon have left."""
+    try:
+        await asyncio.to_thread(end_hosts_left_over, home.path)
+    except PulseError as error:
+        failed("hosts left over", str(error))
+    await asyncio.Event().wait()
 
 
 async def keep_lock(lock: HomeLock) -> None:

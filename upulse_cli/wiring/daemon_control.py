@@ -11,6 +11,7 @@ from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.systemd import manager
 from pulse_adapters.systemd.manager import SystemdUnit, Unit, installed, journal_lines, uninstall, units
+from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.app.status import daemon_status
@@ -104,12 +105,13 @@ def become_daemon(home: HomeLayout, *options: str) -> None:
 
 
 def uninstall_unit(home: HomeLayout) -> str:
-    """Take the daemon's unit from systemd, and what was laid out for the engine's user, if we may; its path."""
+    """Take the daemon's unit from systemd, what its hosts left, and what was laid out for the engine's user, if we may."""
     import shutil
 
     from pulse_adapters.engine_user.layout import layout_path
 
     unit = uninstall(home.path)
+    end_hosts_left_over(home.path)
     if os.geteuid() == 0:
         shutil.rmtree(layout_path(home.path), ignore_errors=True)
     return str(unit.path)

@@ -10,6 +10,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
 from pulse_core.home import HomeLayout
@@ -58,12 +59,12 @@ def hosts_of(
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.rule_host.plugins import plugin_entries
 
-    user, plugins = partial(run_as, home, settings), plugin_entries()
+    user, plugins, group = partial(run_as, home, settings), plugin_entries(), partial(host_group, home.path)
 
     def action_hosts(windows: "Windows") -> ChildActionHosts:
-        return ChildActionHosts(clock, windows, run_as=user, plugins=plugins)
+        return ChildActionHosts(clock, windows, run_as=user, plugins=plugins, group=group)
 
-    return partial(ChildHosts, run_as=user, plugins=plugins), action_hosts
+    return partial(ChildHosts, run_as=user, plugins=plugins, group=group), action_hosts
 
 
 def user_rules(home: HomeContext) -> "UserRules | None":
@@ -87,7 +88,7 @@ def user_rules(home: HomeContext) -> "UserRules | None":
     user = partial(run_as, home.layout, lambda: home.settings().settings)
     return UserRules(
         home,
-        ChildHosts(run_as=user, plugins=plugin_entries()),
+        ChildHosts(run_as=user, plugins=plugin_entries(), group=partial(host_group, path)),
         repository,
         main=lambda: read_main(path) or repository().head(),
         ensure=partial(ensure_revision, path),
@@ -142,15 +143,16 @@ def code_checks(context: HomeContext) -> "SandboxedChecks":
 
     config, home = template_folder() / "pyproject.toml", context.layout
     user = engine_user(home, context.settings().settings) if os.geteuid() == 0 else None
+    group = partial(host_group, home.path)
     if user:
-        return SandboxedChecks(config, user.work, user.account.ids)
+        return SandboxedChecks(config, user.work, user.account.ids, group)
 
     def cache_folder() -> Path:
         path = home.path / "cache"
         path.mkdir(mode=0o700, exist_ok=True)
         return path
 
-    return SandboxedChecks(config, cache_folder)
+    return SandboxedChecks(config, cache_folder, group=group)
 
 
 def run_as(home: HomeLayout, settings: "Callable[[], Settings]") -> RunAs:

@@ -9,14 +9,19 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.sandbox import tool_sandbox
+from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.control_group import all_home_groups
+from pulse_adapters.workers.host_groups import host_group
 from pulse_core.ports.code_checks import GateFailed
 from tests import processes
+from tests.control_groups import skip_without_groups
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
 
@@ -291,6 +296,25 @@ run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
     while found[0] in process_tree.live_process_table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)
+
+
+def test_a_tool_runs_in_a_control_group_that_goes_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without_groups()
+    tried, seen, wait = candidate(tmp_path), set[int](), tool_sandbox._wait
+
+    def watched(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None:
+        while child.poll() is None and child.pid not in seen:
+            seen.update(all_home_groups(tmp_path)[0].members())
+            time.sleep(0.02)
+        wait(child, tool, scratch)
+
+    monkeypatch.setattr(tool_sandbox, "_wait", watched)
+    source, job = Path(tried.revision.path), tool_sandbox.ToolJob("pytest", ("-q", "tests"))
+    assert tool_sandbox.run(source, job, make_group=partial(host_group, tmp_path)).exit == 0
+    assert len(seen) == 1
+    assert not list(all_home_groups(tmp_path)[0].children())
 
 
 def _is_bound(pid: int) -> bool:

@@ -9,15 +9,19 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_adapters.sandbox import landlock, seccomp
+from pulse_adapters.workers.control_group import all_home_groups
+from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_core.ports.engine import LoadedRevision
+from tests.control_groups import skip_without_groups
 from tests.engine_user import open_to_all
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
@@ -178,6 +182,17 @@ async def loaded(
         return host.loaded, fold_result.verdict.notes, status
 
 
+async def test_a_host_lives_in_a_control_group_that_goes_with_it(tmp_path: Path) -> None:
+    skip_without_groups()
+    hosts = ChildHosts(group=partial(host_group, tmp_path))
+    async with host_supervisor(written(tmp_path / "engine", rule("return Verdict()")), hosts=hosts) as host:
+        (folder,) = all_home_groups(tmp_path)
+        assert folder.members() == {host.pid}
+        assert host.loaded.sandbox["control group"] is True
+        assert not host.loaded.missing
+    assert not list(folder.children())
+
+
 async def test_each_part_of_the_sandbox_is_told(tmp_path: Path) -> None:
     found, notes, status = await loaded(
         tmp_path,
@@ -187,7 +202,13 @@ async def test_each_part_of_the_sandbox_is_told(tmp_path: Path) -> None:
         return Verdict(notes=(str(sorted(os.environ)), os.environ['PYTHONHASHSEED'], str(nice)))
         """,
     )
-    assert found.sandbox == {"landlock": landlock.abi(), "seccomp": True, "rlimits": True, "user": False}
+    assert found.sandbox == {
+        "landlock": landlock.abi(),
+        "seccomp": True,
+        "rlimits": True,
+        "user": False,
+        "control group": False,
+    }
     known = {"PATH", "LANG", "LC_CTYPE", "PYTHONHASHSEED", "PYDANTIC_DISABLE_PLUGINS", "TMPDIR", "PYTHONPATH"}
     assert set(eval(notes[0])) <= known
     assert notes[1:] == ("0", str(min(19, os.getpriority(os.PRIO_PROCESS, 0) + 5)))

@@ -1,0 +1,93 @@
+"""A control group for each host: what it may have together with all that it starts, and how that ends with it."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.workers.control_group import (
+    ControlGroup,
+    GroupLimits,
+    NoControlGroups,
+    end_left_over,
+    home_groups,
+    maker_prefix,
+)
+from pulse_core.model.errors import PulseError
+
+PATIENCE_S = 5.0
+"""Seconds for what is killed to be gone; what takes longer is held by the kernel itself."""
+MIB = 1024 * 1024
+RULES, ACTIONS, TOOLS = "rules", "actions", "tools"
+
+
+class _Share(NamedTuple):
+    """pids: processes and threads; spare: MiB besides what its processes may have; processes: that may have that much."""
+
+    pids: int
+    spare: int
+    processes: int
+    cpu_weight: int
+
+
+_SHARES: Mapping[str, _Share] = {
+    RULES: _Share(64, 256, 1, 50),  # it has a deadline; what is guarded goes first all the same
+    ACTIONS: _Share(512, 512, 4, 20),
+    TOOLS: _Share(64, 512, 1, 20),
+}
+
+
+class HostGroup(NamedTuple):
+    """The control group of one host; or why it has none."""
+
+    group: ControlGroup | None = None
+    missing: str = "none was asked for"
+
+    @property
+    def path(self) -> str | None:
+        """The group's folder, for `child_side.join_group`."""
+        return self.group.path if self.group else None
+
+    def end_now(self) -> bool:
+        """End all that is in it, and remove it; whether nothing is left. Blocks: for threads."""
+        try:
+            return self.group is None or self.group.end(PATIENCE_S)
+        except OSError:
+            return False
+
+    async def end(self) -> bool:
+        """The same from the event loop."""
+        return self.group is None or await asyncio.to_thread(self.end_now)
+
+
+MakeGroup = Callable[[str, int], HostGroup]
+"""Makes a group for a host of this kind; the other is MiB that one of its processes may have. Blocks."""
+
+
+def no_host_group(_kind: str, _memory: int) -> HostGroup:
+    """For hosts of no home."""
+    return HostGroup()
+
+
+def host_group(home: Path, kind: str, memory: int) -> HostGroup:
+    """A new group for a host of this home, as far as there can be one."""
+    share = _SHARES[kind]
+    limits = GroupLimits(share.pids, (share.spare + share.processes * memory) * MIB, share.cpu_weight)
+    try:
+        name = f"{maker_prefix()}{kind}-{secrets.token_hex(4)}"
+        return HostGroup(home_groups(home).child(name, limits), "")
+    except NoControlGroups as error:
+        return HostGroup(missing=str(error))
+    except OSError as error:
+        return HostGroup(missing=f"no control group can be made: {error.strerror}")
+
+
+def end_hosts_left_over(home: Path) -> None:
+    """End what hosts of an earlier daemon, or of a command that was killed, have left. Raises PulseError. Blocks."""
+    try:
+        left = end_left_over(home, PATIENCE_S)
+    except OSError as error:
+        raise PulseError(f"what earlier hosts have left can't be ended: {error}") from error
+    if left:
+        raise PulseError(f"what earlier hosts have left does not end: {', '.join(left)}")
