@@ -24,6 +24,8 @@ class HomeLayout:
     """The settings file."""
     events = HomePath("events.db")
     """The event log."""
+    saved_log = HomePath("events.db.saved")
+    """The rows of a log that was deleted or replaced under the daemon; while it is there, nobody may use the log."""
     vitals = HomePath("vitals.db")
     """Samples and tick records."""
     state = HomePath("state.db")

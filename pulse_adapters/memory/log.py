@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from hashlib import sha256
 
-from pulse_core.model.errors import Conflict, Refused
+from pulse_core.model.errors import Conflict, LogGone, Refused
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
@@ -18,7 +18,8 @@ class MemoryLog:
     """Implements `pulse_core.ports.EventLog`.
 
     commit: awaited before each commit, to take time, or raise LogUnavailable, as a disk would; committed:
-    awaited after it, before anybody is told. While `deaf` nothing is taken, as when the writer is dead.
+    awaited after it, before anybody is told. While `deaf` nothing is taken, as when the writer is dead; once `gone` says
+    why, the log is one whose file was deleted.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class MemoryLog:
         self._made = 0
         self._turn = asyncio.Lock()
         self.deaf = False
+        self.gone = ""
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
     @property
@@ -50,6 +52,10 @@ class MemoryLog:
         self._listeners.clear()
         self._listeners = []  # a commit that is under way has the old list, and tells nobody who comes later
 
+    async def check(self) -> None:
+        if self.gone:
+            raise LogGone(self.gone)
+
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if self.deaf:
             raise asyncio.CancelledError
@@ -66,6 +72,7 @@ class MemoryLog:
         told = self._listeners
         async with self._turn:
             known = [self._recorded(draft, text) for draft, text in zip(drafts, texts, strict=True)]
+            await self.check()
             if self.commit:
                 await self.commit()
             if self.deaf:

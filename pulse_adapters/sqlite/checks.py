@@ -16,9 +16,10 @@ from pulse_adapters.sqlite.backup.known_rows import (
     last_backup,
     last_checkpoint_row,
 )
+from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage, refuse_missing
 from pulse_adapters.sqlite.opening import TAIL, check_tail
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -103,6 +104,13 @@ class StoreChecks:
     def log(self) -> Iterator[Finding]:
         """Whether the log can be opened, and its last rows, or all of them, are what was written."""
         home, is_accepted = self.home, False
+        try:
+            refuse_missing(home.events)
+        except Damaged as damage:
+            yield Finding(
+                "log", FAIL, str(damage), "upulse doctor --repair, while no daemon runs", self._put_back
+            )
+            return
         if not home.events.exists():
             remedy = "upulse restore a backup; a start would begin a new log"
             yield Finding("log", FAIL, f"there is no {home.events}", remedy)
@@ -121,6 +129,10 @@ class StoreChecks:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
         else:
             yield from self._sound(rows)
+
+    def _put_back(self) -> str:
+        with self.lock(10.0):
+            return put_back(self.home)
 
     def _read(self) -> tuple[int, str]:
         """How many rows are good, as far as they are read, and what is wrong with the next."""

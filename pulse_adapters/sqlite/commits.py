@@ -5,9 +5,11 @@ Drafts are made rows before they wait, so that a bad one troubles only its calle
 
 import asyncio
 import json
+import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,17 +18,24 @@ import aiosqlite
 
 from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.errors import code, unavailable
+from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_core.model.errors import Conflict, LogUnavailable, Refused
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
 from pulse_core.ports.log import Listener
 from pulse_core.ports.stores import Objects
 
+LOG = logging.getLogger("pulse.log")
 GROUP = 256
 """Rows after which no further caller joins a commit; larger statements are slower by the row."""
+
+LOOK_INTERVAL = 0.02
+"""Seconds between two looks at the files while one commit follows the other: each look costs as much as a tenth of one.
+What is acknowledged in between is among the rows that are saved."""
 
 STATEMENT = 2_000
 """Most rows of one statement: 13 variables each, below the 32,766 that any SQLite allows."""
@@ -114,6 +123,7 @@ class Commits:
     def __init__(
         self, connection: aiosqlite.Connection, path: Path, head: Head, reserve: Reserve | None
     ) -> None:
+        """The database is open in WAL mode, and was read."""
         self.head = head
         self.listeners: list[Listener] = []
         self._connection = connection
@@ -122,6 +132,11 @@ class Commits:
         self._waiting: deque[CommitCall] = deque()
         self._wake = asyncio.Event()
         self._closed = False
+        self._files = LogFiles(path)
+        self._looked = float("-inf")
+        self._fault = self._gone = ""
+        self._saved = False
+        self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
     async def record(self, rows: Sequence[Row]) -> Sequence[Event]:
@@ -138,6 +153,42 @@ class Commits:
         self._closed = True
         self._wake.set()
         await asyncio.wait({self._task})
+        with suppress(LogGone):
+            await self.check()
+
+    async def check(self) -> None:
+        """Raise LogGone if the files are not those that were opened, once their rows are saved."""
+        if self._notice_gone():
+            assert self._saving is not None
+            await asyncio.wait({self._saving})
+            raise LogGone(self._gone)
+
+    def _notice_gone(self) -> bool:
+        """Whether the files are gone; saves their rows beside them if they are not saved yet."""
+        if not self._gone and (fault := self._files.fault()):
+            self._fault = fault
+            self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
+            LOG.critical("%s; its rows are being saved", self._gone)
+        if self._gone and (self._saving is None or (self._saving.done() and not self._saved)):
+            self._saving = asyncio.create_task(self._save(), name=f"saving {self._path.name}")
+        return bool(self._gone)
+
+    async def _save(self) -> None:
+        """Save the rows from the connection, which has the files still open; how that went is part of what is said."""
+        saved = HomeLayout(self._path.parent).saved_log
+        try:
+            last = await save_rows(self._connection, saved)
+        except (OSError, sqlite3.Error) as error:
+            how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
+        else:
+            self._saved = True
+            lost = f", and {self.head.seq - last} after them are LOST" if last < self.head.seq else ""
+            how = (
+                f"its {last} rows are saved in {saved}{lost}; stop the daemon (upulse daemon stop), then:"
+                " upulse doctor --repair"
+            )
+        self._gone = f"{self._fault} while the daemon had it open: nothing is recorded any more; {how}"
+        LOG.critical("%s", self._gone)
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):
@@ -166,6 +217,8 @@ class Commits:
             raise
 
     async def _write(self, group: list[CommitCall]) -> None:
+        if self._gone:
+            raise LogGone(self._gone)
         try:
             events = await self._insert([row for call in group for row in call.rows])
         except sqlite3.IntegrityError as error:
@@ -212,6 +265,10 @@ class Commits:
             if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
                 raise
             await self._execute(statements)
+        if (now := asyncio.get_running_loop().time()) >= self._looked + LOOK_INTERVAL:
+            self._looked = now
+            if self._notice_gone():
+                raise LogGone(self._gone)
         self.head = head
         for listener in tuple(self.listeners):  # one may leave while it is told
             try:

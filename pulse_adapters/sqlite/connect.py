@@ -69,6 +69,7 @@ def refuse_damage(path: Path) -> None:
     A reader makes the -shm anew, and with it goes the only witness of what was acknowledged.
     """
     refuse_unfinished(path)
+    refuse_missing(path)
     shm = path.with_name(f"{path.name}-shm")
     if not is_open_elsewhere(shm):
         scan(
@@ -87,6 +88,29 @@ def refuse_unfinished(path: Path) -> None:
         raise Damaged(
             f"a restore of {path.parent} was broken off in its last step; finish it: upulse doctor --repair,"
             " or upulse restore again"
+        )
+
+
+def is_orphaned_wal(path: Path) -> bool:
+    """Whether the database is gone, or was emptied, and its -wal is not: SQLite would delete that."""
+    try:
+        return not (path.exists() and path.stat().st_size) and Path(f"{path}-wal").stat().st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def refuse_missing(path: Path) -> None:
+    """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer."""
+    if (saved := path.with_name(f"{path.name}.saved")).exists():
+        raise Damaged(
+            f"{path} was deleted or replaced while a daemon had it open, which saved its rows in {saved}; stop the daemon"
+            " if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
+        )
+    if is_orphaned_wal(path):
+        raise Damaged(
+            f"{path} is gone, and its -wal still holds acknowledged rows; put the file back, or let upulse doctor --repair"
+            " try to make it of the -wal, or upulse restore a backup, which carries over what the -wal holds; or go on"
+            " without them: `upulse daemon start --accept-damage` keeps a copy in damaged/ first"
         )
 
 

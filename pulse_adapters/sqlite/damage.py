@@ -68,9 +68,14 @@ def new_aside(home: HomeLayout) -> Path:
 
 
 def set_aside(home: HomeLayout) -> Path:
-    """Copy the log with its -wal and -shm into a new numbered directory, and name it."""
+    """Copy the log with its -wal and -shm into a new numbered directory, and name it.
+
+    Rows that were saved are moved there: from then on what lies under the log's name is the log.
+    """
     kept = new_aside(home)
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
             shutil.copy2(f"{home.events}{suffix}", kept)
+    with suppress(FileNotFoundError):
+        home.saved_log.rename(kept / home.saved_log.name)
     return kept

@@ -28,10 +28,10 @@ class SqliteEventReader:
     def __init__(self, home: Path) -> None:
         self._path = home / "events.db"
         self._objects = home / "objects"
-        if not self._path.exists():
-            raise NoHome(str(home))
         try:
             refuse_damage(self._path)
+            if not self._path.exists():
+                raise NoHome(str(home))
             self._connection = connect_readonly(self._path)
         except sqlite3.Error as error:
             raise translate_read_error(error, self._path) from error

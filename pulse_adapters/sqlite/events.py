@@ -104,6 +104,9 @@ class SqliteEventLog:
             rows = [await move_to_objects(row, self._objects) if is_large(row) else row for row in rows]
         return await self._commits.record(rows)
 
+    async def check(self) -> None:
+        await self._commits.check()
+
     def listen(self, listener: Listener) -> None:
         self._commits.listeners.append(listener)
 

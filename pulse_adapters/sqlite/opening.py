@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import head_of, make_private, refuse_unfinished
+from pulse_adapters.sqlite.connect import head_of, make_private, refuse_missing, refuse_unfinished
 from pulse_adapters.sqlite.errors import is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.reserve import Reserve
@@ -49,6 +49,8 @@ class Start(NamedTuple):
 def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tuple[sqlite3.Connection, Start]:
     """The writer's connection and where the log stands; raises Damaged, NewerFormat or LogUnavailable."""
     refuse_unfinished(path)
+    if not how.accept_damage:
+        refuse_missing(path)
     torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
     try:
         try:

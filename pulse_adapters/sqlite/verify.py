@@ -31,11 +31,11 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     expect: a row and its chain value known from elsewhere (a checkpoint, a tick record), which shows a log
     that was cut short. Raises NoHome if there is no log, LogUnavailable if it cannot be read.
     """
-    if not path.exists():
-        raise NoHome(str(path.parent))
     started = time.monotonic()
     try:
         refuse_damage(path)
+        if not path.exists():
+            raise NoHome(str(path.parent))
         with closing(connect_readonly(path)) as connection:
             walk = LogWalk(connection, objects)
             fault = walk.to_end() or _short_of(walk, expect) or _database_fault(connection)

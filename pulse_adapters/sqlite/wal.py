@@ -65,6 +65,8 @@ def scan(path: Path, *, rebooted: bool = False) -> WalState:
 def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | None = None) -> WalState:
     """The verdict on the bytes of a log; `path` is only for the words."""
     if not any(wal[:HEADER]):
+        if index and index.frames > index.moved:
+            raise _damaged(path, f"the -wal was emptied, with {index.frames - index.moved} frames in it")
         return WalState(torn="its header was never written")
     header = struct.unpack(">IIII8sII", wal[:HEADER])
     if header[0] not in _BIG or _sums(wal[:24], _BIG[header[0]]) != header[5:]:
@@ -80,6 +82,57 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
     if later and not (rebooted and len(later) == 1 and same[-1][0] == later[0] and bad not in commits):
         raise _damaged(path, _where(bad, size) + f", and transactions follow up to frame {later[-1]}")
     return WalState(committed, f"frame {bad} ends a torn transaction" if commits else "")
+
+
+def rebuild(path: Path, target: Path) -> bool:
+    """Write the database `path` to `target` from its log alone; False if not every page of it is in there.
+
+    Raises Damaged, as `scan` does.
+    """
+    wal = path.with_name(f"{path.name}-wal")
+    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        committed = examine(content, path).committed
+        if not committed:
+            return False
+        size = struct.unpack(">I", content[8:12])[0]
+        frames = [frame for number, frame in _headers(content, size, 1) if number <= committed]
+        newest = {frame.page: number for number, frame in enumerate(frames, 1)}
+        count = frames[-1].commit
+        if not newest.keys() >= set(range(1, count + 1)):
+            return False
+        with target.open("r+b") as copy:
+            for page in range(1, count + 1):
+                start = _offset(newest[page], size) + FRAME
+                copy.write(content[start : start + size])
+    return True
+
+
+def last_rowid(wal: Path) -> int:
+    """The largest row number on any page in the log, whether or not the database that it belongs to can be read.
+
+    A leaf of a table (format: section 1.6) has its cells in the order of their row numbers.
+    """
+    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        size, last = struct.unpack(">I", content[8:12])[0], 0
+        for number, frame in _headers(content, size, 1):
+            start = _offset(number, size) + FRAME
+            page = content[start : start + size]
+            cells = int.from_bytes(page[3:5], "big")
+            if page[0] == 0x0D and frame.page > 1 and 0 < cells < size // 4:
+                place = int.from_bytes(page[6 + 2 * cells : 8 + 2 * cells], "big")
+                _, place = _varint(page, place)
+                last = max(last, _varint(page, place)[0])
+    return last
+
+
+def _varint(page: bytes, place: int) -> tuple[int, int]:
+    """SQLite's integer of one to nine bytes, and the place after it."""
+    value = 0
+    for byte in page[place : place + 8]:
+        value, place = value << 7 | byte & 0x7F, place + 1
+        if byte < 0x80:
+            return value, place
+    return value, place + 1
 
 
 def _walk(wal: Buffer, size: int, salt: bytes, big: bool, sums: tuple[int, ...]) -> tuple[int, int]:

@@ -18,7 +18,7 @@ from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import WATCHER, ProcessState, evaluate_status, restart_key
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -43,7 +43,7 @@ def compute_status(
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, state)
-    control, effects = state.control, state.effects
+    control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -62,7 +62,9 @@ def compute_status(
             "damage": control.damage or None,
             "unwritten": state.provisional,
         },
-        "processes": [process_status(process, snapshot) for process in settings.process],
+        "processes": [
+            process_status(process, snapshot, looks.get(process.name, {})) for process in settings.process
+        ],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
             "executing": effects.count(Phase.EXECUTING),
@@ -99,8 +101,10 @@ def compute_status(
     return status
 
 
-def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:
-    """One guarded process in the words of the rule that guards it."""
+def process_status(
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
+) -> GuardedProcessStatus:
+    """One guarded process in the words of the rule that guards it, and what its newest look says of its probes."""
     condition, history = process_condition(process, snapshot), snapshot.process(process.name)
     since = history.up or history.down
     return {
@@ -109,8 +113,15 @@ def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProce
         "pid": history.pid if history.up else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": condition.why,
+        "why": "; ".join(filter(None, (condition.why, probe_words(look)))),
     }
+
+
+def probe_words(look: Mapping[str, Json]) -> str:
+    """How many of the last probes failed, and why; empty if there is nothing to say."""
+    said = look.get("probe", {})
+    error, failed = said.get("error", ""), said.get("failed", 0)
+    return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
 def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:

@@ -38,6 +38,10 @@ class LogUnavailable(PulseError):
     """The event log could not be written (disk full, read-only, failing device); nothing was recorded."""
 
 
+class LogGone(LogUnavailable):
+    """The event log was deleted or replaced under its writer, which can't find what it wrote any more."""
+
+
 class Damaged(PulseError):
     """A store's content is not what was written; going on would hide a loss."""
 

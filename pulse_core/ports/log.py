@@ -20,8 +20,12 @@ class EventLog(Protocol):
 
         A draft whose id is recorded already with the same content yields the recorded event. Raises
         Conflict if the content differs, Refused if a payload is not valid, LogUnavailable if the disk
-        does not take it; then nothing of this call is recorded. Cancelling the caller does not undo it.
+        does not take it, LogGone if it would be lost; then nothing of this call is recorded. Cancelling
+        the caller does not undo it.
         """
+
+    async def check(self) -> None:
+        """Raise LogGone if what is recorded would not be found by the next start; its message says what became of it."""
 
     def listen(self, listener: Listener) -> None:
         """Call back with newly recorded events, in order, once they are on disk and before `append` returns."""

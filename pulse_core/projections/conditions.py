@@ -14,6 +14,8 @@ from pulse_core.projections.effects import decode_plain_effect
 
 UNWRITTEN = "unwritten"
 """The name of the condition that the log can't be written."""
+GONE = "log-gone"
+"""The name of the condition that the log was deleted or replaced under the daemon."""
 SET_ASIDE = "engine-set-aside"
 """The name of the condition that the engine does not run since the loops that serve it end."""
 FOR = "for_condition"

@@ -49,6 +49,14 @@ class Intent(NamedTuple):
         return now.since(self.moment) < self.expires_us
 
 
+class Start(NamedTuple):
+    """The newest start that worked: the effect's id, and the process that was started."""
+
+    effect: str
+    pid: int
+    started: int
+
+
 class Stage(IntEnum):
     """The furthest stage that a process has reached: what first brings it up is a start, not a restart."""
 
@@ -72,7 +80,8 @@ class ProcessHistory(NamedTuple):
     before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
-    recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them.
+    recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
+    start: what Pulse started last, which may have left another process to stand for it.
     """
 
     pid: int | None = None
@@ -91,6 +100,7 @@ class ProcessHistory(NamedTuple):
     evidence: str = ""
     recent: tuple[Attempt, ...] = ()
     lived_us: int = 0
+    start: Start | None = None
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -192,6 +202,8 @@ def _settle_restart(history: _History, event: Event) -> None:
     result = decode_plain(event.data).get("result", {})
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
+    if {"pid", "started"} <= result.keys() and "already" not in result:
+        history.start = Start(event.subject, result["pid"], result["started"])
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment

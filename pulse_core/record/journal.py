@@ -25,20 +25,23 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
-from pulse_core.model.errors import LogUnavailable, Refused
+from pulse_core.model.errors import LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.payload import encode
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog, Listener
-from pulse_core.projections.conditions import UNWRITTEN
+from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.record.held import HeldDrafts
 
 RETRY = 0.5
 """Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
+CHECK_INTERVAL = 2.0
+"""Seconds between two looks whether the log is still there, while nothing is recorded."""
 UNWRITTEN_AFTER = 5 * US_PER_SECOND
 """How long nothing can be written before that is a condition; until then it may be a hiccup."""
 
@@ -58,15 +61,11 @@ class Journal:
         recovered: Callable[[str], None] = lambda words: None,
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
-        self.listen, self.unlisten, self.since, self.chain_at = (
-            log.listen,
-            log.unlisten,
-            log.since,
-            log.chain_at,
-        )
+        self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
+        self.since, self.chain_at = log.since, log.chain_at
         self.is_standing = False
         self._refused: Moment | None = None
-        self._error = ""
+        self._error = self._gone = ""
         self._tried = 0.0
         self._held = HeldDrafts()
         self._guess = 0
@@ -107,7 +106,7 @@ class Journal:
             events = await self.log.append(*held, *drafts)
         except LogUnavailable as error:
             self._error, self._tried = str(error), loop.time()
-            self._tell_unavailable()
+            self._tell_unavailable(isinstance(error, LogGone))
             raise
         except Refused:
             if not held:
@@ -133,10 +132,12 @@ class Journal:
                     self._held.leave_out(draft.id)
                     self._tell_left_out([draft.id])
 
-    def _tell_unavailable(self) -> None:
+    def _tell_unavailable(self, gone: bool) -> None:
         now = self.clock.now()
         since = self._refused = self._refused or now
-        if not self.is_standing and now.since(since) >= UNWRITTEN_AFTER:
+        if gone:
+            self._holding.set()  # so that it is checked at once: the check says what became of it
+        elif not self.is_standing and now.since(since) >= UNWRITTEN_AFTER:
             self.is_standing = True
             evidence = f"nothing can be recorded since {iso(since.at)}: {self._error}"
             self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
@@ -199,17 +200,27 @@ class Journal:
             forget(ids)
 
     async def run(self) -> None:
-        """Write held drafts as soon as possible, for ever."""
+        """Write held drafts as soon as possible, and look whether the log is still there, for ever."""
         while True:
-            await self._holding.wait()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(CHECK_INTERVAL):
+                    await self._holding.wait()
+            await self.look()
             await asyncio.sleep(RETRY)
             if not self._held:
                 self._holding.clear()
                 continue
-            try:
+            with suppress(LogUnavailable):
                 await self.append()
-            except LogUnavailable:
-                continue
+
+    async def look(self) -> None:
+        """Look whether the log is still there; if not, that is a condition, and what became of it, too."""
+        try:
+            await self.log.check()
+        except LogGone as error:
+            if str(error) != self._gone:
+                self._gone = str(error)
+                self.hold(Draft(ConditionRaised(evidence=self._gone), GONE))
 
 
 def provisional_event(draft: Draft, seq: int) -> Event:

@@ -1,5 +1,6 @@
 """Copies of databases that somebody else is writing, whether such a copy is sound, and the rows that follow it."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -38,6 +39,18 @@ def copy_database(source: Path, target: Path) -> None:
         reader.backup(copy, pages=PAGES)
     with closing(sqlite3.connect(target)) as copy:
         copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when somebody reads it
+
+
+def copy_under_wal(backup: Path, target: Path) -> None:
+    """A copy of a log's backup that SQLite reads with the -wal of that log, as a stand-in for the lost database.
+
+    A backup has the pages of the database by their numbers. Those that changed since are in the -wal, or are lost, and
+    then the rows on them break the chain: what is read must be checked.
+    """
+    shutil.copyfile(backup, target)
+    with target.open("r+b") as file:
+        file.seek(18)
+        file.write(b"\x02\x02")  # the format of a database in WAL mode
 
 
 def examine(path: Path, objects: Path, expect: tuple[int, bytes] | None = None) -> Examined:

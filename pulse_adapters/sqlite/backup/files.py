@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact
+from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
 
@@ -76,15 +77,6 @@ def sync_all(directory: Path) -> None:
             if code != errno.ENOSYS:
                 raise OSError(code, os.strerror(code), str(directory))
             os.sync()
-    finally:
-        os.close(handle)
-
-
-def sync_directory(directory: Path) -> None:
-    """Have the names in a directory on disk."""
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)
 

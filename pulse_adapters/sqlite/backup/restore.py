@@ -13,6 +13,7 @@ from pathlib import Path
 from pulse_adapters.sqlite.backup.databases import (
     PresentLog,
     Salvaged,
+    copy_under_wal,
     examine,
     read_present_log,
     salvage,
@@ -31,10 +32,11 @@ from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
 from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.wal import last_rowid
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -105,16 +107,25 @@ class HomeRestore:
         """The log that is there, looked at under another name, so that nothing beside it changes."""
         damage = ""
         try:
-            if self.home.events.exists():
-                refuse_damage(self.home.events)
+            refuse_damage(self.home.events)
         except Damaged as error:  # its -wal: SQLite itself would stop there in silence
             damage = str(error).partition(";")[0]
         present = self.staging / "present"
         present.mkdir(mode=PRIVATE)
-        for name in (self.home.events.name, f"{self.home.events.name}-wal"):
-            if (self.home.path / name).exists():
-                link_or_copy(self.home.path / name, present / name)
-        found = read_present_log(present / self.home.events.name)
+        log, wal = self.home.events, Path(f"{self.home.events}-wal")
+        if self.home.saved_log.exists():
+            link_or_copy(self.home.saved_log, present / log.name)
+            damage = ""
+        else:
+            if is_orphaned_wal(log):
+                copy_under_wal(self.backup / "events.db", present / log.name)
+            elif log.exists():
+                link_or_copy(log, present / log.name)
+            if wal.exists():
+                link_or_copy(wal, present / wal.name)
+        found = read_present_log(present / log.name)
+        if is_orphaned_wal(log):
+            found = found._replace(seq=max(found.seq, last_rowid(wal)))
         if found.host and found.host != self.manifest.host:
             raise PulseError(
                 f"{self.backup} is of another home ({self.manifest.home} on {self.manifest.machine}); to have it"

@@ -65,6 +65,7 @@ class HomeBackups:
         The home may be in use: it is only read.
         """
         home = self.home
+        refuse_damage(home.events)
         if not home.events.exists():
             raise NoHome(str(home.path))
         path = checked_destination(destination, home.path)

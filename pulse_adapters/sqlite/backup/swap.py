@@ -5,7 +5,7 @@ import os
 import shutil
 from pathlib import Path
 
-from pulse_adapters.sqlite.backup.files import sync_directory
+from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -51,6 +51,7 @@ def _finish(home: HomeLayout, plan: Restored) -> None:
     for name in STORES:
         if (home.restoring / name).exists():
             _move_aside(home.path, aside, f"{name}-*")
+            _move_aside(home.path, aside, f"{name}.saved*")
             if (home.path / name).exists():  # there is always one under its name
                 link_or_copy(home.path / name, aside / name)
             os.replace(home.restoring / name, home.path / name)

@@ -165,7 +165,7 @@ def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapsh
         return ProcessStatus(ProcessState.WAITING, why=why)
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why="its restart is under way")
-    grace = max(process.restart.grace, START_GRACE_US)
+    grace = max(process.restart.grace, process.start_period, START_GRACE_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         why = f"started, has {rough_duration(left)} left to come up"
         return ProcessStatus(ProcessState.STARTING, left, why)

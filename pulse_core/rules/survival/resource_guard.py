@@ -13,7 +13,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, OF_MEMORY, STOP_PROCESS, SYSTEM_RESOURCE
 from pulse_core.model.text import format_size
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.conditions import FOR, UNWRITTEN, Condition, Measure
+from pulse_core.projections.conditions import FOR, GONE, UNWRITTEN, Condition, Measure
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import (
@@ -33,6 +33,7 @@ TITLES = {
     "pressure:memory": "everything waits for memory",
     "pressure:io": "everything waits for the disks",
     UNWRITTEN: "the log can't be written",
+    GONE: "the log was deleted or replaced",
 }
 OF_PATHS = {
     "disk": "{} is nearly full",
@@ -114,6 +115,8 @@ def describe_plan(name: str, curr: Snapshot) -> str:
     """Describe the planned measures, or what a person could allow."""
     if name == UNWRITTEN:
         return "Pulse acts from memory, and writes it down when there is room: make some."
+    if name == GONE:
+        return "Pulse acts from memory, and what it does is recorded nowhere."
     resources = curr.settings.resources
     planned = allowed_actions(name, curr)
     steps = []

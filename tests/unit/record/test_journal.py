@@ -131,6 +131,19 @@ async def test_a_full_disk_is_tried_twice_a_second_however_many_ask() -> None:
         await desk.journal.append(WISH)
 
 
+async def test_a_log_that_is_gone_is_told_once_for_each_thing_that_became_of_it() -> None:
+    desk = Desk()
+    raised: list[Event] = []
+    desk.journal.listen_to_provisional(raised.extend)
+    for words in ("it was deleted", "it was deleted", "its rows are saved"):
+        desk.log.gone = words
+        with pytest.raises(LogUnavailable, match="it was deleted"):
+            await desk.journal.append(DEATH)
+        await desk.journal.look()
+    assert [(event.kind, event.subject) for event in raised] == [("condition-raised", "log-gone")] * 2
+    assert "its rows are saved" in raised[-1].data
+
+
 async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
     desk = Desk()
     desk.journal.hold(replace(DEATH, id="wish"), DEATH)

@@ -1,0 +1,48 @@
+"""events.db is deleted under a running daemon: the dead are restarted, it is said, and nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.model.errors import Damaged, LogUnavailable
+from pulse_core.ports.readers import EventQuery
+from tests.acceptance.conftest import Served
+
+VICTIM = """
+[[process]]
+name = "victim"
+start = ["sleep", "9011"]
+restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
+"""
+
+
+def test_a_deleted_log_is_said_its_rows_are_put_back_and_the_dead_are_restarted_meanwhile(
+    served: Served,
+) -> None:
+    served.configure(VICTIM)
+    served.start()
+    first = served.pid_when_up("victim")
+    ids = [served.append("resumed")["id"] for _ in range(20)]
+    served.home.events.unlink()
+    served.eventually(
+        lambda: any("rows are saved" in one["evidence"] for one in served.status()["conditions"]),
+        "it is said",
+    )
+    with pytest.raises(LogUnavailable, match="doctor --repair"):
+        served.append("resumed")
+    os.kill(first, signal.SIGKILL)
+    assert served.pid_when_up("victim", other_than=first)
+    with pytest.raises(Damaged, match="doctor --repair"):
+        SqliteEventReader(served.home.path)
+    assert served.stop() == 0
+    doctor = [sys.executable, "-m", "upulse_cli", "doctor", "--repair", "--home", str(served.home.path)]
+    done = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, "is there again" in done.stderr) == (0, True), done.stdout
+    served.start()
+    served.pid_when_up("victim")
+    with SqliteEventReader(served.home.path) as log:
+        assert [event.id for event in log.events(EventQuery(kinds=("resumed",)))] == ids

@@ -1,0 +1,278 @@
+"""The log is deleted, replaced or cut short under its writer, or gone at the next start: nothing is lost unsaid."""
+
+import asyncio
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.backup.saved_log import put_back
+from pulse_adapters.sqlite.backup.store import HomeBackups
+from pulse_adapters.sqlite.commits import LOOK_INTERVAL
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.damage import accept_damage
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.verify import verify
+from pulse_core import __version__
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Damaged, LogGone, PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import DamageAccepted, Paused
+
+Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def replace(path: Path) -> None:
+    shutil.copy(path, path.with_name("copy"))
+    path.with_name("copy").replace(path)
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def move_away(path: Path) -> None:
+    path.rename(path.with_name("elsewhere"))
+
+
+def delete_home(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> HomeLayout:
+    return HomeLayout(tmp_path)
+
+
+def numbered(*numbers: int) -> Sequence[Draft]:
+    return [Draft(Paused(why=f"{number}")) for number in numbers]
+
+
+async def whys(log: SqliteEventLog) -> list[str]:
+    return [event.spelled()["data"].get("why") async for batch in log.since(0) for event in batch]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (delete, "events.db"),
+        (delete, "events.db-wal"),
+        (replace, "events.db"),
+        (replace, "events.db-wal"),
+        (move_away, "events.db"),
+        (cut, "events.db"),
+        (delete_home, "events.db"),
+    ],
+)
+async def test_a_log_that_is_gone_acknowledges_nothing_and_its_rows_are_saved_and_put_back(
+    home: HomeLayout, open_log: Open, change: Callable[[Path], None], name: str
+) -> None:
+    told: list[Event] = []
+    async with open_log() as log:
+        await log.append(*numbered(1, 2, 3))
+        log.listen(told.extend)
+        change(home.path / name)
+        await asyncio.sleep(LOOK_INTERVAL)
+        with pytest.raises(LogGone):
+            await log.append(*numbered(4))
+        with pytest.raises(LogGone, match=r"rows are saved in .*doctor --repair"):
+            await log.check()
+        with pytest.raises(LogGone, match="are saved"):
+            await log.append(*numbered(5))
+    assert not told
+    assert home.saved_log.stat().st_mode & 0o777 == 0o600
+    for use in (open_log, lambda: SqliteEventReader(home.path)):
+        with pytest.raises(Damaged, match="upulse doctor --repair"):
+            await asyncio.to_thread(use) if use is not open_log else await opened(open_log)
+    assert "doctor --repair" in verify(home.events, home.objects).fault
+    assert "is there again" in put_back(home)
+    async with open_log() as log:
+        assert (await whys(log))[:3] == ["1", "2", "3"]
+        await log.append(*numbered(6))
+    assert verify(home.events, home.objects).fault == ""
+    assert not home.saved_log.exists()
+
+
+async def opened(open_log: Open, **how: object) -> None:
+    async with open_log(**how):
+        pass
+
+
+async def test_it_is_noticed_without_an_append_and_at_the_stop(home: HomeLayout, open_log: Open) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        await log.check()
+        home.events.unlink()
+        with pytest.raises(LogGone, match=r"was deleted or moved away.*its 1 rows are saved"):
+            await log.check()
+    for path in home.path.glob("events.db*"):
+        path.unlink()
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+        home.events.unlink()
+    with closing(connect_readonly(home.saved_log)) as saved:
+        assert saved.execute("SELECT count(*) FROM event").fetchone() == (2,)
+
+
+async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_start(
+    tmp_path: Path, home: HomeLayout, open_log: Open
+) -> None:
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        (home.path / "events.db-wal").write_bytes(b"")
+        await log.append(*numbered(2))
+        for name in ("events.db", "events.db-wal", "events.db-shm"):
+            shutil.copy(home.path / name, killed)
+    with pytest.raises(Damaged, match="-wal was emptied"):
+        await opened(lambda: open_log(killed))
+
+
+async def test_rows_that_can_not_be_saved_now_are_saved_later(home: HomeLayout, open_log: Open) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        home.saved_log.with_name("events.db.saved.unfinished").mkdir()  # nothing can be written there
+        home.events.unlink()
+        with pytest.raises(LogGone, match=r"could not be saved .*don't stop the daemon"):
+            await log.check()
+        home.saved_log.with_name("events.db.saved.unfinished").rmdir()
+        with pytest.raises(LogGone, match="its 1 rows are saved"):
+            await log.check()
+
+
+# A -wal without its database
+
+
+@contextmanager
+def exclusive(home: Home):  # type: ignore[no-untyped-def]
+    with HomeLock(home.lock, __version__):
+        yield
+
+
+async def orphan(tmp_path: Path, rows: int, checkpoint: bool = False, backup_at: int = 0) -> Home:
+    """A home whose daemon was killed and whose events.db was deleted; its -wal has what was not moved yet."""
+    there, home = Home(tmp_path / "there"), Home(tmp_path / "home")
+    there.create()
+    home.create()
+    backups = HomeBackups(there, SystemClock(), FileObjects(there.objects), lambda: exclusive(there))
+    objects = FileObjects(there.objects)
+    async with SqliteEventLog.open(there.events, clock=SystemClock(), objects=objects) as log:
+        for number in range(1, rows + 1):
+            await log.append(*numbered(number))
+            if number == backup_at:
+                await asyncio.to_thread(backups.make, str(tmp_path / "backup"), lambda words: None)
+            if checkpoint and number == rows // 2:
+                with closing(sqlite3.connect(there.events)) as other:
+                    other.execute("PRAGMA wal_checkpoint(RESTART)")
+        for name in ("events.db-wal", "events.db-shm"):
+            shutil.copy(there.path / name, home.path)
+    return home
+
+
+async def test_nothing_makes_a_new_log_over_a_wal_and_a_young_one_is_made_of_it(tmp_path: Path) -> None:
+    home = await orphan(tmp_path, 30)
+    wal = home.path / "events.db-wal"
+    before = wal.read_bytes()
+
+    async def use() -> None:
+        objects = FileObjects(home.objects)
+        async with SqliteEventLog.open(home.events, clock=SystemClock(), objects=objects):
+            pass
+
+    backups = HomeBackups(home, SystemClock(), FileObjects(home.objects), lambda: exclusive(home))
+    for refused in (
+        lambda: asyncio.run(use()),
+        lambda: SqliteEventReader(home.path),
+        lambda: backups.make(str(tmp_path / "b"), lambda words: None),
+    ):
+        with pytest.raises(Damaged, match=r"acknowledged rows.*doctor --repair.*restore.*--accept-damage"):
+            await asyncio.to_thread(refused)
+    assert "acknowledged rows" in verify(home.events, home.objects).fault
+    assert wal.read_bytes() == before
+    assert not home.events.exists()
+    assert "with 30 rows" in put_back(home)
+    assert verify(home.events, home.objects)[:2] == (30, "")
+
+
+async def test_a_wal_that_holds_only_the_end_is_left_as_it_is(tmp_path: Path) -> None:
+    home = await orphan(tmp_path, 60, checkpoint=True)
+    with pytest.raises(PulseError, match="upulse restore"):
+        put_back(home)
+    assert sorted(path.name for path in home.path.glob("events.db*")) == ["events.db-shm", "events.db-wal"]
+
+
+@pytest.mark.parametrize(("rows", "lost"), [(120, False), (600, True)], ids=["whole", "begun anew"])
+async def test_a_restore_carries_over_what_the_wal_holds_or_says_what_is_lost(
+    tmp_path: Path, rows: int, lost: bool
+) -> None:
+    home = await orphan(tmp_path, rows, checkpoint=lost, backup_at=40)
+    backups = HomeBackups(home, SystemClock(), FileObjects(home.objects), lambda: exclusive(home))
+    restored, _ = await asyncio.to_thread(
+        backups.restore, str(tmp_path / "backup"), True, lambda: "", lambda words: None
+    )
+    assert restored.rows == 40
+    assert (Path(restored.kept_at) / "events.db-wal").exists()
+    if lost:
+        assert restored.lost + restored.salvaged == rows - 40
+        assert restored.lost
+        assert restored.fault
+    else:
+        assert (restored.salvaged, restored.lost) == (rows - 40, 0)
+    assert verify(home.events, home.objects)[:2] == (40 + restored.salvaged + 1, "")
+
+
+async def test_a_restore_takes_the_saved_rows(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    backups = HomeBackups(home, SystemClock(), FileObjects(home.objects), lambda: exclusive(home))
+    objects = FileObjects(home.objects)
+    async with SqliteEventLog.open(home.events, clock=SystemClock(), objects=objects) as log:
+        await log.append(*numbered(1))
+        await asyncio.to_thread(backups.make, str(tmp_path / "backup"), lambda words: None)
+        await log.append(*numbered(2, 3))
+        home.events.unlink()
+    restored, _ = await asyncio.to_thread(
+        backups.restore, str(tmp_path / "backup"), True, lambda: "", lambda words: None
+    )
+    assert (restored.rows, restored.salvaged, restored.lost, restored.fault) == (1, 2, 0, "")
+    assert not home.saved_log.exists()
+
+
+async def test_who_goes_on_without_it_has_a_copy_and_it_is_recorded(tmp_path: Path) -> None:
+    home = await orphan(tmp_path, 30)
+    wal = (home.path / "events.db-wal").read_bytes()
+    objects = FileObjects(home.objects)
+    how, news = await accept_damage(home, Opening(), SystemClock(), objects)
+    (told,) = (draft.payload for draft in news)
+    assert isinstance(told, DamageAccepted)
+    assert "acknowledged rows" in told.what
+    assert (Path(told.kept_at) / "events.db-wal").read_bytes() == wal
+    async with SqliteEventLog.open(home.events, clock=SystemClock(), objects=objects, how=how) as log:
+        assert log.head.seq == 0
+
+
+def test_an_empty_wal_beside_nothing_is_a_beginning(tmp_path: Path) -> None:
+    (tmp_path / "events.db-wal").touch()
+
+    async def use() -> None:
+        objects = FileObjects(tmp_path / "objects")
+        async with SqliteEventLog.open(tmp_path / "events.db", clock=SystemClock(), objects=objects) as log:
+            assert os.path.exists(tmp_path / "events.db")
+            assert log.head.seq == 0
+
+    asyncio.run(use())
