@@ -135,7 +135,11 @@ class RestartProcess:
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if params.if_dead or params.instead_of:
-            if sight.answering is not False and (sight.found or sight.answering):  # it is up by now
+            # The one that did not serve lives: only its probes know, and they have not called it well since.
+            is_deaf = process.probe not in (None, "tcp") and (
+                before in sight.found if before else not sight.found
+            )
+            if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
                 return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})
             if behind:
                 # It went into the background, and has its grace to come up there.

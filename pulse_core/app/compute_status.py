@@ -43,8 +43,7 @@ def compute_status(
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
     snapshot = Snapshot(0, now, settings, {}, state)
-    control, effects = state.control, state.effects
-    sample = vitals.get(WATCHER) if daemon["pid"] else None
+    control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -63,7 +62,9 @@ def compute_status(
             "damage": control.damage or None,
             "unwritten": state.provisional,
         },
-        "processes": [process_status(process, snapshot, sample) for process in settings.process],
+        "processes": [
+            process_status(process, snapshot, looks.get(process.name, {})) for process in settings.process
+        ],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
             "executing": effects.count(Phase.EXECUTING),
@@ -101,20 +102,27 @@ def compute_status(
 
 
 def process_status(
-    process: ProcessSettings, snapshot: Snapshot, sample: Mapping[str, Json] | None = None
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
 ) -> GuardedProcessStatus:
-    """One guarded process in the words of the rule that guards it; sample: the newest one of all, by their names."""
+    """One guarded process in the words of the rule that guards it, and what its newest look says of its probes."""
     condition, history = process_condition(process, snapshot), snapshot.process(process.name)
-    since, seen = history.up or history.down, (sample or {}).get(process.name)
+    since = history.up or history.down
     return {
         "name": process.name,
         "state": condition.state.value,
         "pid": history.pid if history.up else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": condition.why,
-        "leftovers": seen.get("leftovers", []) if isinstance(seen, Mapping) else [],
+        "why": "; ".join(filter(None, (condition.why, probe_words(look)))),
+        "leftovers": look.get("leftovers", []),
     }
+
+
+def probe_words(look: Mapping[str, Json]) -> str:
+    """How many of the last probes failed, and why; empty if there is nothing to say."""
+    said = look.get("probe", {})
+    error, failed = said.get("error", ""), said.get("failed", 0)
+    return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
 def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:

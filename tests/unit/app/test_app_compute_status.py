@@ -26,14 +26,14 @@ def standing(history: ProcessHistory, *silences: Silence, windows: tuple[Silence
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
-    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts))
+    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {})
 
 
 def test_what_is_left_of_earlier_lives_is_told() -> None:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
-    assert process_status(settings.process[0], snapshot, {"p": {"leftovers": [7, 8]}})["leftovers"] == [7, 8]
-    assert process_status(settings.process[0], snapshot, {"p": {}})["leftovers"] == []
+    assert process_status(settings.process[0], snapshot, {"leftovers": [7, 8]})["leftovers"] == [7, 8]
+    assert process_status(settings.process[0], snapshot, {})["leftovers"] == []
 
 
 def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
