@@ -21,6 +21,7 @@ from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId, ProcessTable
@@ -166,6 +167,7 @@ class RestartProcess:
         if process.command:
             return await self._run(process, event)
         await end_all(self._spawner, left, _SOFT_S)
+        unlogged: list[str] = []
         new = self._spawner.start(
             process.start,
             cwd=process.cwd,
@@ -175,9 +177,10 @@ class RestartProcess:
                 PROCESS_MARK: f"{process.name}@{self._outputs.parent}",
             },
             output=self._log(process),
+            unlogged=unlogged.append,
         )
         self._last_started[process.name] = new
-        return Result(new._asdict())
+        return Result({**new._asdict(), **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         outcome = await self._spawner.run(
@@ -187,7 +190,7 @@ class RestartProcess:
         if outcome.exit != 0:
             words = end_of_output(outcome.output) or "it said nothing"
             raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
-        return Result({"exit": 0, "took_ms": round(outcome.took * 1000)})
+        return Result({"exit": 0, "took_ms": round(outcome.took * 1000), **_told(outcome.unlogged)})
 
     def _log(self, process: ProcessSettings) -> Path:
         return self._outputs / f"{process.name}.log"
@@ -204,3 +207,8 @@ class RestartProcess:
             if event.boot != self._boot or (one.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono:
                 return Result(one._asdict())
         return None
+
+
+def _told(*unlogged: str) -> Mapping[str, Json]:
+    """What a result says of an output that is not kept where it should be."""
+    return {"unlogged": words} if (words := "; ".join(filter(None, unlogged))) else {}

@@ -64,7 +64,8 @@ class ProcessHistory(NamedTuple):
     pid and started: the process last known to be it, in boot `boot`; up / down: since when it is alive or dead (neither
     before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
-    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start.
+    id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
+    unlogged: why its output is not in its log.
     """
 
     pid: int | None = None
@@ -81,6 +82,7 @@ class ProcessHistory(NamedTuple):
     error: str = ""
     stop: Intent | None = None
     evidence: str = ""
+    unlogged: str = ""
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -179,6 +181,8 @@ def _settle_restart(history: _History, event: Event) -> None:
     result = decode_plain(event.data).get("result", {})
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
+    if "already" not in result:
+        history.unlogged = str(result.get("unlogged", ""))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment
