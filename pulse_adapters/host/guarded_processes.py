@@ -107,9 +107,10 @@ async def observe_all(
     return (await table.look([process], believed))[process.name]
 
 
-async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float) -> None:
+async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float, alone: bool = False) -> None:
     """End them concurrently; raises the first failure once all have been tried."""
-    outcomes = await asyncio.gather(*(spawner.end(one, soft=soft) for one in found), return_exceptions=True)
+    ends = (spawner.end(one, soft=soft, alone=alone) for one in found)
+    outcomes = await asyncio.gather(*ends, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, PulseError):
             raise outcome

@@ -1,6 +1,6 @@
 """The executors of guarded processes: restarting one in the way its settings name, and stopping one with its whole tree."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from pulse_adapters.host.clock import boot_id, boot_us
@@ -12,11 +12,10 @@ from pulse_adapters.host.guarded_processes import (
     observe_all,
     processes_left_by,
 )
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_table import LinuxProcessTable
-from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -24,7 +23,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
-from pulse_core.ports.host import ProcessId, ProcessTable
+from pulse_core.ports.host import Life, ProcessId, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
@@ -39,11 +38,12 @@ class StopProcess(Executor):
         settings: Callable[[], Settings],
         table: ProcessTable,
         known: Callable[[], Mapping[str, ProcessId]],
-        spawner: Spawner,
+        lives: Lives,
     ) -> None:
-        self._settings, self._table, self._known, self._spawner = settings, table, known, spawner
-        self._systemctl = Systemctl(spawner)
-        self._consumers = MemoryConsumers(settings, known, lambda: spawner.running)
+        self._settings, self._table, self._known, self._lives = settings, table, known, lives
+        self._spawner = lives.spawner
+        self._systemctl = Systemctl(self._spawner)
+        self._consumers = MemoryConsumers(settings, known, lambda: self._spawner.running)
 
     def policy(self, params: StopParams) -> Policy:
         """Idempotent: stopping a stopped process changes nothing."""
@@ -73,7 +73,7 @@ class StopProcess(Executor):
             )
         if process.match and sight.busy and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")
-        await end_all(self._spawner, left, _SOFT_S)
+        await self._lives.stop(process, left, _SOFT_S)
         return Result({"ended": sorted(one.pid for one in left)})
 
     async def _stop(self, consumer: Consumer) -> Result:
@@ -86,6 +86,7 @@ class StopProcess(Executor):
                 f"process {found.pid} was let live: it is guarded, or keeps what is, or does not match any more"
             )
         await end_all(self._spawner, [found], _SOFT_S)
+        await self._spawner.end(found, soft=_SOFT_S)
         return Result({"ended": [found.pid]})
 
 
@@ -106,15 +107,13 @@ class RestartProcess:
         settings: Callable[[], Settings],
         table: LinuxProcessTable,
         known: Callable[[], Mapping[str, ProcessId]],
-        spawner: Spawner,
+        lives: Lives,
         outputs: Path,
     ) -> None:
         self._settings, self._table, self._known = settings, table, known
-        self._spawner, self._outputs = spawner, outputs
-        self._systemctl = Systemctl(spawner)
+        self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
+        self._systemctl = Systemctl(self._spawner)
         self._boot = boot_id()
-        self._last_started: dict[str, ProcessId] = {}
-        """By name, what was started last: it may not be recorded as up yet."""
 
     def policy(self, params: RestartParams) -> Policy:
         """Verified first after a crash: a process that is already up is not started twice."""
@@ -131,20 +130,23 @@ class RestartProcess:
         before = params.instead_of.found if params.instead_of else self._known().get(params.process)
         start = early_exit(self._spawner, process, before) if before else None
         if not start and self._just_seen_dead(params, event):
-            return await self._start(process, (), event)
-        behind = await processes_left_by(start.effect) if start else ()
+            return await self._start(process, (), event, event.mono * TICKS_PER_SECOND // 1_000_000)
+        behind = await processes_left_by(start.effect) if start and start.code == 0 else ()
         sight = await observe_all(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if params.if_dead or params.instead_of:
-            if sight.answering is not False and (sight.found or sight.answering):  # it is up by now
+            # The one that did not serve lives: only its probes know, and they have not called it well since.
+            is_deaf = process.probe not in (None, "tcp") and (
+                before in sight.found if before else not sight.found
+            )
+            if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
                 return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})
-            if start and start.code == 0 and behind:
+            if behind:
                 # It went into the background, and has its grace to come up there.
                 return Result({"already": True, **behind[0]._asdict()})
-        return await self._start(
-            process, (*{*sight.found, *self._live_predecessors(params), *behind},), event
-        )
+        left = {*sight.found, *self._live_predecessors(params), *behind}
+        return await self._start(process, left, event)
 
     def _just_seen_dead(self, params: RestartParams, event: Event) -> bool:
         """Whether the watcher saw it dead a moment ago, so that another search would only cost time."""
@@ -155,32 +157,42 @@ class RestartProcess:
 
     def _live_predecessors(self, params: RestartParams) -> set[ProcessId]:
         believed = self._known().get(params.process)
-        named = params.instead_of.found if params.instead_of else None
-        mine = self._last_started.get(params.process)
-        return {one for one in (believed, named, mine) if one and is_alive(one)}
+        life = self._lives.last(params.process)  # it may not be recorded as up yet
+        return {one for one in (believed, life and life.found) if one and is_alive(one)}
 
-    async def _start(self, process: ProcessSettings, left: tuple[ProcessId, ...], event: Event) -> Result:
-        """Start it; systemd and a restart command end the old one themselves."""
+    async def _start(
+        self,
+        process: ProcessSettings,
+        left: Collection[ProcessId],
+        event: Event,
+        died: int | None = None,
+    ) -> Result:
+        """Start it, when all of its last life is over; systemd and a restart command end the old one themselves.
+
+        left: the live ones that stand for it; died: when it was dead at the latest, in clock ticks after boot, None if
+        nobody knows.
+        """
         if process.systemd_unit:
             await self._systemctl.change("restart", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
-        await end_all(self._spawner, left, _SOFT_S)
         unlogged: list[str] = []
+        ended: tuple[ProcessId, ...] = ()
+        if left:
+            await self._lives.stop(process, left, _SOFT_S)
+        elif process.kill == "tree":
+            ended = await self._lives.end(process.name, self._known().get(process.name), died)
         new = self._spawner.start(
             process.start,
             cwd=process.cwd,
-            env={
-                **process.env,
-                EFFECT_MARK: event.id,
-                PROCESS_MARK: f"{process.name}@{self._outputs.parent}",
-            },
+            env={**process.env, **self._lives.marks(process.name, event.id)},
             output=self._log(process),
             unlogged=unlogged.append,
         )
-        self._last_started[process.name] = new
-        return Result({**new._asdict(), **_told(*unlogged)})
+        self._lives.begin(process.name, Life(event.id, new))
+        leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
+        return Result({**new._asdict(), **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         outcome = await self._spawner.run(

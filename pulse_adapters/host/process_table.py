@@ -47,7 +47,7 @@ class LinuxProcessTable:
         ahead: list[ProcessSettings] = []
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name))
-            if process.tcp or not (sight.found or _has_no_way(process)):
+            if not (sight.found or _has_no_way(process)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, open_pidfd, read_stat
-from pulse_adapters.workers.process_tree import end_tree, in_tree, live_process_table
+from pulse_adapters.workers.proc import open_pidfd, read_stat, ticks_now
+from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
@@ -37,12 +37,14 @@ class Outcome(NamedTuple):
 class ProcessEnded(NamedTuple):
     """How a process that was started here has ended.
 
-    code: its exit code, negative for a signal; lived: seconds; effect: the `PULSE_EFFECT` it was started with.
+    code: its exit code, negative for a signal; lived: seconds; effect: the `PULSE_EFFECT` it was started with; at: when
+    its end was noticed, in clock ticks after boot.
     """
 
     code: int
     lived: float
     effect: str
+    at: int
 
 
 class _Child(NamedTuple):
@@ -147,7 +149,8 @@ class Spawner:
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         self._release(child)
         if child.effect is not None:
-            self._ended[child.found] = ProcessEnded(code, time.monotonic() - child.began, child.effect)
+            lived = time.monotonic() - child.began
+            self._ended[child.found] = ProcessEnded(code, lived, child.effect, ticks_now())
             if len(self._ended) > REMEMBERED:
                 del self._ended[next(iter(self._ended))]
         if not child.exited.done():
@@ -199,17 +202,18 @@ class Spawner:
             await finish_despite_cancel(end_tree(found, mark))
             raise
 
-    async def end(self, found: ProcessId, *, soft: float) -> None:
+    async def end(self, found: ProcessId, *, soft: float, alone: bool = False) -> None:
         """SIGTERM to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
 
         After a soft end only the rest of its group is killed: a process that moved to a session of its own was
-        meant to stay.
+        meant to stay. alone: nothing but the process itself is ended.
         """
         if found.pid == os.getpid():
             raise PulseError("Pulse does not end itself; use: upulse daemon stop")
         if (handle := open_pidfd(found)) is None:
             return
-        leads = (seen := read_stat(found.pid)) is not None and seen.group == found.pid != os.getpgrp()
+        seen = None if alone else read_stat(found.pid)
+        leads = seen is not None and seen.group == found.pid != os.getpgrp()
         try:
             with suppress(ProcessLookupError):
                 # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
@@ -219,6 +223,11 @@ class Spawner:
                     if leads:
                         os.killpg(found.pid, number)
             ended = await _readable(handle, soft)
+            if alone:
+                with suppress(ProcessLookupError):
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+                await _readable(handle, PATIENCE)
+                return
         except PermissionError as error:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
@@ -268,19 +277,15 @@ def launch(
     """
     try:
         program = executable or find_program(argv[0], env)
-        before = _ticks_now()
+        before = ticks_now()
         pid = spawn(program, argv, env, {1: output, 2: output}, cwd=cwd)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
     # went by in between. It can be read even if it has died already: nobody has reaped it.
-    after = _ticks_now()
+    after = ticks_now()
     born = read_stat(pid) if before != after else None
     return ProcessId(pid, born.started if born else after)
-
-
-def _ticks_now() -> int:
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
 def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:

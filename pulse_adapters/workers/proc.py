@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -67,6 +68,11 @@ def start_time_of(pid: int) -> int | None:
     """The start time of a live process in clock ticks after boot; None if it is dead or a zombie."""
     seen = read_stat(pid)
     return seen.started if seen and seen.alive else None
+
+
+def ticks_now() -> int:
+    """The clock by which start times are told: ticks after boot."""
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
 def is_alive(found: ProcessId) -> bool:

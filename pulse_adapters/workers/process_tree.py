@@ -17,6 +17,7 @@ from pulse_adapters.workers.proc import (
     live_processes,
     read_proc_file,
     send,
+    ticks_now,
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
@@ -53,7 +54,7 @@ class TreeKiller:
     def round(self) -> list[ProcStat]:
         """Kill those that are alive; returns them."""
         now = live_process_table()
-        found = {pid for pid in self._chosen(now) if pid in now}
+        found = {pid for pid in self._chosen(now) if pid in now and pid > 1}  # all descends from the first
         found |= {one.pid for one in now.values() if one.found in self.known}
         left = [now[pid] for pid in descendants(found, now)]
         self.known.update(one.found for one in left)
@@ -84,35 +85,60 @@ def kill_processes(chosen: Chosen, patience: float = PATIENCE) -> bool:
 async def end_tree(root: ProcessId, mark: str = "") -> tuple[ProcessId, ...]:
     """Kill a process, its group, session, descendants and bearers of the mark (`NAME=VALUE`), until none is left.
 
+    Returns those that this user may not signal.
+    """
+    group = root.pid if root.pid != os.getpgrp() else 0
+    return await end_chosen(in_tree(root, mark), group, SURE if mark else 1)
+
+
+async def end_chosen(chosen: Chosen, group: int = 0, sure: int = SURE) -> tuple[ProcessId, ...]:
+    """Kill the chosen processes with all that comes out of them, until `sure` searches in a row find none.
+
     Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
     as ended: it will never run another instruction of its own.
     """
-    killer = TreeKiller(in_tree(root, mark), root.pid if root.pid != os.getpgrp() else 0)
-    quiet = 0
+    killer, quiet = TreeKiller(chosen, group), 0
     for rounds in count(1):
         killed = set(killer.known)
         left = [one.found for one in killer.round() if one.state != "D" or one.found not in killed]
         quiet = quiet + 1 if killer.denied.issuperset(left) else 0
-        if quiet == (SURE if mark else 1):
+        if quiet == sure:
             break
         await asyncio.sleep(0.02 if quiet else _PAUSES.after(rounds))
     return tuple(killer.denied)
 
 
-def in_tree(root: ProcessId, mark: str = "") -> Chosen:
+def in_tree(root: ProcessId, mark: str = "", died: int | None = None) -> Chosen:
     """Choose a process, its group and session, and the younger bearers of a mark, if one is given.
 
-    Groups with its number are its own as long as its pid is: a number in use as a group is never given out again.
+    died: when it was dead at the latest, in clock ticks after boot; None: it lives, or did until just now. A number in use
+    as a group or session is never given out again, but one that was empty meanwhile may be a stranger's. So its members
+    are the process's own if it leads them still, or one of them was there before it died, bears the mark, or was its own
+    at an earlier search.
     """
+    if (
+        root.pid <= 1
+    ):  # all descends from 1; and 0 is the group and session of whatever has none that is seen from here
+        raise ValueError(f"process {root.pid} leads no tree that may be ended")
+    before, own = ticks_now() if died is None else died, set[ProcessId]()
 
     def chosen(now: Table) -> Iterable[int]:
+        younger = {pid: one for pid, one in now.items() if one.started >= root.started}
+        bearers = set(marked(mark)(younger)) if mark else set()
+        yield from bearers
         holder = now.get(root.pid)
         if holder is not None and holder.found == root:
             yield root.pid
-        if root.pid not in (os.getpgrp(), os.getsid(0)) and (holder is None or holder.found == root):
-            yield from (pid for pid, one in now.items() if root.pid in (one.group, one.session))
-        if mark:
-            yield from marked(mark)({pid: one for pid, one in now.items() if one.started >= root.started})
+        elif holder is not None:
+            return
+        if root.pid in (os.getpgrp(), os.getsid(0)):
+            return
+        members = {pid: one for pid, one in younger.items() if root.pid in (one.group, one.session)}
+        if holder or any(
+            pid in bearers or one.started <= before or one.found in own for pid, one in members.items()
+        ):
+            own.update(one.found for one in members.values())
+            yield from members
 
     return chosen
 

@@ -32,7 +32,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.names import ENGINE, NETWORK, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
-from pulse_core.model.vitals import WINDOW_US
+from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
@@ -68,7 +68,14 @@ class Daemon:
         self.executor = ExecutorLoop(
             self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice, self.reporter
         )
-        self.processes = ProcessAlive(p.table, p.clock, p.current_settings, p.view)
+        self.processes = ProcessAlive(
+            p.table,
+            p.clock,
+            p.current_settings,
+            p.view,
+            p.health,
+            lambda: self.watch.windows.get(ProcessAlive.key, Window()),
+        )
         self.budget = SelfMonitor(
             p.current_settings, lambda: self.watch.newest(SYSTEM_RESOURCE), self.reporter
         )

@@ -12,6 +12,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.health import HealthProber
 from pulse_core.ports.host import ProcessTable
 from pulse_core.ports.log import EventLog
 from pulse_core.ports.service_manager import ServiceManager
@@ -72,6 +73,7 @@ class Parts:
     checkpoints: Checkpoints
     clock: Clock
     table: ProcessTable
+    health: HealthProber
     executors: Mapping[str, Executor]
     current_settings: CurrentSettings
     view: View

@@ -122,7 +122,7 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
 
     pid: int | None
     evidence: Text
-    healthy: bool = Field(description="it had been up for its `healthy_after`, so budget and backoff reset")
+    healthy: bool = Field(description="it had been up for its `healthy_after`, so the backoff is reset")
     recovering: bool = Field(
         default=False, description="its own manager is bringing it back: it has its grace"
     )

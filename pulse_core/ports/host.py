@@ -14,6 +14,13 @@ class ProcessId(NamedTuple):
     started: int
 
 
+class Life(NamedTuple):
+    """A start of a guarded process: the id of the effect that started it, and the process that was started."""
+
+    effect: str
+    found: ProcessId
+
+
 class ProcessObservation(NamedTuple):
     """The result of one probe of a guarded process.
 

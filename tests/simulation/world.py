@@ -78,6 +78,7 @@ class World:
                 checkpoints=self.checkpoints,
                 clock=self.clock,
                 table=self.host,
+                health=self.host,
                 executors=executors,
                 current_settings=CurrentSettings(self.settings, self._load),
                 view=view,

@@ -6,6 +6,7 @@ from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
@@ -17,7 +18,7 @@ from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import LOADED
 from pulse_core.home import HomeLayout
 from pulse_core.ports.executor import Executor
-from pulse_core.ports.host import ProcessId
+from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
@@ -73,8 +74,14 @@ def machine_executors(
 ) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people."""
     spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
-    table = LinuxProcessTable(spawner, home=home.path)
     boot = SystemClock().now().boot
+
+    def lives() -> Mapping[str, Life]:
+        return {
+            name: Life(start.effect, ProcessId(start.pid, start.started))
+            for name, history in view().processes.of.items()
+            if (start := history.start) is not None and history.boot == boot
+        }
 
     def known() -> Mapping[str, ProcessId]:
         return {
@@ -83,10 +90,12 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
+    last = Lives(spawner, home.path, lives)
+    table = LinuxProcessTable(spawner, home=home.path)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
-        RestartProcess(current_settings, table, known, spawner, home.outputs),
-        StopProcess(current_settings, table, known, spawner),
+        RestartProcess(current_settings, table, known, last, home.outputs),
+        StopProcess(current_settings, table, known, last),
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),
         ArchiveSessions(current_settings, home.path / "archive", home.path),

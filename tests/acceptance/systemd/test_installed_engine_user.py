@@ -59,9 +59,11 @@ def test_an_install_makes_the_user_that_the_engine_then_runs_as(install: Install
         "the engine is up",
         install.machine.words,
     )
-    assert engine["sandbox"]["user"] is True
+    assert engine["sandbox"]["user"] is engine["sandbox"]["control group"] is True
     pids = install.machine.run(["pgrep", "-u", "pulse-engine", "-f", "rule_host.child"]).stdout.split()
     assert len(pids) == 1
+    group = install.machine.run(["cat", f"/proc/{pids[0]}/cgroup"]).stdout.rpartition("::")[2]
+    assert group.startswith("/system.slice/upulse.service/pulse-")
     status = install.machine.run(["cat", f"/proc/{pids[0]}/status"]).stdout
     assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}" in status
     assert f"Gid:\t{gid}\t{gid}\t{gid}\t{gid}" in status
@@ -71,6 +73,7 @@ def test_an_install_makes_the_user_that_the_engine_then_runs_as(install: Install
     uninstalled = install.upulse("daemon", "uninstall")
     assert "Removed" in uninstalled
     assert install.machine.run(["ls", "/var/cache/pulse-engine"]).stdout.split() == []
+    assert not install.machine.path(f"/sys/fs/cgroup{group.strip()}").exists()
     assert install.user().startswith("pulse-engine:")
 
 

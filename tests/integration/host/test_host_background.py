@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host import process_executors
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.ports.executor import Result
-from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
@@ -45,6 +46,10 @@ def carriers(effect: str, program: str = "sleep") -> list[ProcessId]:
         for one in live_processes()
         if has_marker(one.pid, effect) and command_line(one.pid)[:1] == [program]
     ]
+
+
+def _with(argument: str, some: list[ProcessId]) -> list[ProcessId]:
+    return [one for one in some if command_line(one.pid)[1:] == [argument]]
 
 
 async def over(start: ProcessId) -> None:
@@ -101,10 +106,11 @@ async def test_what_another_start_has_left_is_not_mistaken_for_it(
 
 
 @pytest.fixture
-def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path) -> Restart:
+def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, effect: str) -> Restart:
     async def restarted(it: ProcessSettings, dead: ProcessId, **more: object) -> Result:
+        lives = Lives(spawner, tmp_path, lambda: {"it": Life(effect, dead)})
         executor = RestartProcess(
-            lambda: Settings(process=(it,)), table, lambda: {"it": dead}, spawner, tmp_path / "logs"
+            lambda: Settings(process=(it,)), table, lambda: {"it": dead}, lives, tmp_path / "logs"
         )
         params = {"instead_of": {"pid": dead.pid, "started": dead.started}, "if_dead": True, "fresh": True}
         wish, event = wished("restart-process", process="it", **{**params, **more})
@@ -140,16 +146,17 @@ async def test_the_remains_of_a_failed_start_are_ended_before_the_next(
     assert is_alive(ProcessId(result.data["pid"], result.data["started"]))
 
 
-async def test_what_a_process_has_detached_from_itself_outlives_its_death(
-    restart: Restart, start: Start, effect: str
+@pytest.mark.parametrize("kill", ["tree", "main"])
+async def test_what_a_process_has_detached_from_itself_outlives_it_only_where_that_is_wanted(
+    restart: Restart, start: Start, effect: str, kill: str
 ) -> None:
     first = start("setsid sleep 1000 & while :; do sleep 0.01; done")
-    await until(lambda: carriers(effect))
-    detached = [one for one in carriers(effect) if command_line(one.pid) == ["sleep", "1000"]]
+    detached = list[ProcessId]()
+    await until(lambda: detached.extend(_with("1000", carriers(effect))) or detached)
     os.kill(first.pid, 9)
     await over(first)
-    await restart(process("exec sleep 1000"), first)
-    assert all(is_alive(one) for one in detached)
+    await restart(process("exec sleep 1000", kill=kill), first)
+    assert [is_alive(one) for one in detached] == [kill == "main"]
 
 
 async def test_a_person_gets_what_is_in_the_background_restarted(
@@ -170,7 +177,9 @@ async def test_a_stop_ends_who_ignores_sigterm(
     it = process("x")
     deaf = spawner.start(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"], output=log)
     await until(lambda: log.exists() and log.read_text())
-    executor = StopProcess(lambda: Settings(process=(it,)), table, lambda: {"it": deaf}, spawner)
+    executor = StopProcess(
+        lambda: Settings(process=(it,)), table, lambda: {"it": deaf}, Lives(spawner, log.parent)
+    )
     wish, event = wished("stop-process", process="it")
     began = time.monotonic()
     result = await executor.execute(wish, StopParams(process="it"), event)

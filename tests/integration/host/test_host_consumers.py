@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers, memory_of, protected_pids
 from pulse_adapters.host.process_executors import StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
@@ -75,7 +76,7 @@ class Crowd:
         return MemoryConsumers(lambda: self.settings, lambda: self.known, lambda: self.spawner.running)
 
     async def stop(self, found: ProcessId, table: LinuxProcessTable, pattern: str = "") -> Result:
-        executor = StopProcess(lambda: self.settings, table, lambda: self.known, self.spawner)
+        executor = StopProcess(lambda: self.settings, table, lambda: self.known, Lives(self.spawner, Path()))
         effect, event = wished("stop-process", consumer={**found._asdict(), "pattern": pattern or self.word})
         params = StopParams.model_validate(effect.params)
         executor.check(params)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import RunCommand
@@ -37,7 +38,9 @@ def known() -> Known:
 def restarter(
     table: LinuxProcessTable, spawner: Spawner, known: Known, tmp_path: Path
 ) -> Callable[[Settings], RestartProcess]:
-    return lambda chosen: RestartProcess(lambda: chosen, table, lambda: known, spawner, tmp_path / "logs")
+    return lambda chosen: RestartProcess(
+        lambda: chosen, table, lambda: known, Lives(spawner, tmp_path), tmp_path / "logs"
+    )
 
 
 async def restart(executor: RestartProcess, **params: object) -> Result:
@@ -153,29 +156,33 @@ async def test_a_unit_is_restarted_and_stopped_by_systemd(
     spawner = Spawner()
     table = LinuxProcessTable(spawner)
     chosen = settings(systemd_unit="it.service", systemd_user=True)
-    await restart(RestartProcess(lambda: chosen, table, dict, spawner, tmp_path), if_dead=False)
+    await restart(
+        RestartProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path), tmp_path), if_dead=False
+    )
     effect, event = wished("stop-process", process="it")
-    await StopProcess(lambda: chosen, table, dict, spawner).execute(effect, StopParams(process="it"), event)
+    await StopProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path)).execute(
+        effect, StopParams(process="it"), event
+    )
     spawner.close()
     assert calls.read_text().splitlines()[-2:] == ["--user restart it.service", "--user stop it.service"]
 
 
-def test_an_unknown_process_is_refused_with_the_nearest_name() -> None:
+async def test_an_unknown_process_is_refused_with_the_nearest_name(spawner: Spawner) -> None:
     chosen = Settings.model_validate({"process": [{"name": "gateway", "start": ["x"]}]})
-    executor = StopProcess(lambda: chosen, None, dict, None)  # type: ignore[arg-type] # not asked by check
+    executor = StopProcess(lambda: chosen, None, dict, Lives(spawner, Path()))  # type: ignore[arg-type]  # not asked by check
     with pytest.raises(Refused, match="did you mean 'gateway'"):
         executor.check(StopParams(process="gatway"))
 
 
 async def test_a_stop_ends_every_match_and_may_be_repeated(
-    table: LinuxProcessTable, spawner: Spawner, log: Path
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
     found = [spawner.start(argv, output=log) for _ in range(2)]
     await until(lambda: all(word in command_line(one.pid) for one in found))
     chosen = settings(start=argv, match=word)
-    executor = StopProcess(lambda: chosen, table, lambda: {"it": found[0]}, spawner)
+    executor = StopProcess(lambda: chosen, table, lambda: {"it": found[0]}, Lives(spawner, tmp_path))
     effect, event = wished("stop-process", process="it")
     first = await executor.execute(effect, StopParams(process="it"), event)
     again = await executor.execute(effect, StopParams(process="it"), event)

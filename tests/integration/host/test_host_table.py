@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -237,12 +238,14 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     await until(lambda: "ready" in said(log))
     sight = await seen(table, process)
     assert (sight.found, sight.answering) == ((found,), True)
+    known = await seen(table, process, found)
+    assert (known.found, known.answering) == ((found,), None)  # it is alive: its health is asked beside
     os.kill(found.pid, 10)  # SIGUSR1: it lives on, deaf
-    deaf = await seen(table, process, found)
+    deaf = await seen(table, process)
     deadline = time.monotonic() + 5
     while deaf.answering and time.monotonic() < deadline:
-        deaf = await seen(table, process, found)
-    assert (deaf.found, deaf.answering) == ((found,), False)
+        deaf = await seen(table, process)
+    assert (deaf.found, deaf.answering) == ((), False)
 
 
 async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProcessTable) -> None:
@@ -369,7 +372,7 @@ async def test_with_a_pattern_that_is_not_supported_any_more_who_is_known_stays_
     assert (sight.found, sight.busy) == ((), True)
     assert "RE2 does not support 'sleep(?!.*99)'" in sight.detail
     settings = Settings(process=(process,))
-    restarter = RestartProcess(lambda: settings, table, dict, spawner, tmp_path / "logs")
+    restarter = RestartProcess(lambda: settings, table, dict, Lives(spawner, tmp_path), tmp_path / "logs")
     effect, event = wished("restart-process", process="it", if_dead=True)
     with pytest.raises(PulseError, match="nothing was started: nobody is searched for"):
         await restarter.execute(effect, RestartParams.model_validate(effect.params), event)

@@ -27,7 +27,7 @@ def standing(
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
-    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), looked)
+    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {}, looked)
 
 
 def silence(match: str, minutes: int, why: str = "") -> Silence:

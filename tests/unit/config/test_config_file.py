@@ -38,6 +38,17 @@ INSTEAD = {
     ("process", "command"): ['name = "other"', 'match = "x"'],
     ("process", "systemd_unit"): ['name = "other"'],
     ("process", "systemd_user"): ['name = "other"', 'systemd_unit = "other.service"'],
+    **{
+        ("process", key): ['name = "other"', 'start = ["true"]', 'http = "http://127.0.0.1:80/"', *more]
+        for key, *more in (
+            ("http_status",),
+            ("http_body",),
+            ("every",),
+            ("timeout",),
+            ("start_period",),
+            ("evidence_of", "evidence = 1"),
+        )
+    },
     ("log", "unit"): ['keywords = ["other"]'],
     ("log", "user"): ['unit = "other.service"', 'keywords = ["other"]'],
 }
@@ -82,7 +93,7 @@ def another(setting: Setting) -> Any:
     if setting.key == "user" and value is None:
         return SOMEBODY
     if setting.kind == "text" and setting.choices:
-        return setting.choices[0]
+        return next(choice for choice in setting.choices if choice != value)
     return (setting.field.examples or [["/elsewhere"]])[0]
 
 

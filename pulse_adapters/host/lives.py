@@ -1,0 +1,195 @@
+"""The lives of guarded processes: what belongs to one, what is left of one that has ended, and ending that.
+
+A life is all that came out of one start. Its processes are known by the session that the start leads, by parents, and by
+the start's `PULSE_EFFECT` in their environment. The log says which effect that was, which process it started, and when that
+began: a mark alone makes nobody a member, nor does the number of a session, which another one may have been given since.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.host.guarded_processes import end_all
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
+from pulse_adapters.workers.proc import (
+    TICKS_PER_SECOND,
+    descendants,
+    environment,
+    is_alive,
+    read_stat,
+    start_time_of,
+    ticks_now,
+)
+from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
+from pulse_core.model.errors import PulseError
+from pulse_core.ports.host import Life, ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
+from pulse_core.settings.processes import ProcessSettings
+
+SETTLED = TICKS_PER_SECOND
+"""Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
+
+
+class Bearer(NamedTuple):
+    """A process that an effect has begun; name: the `NAME@HOME` of the guarded process, empty for a command's."""
+
+    found: ProcessId
+    effect: str
+    name: str
+
+
+class MarkedProcesses:
+    """The processes that carry the marks of an effect; each process of the machine is read once, and kept by its inode.
+
+    So a search costs a listing of /proc, 0.3 ms for a hundred processes, and not ten times that.
+    """
+
+    def __init__(self) -> None:
+        self._read: dict[int, tuple[int, Bearer | None]] = {}
+
+    def search(self) -> Iterable[int]:
+        """Look for new processes; returns the pids of all."""
+        kept: dict[int, tuple[int, Bearer | None]] = {}
+        listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
+        listing.pop(os.getpid(), None)
+        for pid, inode in listing.items():
+            if (read := self._read.get(pid)) and read[0] == inode:
+                kept[pid] = read
+            elif (raw := environment(pid)) or _has_none(pid):
+                kept[pid] = inode, _bearer(pid, raw)
+        self._read = kept
+        return listing.keys()
+
+    def bearers(self) -> Iterator[Bearer]:
+        """Those that the last search found and that are alive."""
+        return (one for _, one in self._read.values() if one and is_alive(one.found))
+
+
+def _has_none(pid: int) -> bool:
+    """Whether this process never shows an environment: of another user, of the kernel, dead, or it was cleared."""
+    seen = read_stat(pid)
+    return seen is not None and (not seen.alive or ticks_now() - seen.started > SETTLED)
+
+
+def _bearer(pid: int, raw: bytes) -> Bearer | None:
+    effect, name = _value(raw, EFFECT_MARK), _value(raw, PROCESS_MARK)
+    started = start_time_of(pid) if effect else None
+    return None if started is None else Bearer(ProcessId(pid, started), effect, name)
+
+
+def _value(raw: bytes, variable: str) -> str:
+    return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
+
+
+class Lives:
+    """The last life of each guarded process, and what is left of it. recorded: the lives that the log knows, by name."""
+
+    def __init__(
+        self, spawner: Spawner, home: Path, recorded: Callable[[], Mapping[str, Life]] = lambda: {}
+    ) -> None:
+        self.spawner, self._home, self._recorded = spawner, home, recorded
+        self._begun: dict[str, Life] = {}  # they may not be recorded yet
+        self._marked = MarkedProcesses()
+
+    def marks(self, name: str, effect: str) -> Mapping[str, str]:
+        """The variables by which the processes of a new life are known."""
+        return {EFFECT_MARK: effect, PROCESS_MARK: self._mark(name)}
+
+    def _mark(self, name: str) -> str:
+        return f"{name}@{self._home}"
+
+    def begin(self, name: str, life: Life) -> None:
+        """Remember a life that has just begun."""
+        self._begun[name] = life
+
+    def last(self, name: str) -> Life | None:
+        """The last life that is known of this process."""
+        return self._begun.get(name) or self._recorded().get(name)
+
+    async def stop(self, process: ProcessSettings, mains: Collection[ProcessId], soft: float) -> None:
+        """End these processes: SIGTERM, a wait of `soft` seconds, then SIGKILL; and with them the whole last life of it.
+
+        With `kill = "main"` nothing but these. Raises PulseError if one of them can't be ended.
+        """
+        if process.kill == "main":
+            await end_all(self.spawner, mains, soft, alone=True)
+            return
+        now, choice = live_process_table(), self._choice(process.name, mains)
+        members = descendants((pid for pid in choice(now) if pid in now), now)
+        # A group that its leader gets the SIGTERM for gets no second one.
+        led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
+        others = {one.found for one in led}.difference(mains)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._end_others(others, soft), name=f"end the helpers of {process.name}")
+            await end_all(self.spawner, mains, soft)
+        await self.end(process.name)
+
+    async def _end_others(self, others: Collection[ProcessId], soft: float) -> None:
+        """Who belongs to another user by now is let live: that shall not keep its main process from being started."""
+        with suppress(PulseError):
+            await end_all(self.spawner, others, soft)
+
+    async def end(
+        self, name: str, main: ProcessId | None = None, died: int | None = None
+    ) -> tuple[ProcessId, ...]:
+        """Kill what is left of the last life, with all that comes out of it; returns what was found. Cheap if nothing is.
+
+        At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
+        it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
+        """
+        if not self._may_be_left(name, main):
+            return ()
+        choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
+        if found := tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now):
+            await finish_despite_cancel(end_chosen(choice))
+        return found
+
+    def _choice(self, name: str, mains: Iterable[ProcessId], died: int | None = None) -> Chosen:
+        """Choose the members of the last life, and of the trees of these processes."""
+        life, choices = self.last(name), list[Chosen]()
+        if life:
+            ended = self.spawner.ended(life.found)
+            at = ended.at if ended else None if is_alive(life.found) else life.found.started
+            choices.append(in_tree(life.found, f"{EFFECT_MARK}={life.effect}", at))
+        for one in mains:
+            if life is None or one != life.found:
+                choices.append(in_tree(one, died=one.started if died is None else died))
+        return any_of(*choices)
+
+    def _may_be_left(self, name: str, main: ProcessId | None) -> bool:
+        life = self.last(name)
+        numbers = {one.pid for one in (main, life.found if life else None) if one}
+        pids = self._marked.search()
+        return any(life and one.effect == life.effect for one in self._marked.bearers()) or any(
+            _is_in(pid, numbers) and start_time_of(pid) is not None for pid in pids
+        )
+
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
+        names = {self._mark(name): name for name in mains}
+        self._marked.search()
+        bearers = [one for one in self._marked.bearers() if one.name in names]
+        effects = {one.found: one.effect for one in bearers}
+        left: dict[str, list[ProcessId]] = {}
+        for one in bearers:
+            main = mains[name := names[one.name]]
+            if main is None or _is_older(one, main, effects.get(main)):
+                left.setdefault(name, []).append(one.found)
+        return {name: tuple(some) for name, some in left.items()}
+
+
+def _is_older(one: Bearer, main: ProcessId, effect: str | None) -> bool:
+    """Whether this belongs to a life before that of the main process; effect: of the main one, if it shows it."""
+    return one.effect != effect if effect else one.found.started < main.started
+
+
+def _is_in(pid: int, numbers: Collection[int]) -> bool:
+    """Whether the process is in a session or group with one of these numbers."""
+    try:
+        return os.getsid(pid) in numbers or os.getpgid(pid) in numbers
+    except ProcessLookupError:
+        return False

@@ -1,0 +1,276 @@
+"""What is left of a guarded process's last life is ended before the next one begins, and at its stop; nothing else is."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from pulse_adapters.host import lives, process_executors
+from pulse_adapters.host.lives import Lives, MarkedProcesses
+from pulse_adapters.host.process_executors import RestartProcess, StopProcess
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.proc import ProcStat, command_line, environment, is_alive, live_processes
+from pulse_adapters.workers.process_tree import in_tree
+from pulse_core.actions import RestartParams, StopParams
+from pulse_core.ports.host import Life, ProcessId
+from pulse_core.settings.settings import Settings
+from tests.integration.host.host_scene import said, until, wished
+from tests.long_form import sample
+
+FORKS_TWICE = (
+    "import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)"
+    "; os.execvp('sleep', sys.argv[1:])"
+)
+TWICE = f'{sys.executable} -c "{FORKS_TWICE}"'
+DEAF = "trap '' TERM HUP INT; "
+
+PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by its argument; and how many it leaves
+    "nothing": ("exec S", 1),
+    "fork": ("S & S & exec S", 3),
+    "grandchildren": ("(S & S & wait) & exec S", 3),
+    "double fork": ("(S &); exec S", 2),
+    "setsid": ("setsid S & setsid S & exec S", 3),
+    "double fork and setsid": (f"{TWICE} S; exec S", 2),
+    "who ignores SIGTERM": (f"({DEAF}S & exec setsid S) & exec S", 3),
+    "without an environment": ("env -i S & exec env -i S", 2),
+    "a group of its own": ("set -m; S & S & exec S", 3),
+    "stopped": ("S & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; exec S", 2),
+    "goes into the background": ("setsid sh -c 'S & exec S' & exit 0", 2),
+    "with a pid file": ("setsid sh -c 'S & setsid S & echo $$ >PID; exec S' & exit 0", 3),
+    "who hands over": ("setsid S & exec sh -c 'S & exec S'", 3),
+}
+
+
+class Scene:
+    """A guarded process that is killed and restarted as the daemon would, and what can be seen of it from outside."""
+
+    def __init__(
+        self,
+        spawner: Spawner,
+        table: LinuxProcessTable,
+        place: Path,
+        program: str,
+        size: int = 0,
+        lives: Callable[[], Mapping[str, Life]] = dict,
+        **more: str,
+    ) -> None:
+        self.seconds = f"9{uuid.uuid4().int % 10**12:012}"
+        script, self.size = (program, size) if size else PROGRAMS[program]
+        pid_file = place / "pid"
+        if "pid file" in program:
+            more["pid_file"] = str(pid_file)
+        argv = ["sh", "-c", re.sub(r"\bS\b", f"sleep {self.seconds}", script.replace("PID", str(pid_file)))]
+        self.settings = Settings.model_validate({"process": [{"name": "it", "start": argv, **more}]})
+        self.table, self.known = table, dict[str, ProcessId]()
+        self.lives = Lives(spawner, place, lives)
+        arguments = (lambda: self.settings, table, lambda: self.known)
+        self.restarter = RestartProcess(*arguments, self.lives, place / "logs")
+        self.stopper = StopProcess(*arguments, self.lives)
+
+    @property
+    def main(self) -> ProcessId:
+        """Who stands for it, or did."""
+        return self.known["it"]
+
+    def alive(self) -> set[ProcessId]:
+        """All that came out of any of its lives, by what they are and not by their marks."""
+        words = ["sleep", self.seconds]
+        return {one.found for one in live_processes() if command_line(one.pid) == words}
+
+    async def begin(self, event_id: str = "") -> None:
+        """Start it instead of the one that died, and wait until all of it runs."""
+        before = self.alive()
+        instead = {"instead_of": self.main._asdict(), "fresh": True} if self.known else {}
+        wish, event = wished("restart-process", process="it", if_dead=True, **instead)
+        event = event._replace(id=event_id or str(uuid.uuid4()))
+        done = await self.restarter.execute(wish, RestartParams.model_validate(wish.params), event)
+        assert "already" not in done.data
+        start = ProcessId(done.data["pid"], done.data["started"])
+        await until(lambda: len(self.alive() - before) >= self.size)
+        if start not in self.alive():  # it has gone into the background
+            await until(lambda: self.lives.spawner.ended(start) is not None)
+            start = (await self.table.look(self.settings.process, {"it": start}))["it"].found[0]
+        self.known["it"] = start
+
+    async def kill(self, one: ProcessId) -> None:
+        os.kill(one.pid, signal.SIGKILL)
+        await until(lambda: not is_alive(one))
+
+    async def stop(self) -> None:
+        wish, event = wished("stop-process", process="it")
+        await self.stopper.execute(wish, StopParams(process="it"), event)
+
+
+@contextmanager
+def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection[int]]]:
+    """Processes that are none of its business; yields who of them was touched."""
+    begun = [subprocess.Popen(["sleep", "1000"], env={**os.environ, **one}) for one in environments]
+    try:
+        yield lambda: [one.pid for one in begun if one.poll() is not None]
+    finally:
+        for one in begun:
+            one.kill()
+            one.wait()
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_nothing_is_left_of_a_killed_life_and_nobody_else_is_touched(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, program: str
+) -> None:
+    it, dice = Scene(spawner, table, tmp_path, program), Random(program)
+    forged = {"PULSE_PROCESS": f"it@{tmp_path}", "PULSE_EFFECT": str(uuid.uuid4())}
+    with strangers({}, forged) as touched:
+        await it.begin()
+        for _ in range(sample(2, 40)):
+            before = it.alive()
+            assert len(before) == it.size
+            for one in dice.sample(sorted(before), dice.randrange(it.size)):
+                if one != it.main:
+                    await it.kill(one)
+            await it.kill(it.main)
+            await it.begin()
+            assert not it.alive() & before
+        await it.stop()
+        assert it.alive() == set()
+        assert touched() == []
+
+
+def helpers(it: Scene) -> set[ProcessId]:
+    return it.alive() - {it.main}
+
+
+async def test_a_stop_has_patience_with_its_helpers_and_then_kills_them(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_executors, "_SOFT_S", 0.3)
+    it = Scene(spawner, table, tmp_path, "who ignores SIGTERM")
+    await it.begin()
+    began = time.monotonic()
+    await it.stop()
+    assert it.alive() == set()
+    assert time.monotonic() - began >= 0.3
+
+
+async def test_helpers_are_told_to_end_before_they_are_killed(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    trap = f"trap 'echo term >>{told}; exit' TERM; echo up >{told}; while :; do sleep 0.01; done"
+    it = Scene(spawner, table, tmp_path, f'setsid sh -c "{trap}" & exec S', 1)
+    await it.begin()
+    await until(lambda: said(told) == "up\n")
+    await it.stop()
+    assert said(told) == "up\nterm\n"
+
+
+async def test_what_is_left_is_ended_if_it_is_stopped_while_it_is_down(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid")
+    await it.begin()
+    await it.kill(it.main)
+    await it.stop()
+    assert it.alive() == set()
+
+
+async def test_only_the_main_process_is_ended_where_that_is_wanted(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    it = Scene(spawner, table, tmp_path, "fork", kill="main")
+    await it.begin()
+    kept = helpers(it)
+    await it.kill(it.main)
+    await it.begin()
+    assert kept < it.alive()
+    kept = helpers(it)
+    await it.stop()
+    assert it.alive() == kept
+
+
+async def test_a_later_daemon_ends_what_is_left_by_what_the_log_says(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid")
+    await it.begin()
+    before, life = it.alive(), it.lives.last("it")
+    assert life is not None
+    later = Scene(Spawner(), table, tmp_path, "setsid", lives=lambda: {"it": life})
+    later.known.update(it.known)
+    await it.kill(it.main)
+    await later.begin()
+    assert not before & it.alive()
+    await later.stop()
+    later.lives.spawner.close()
+
+
+async def test_who_bears_its_mark_but_is_older_is_not_touched(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    effect = str(uuid.uuid4())
+    it = Scene(spawner, table, tmp_path, "nothing")
+    with strangers({"PULSE_EFFECT": effect, "PULSE_PROCESS": f"it@{tmp_path}"}) as touched:
+        time.sleep(0.03)  # start times are told in hundredths
+        await it.begin(effect)
+        await it.kill(it.main)
+        await it.begin()
+        await it.stop()
+        assert touched() == []
+
+
+@pytest.mark.parametrize("pid", [0, 1])
+def test_neither_the_first_process_nor_what_has_no_number_leads_a_tree(pid: int) -> None:
+    with pytest.raises(ValueError, match="leads no tree"):
+        in_tree(ProcessId(pid, 0))
+
+
+MAIN, DIED = ProcessId(500, 1_000), 2_000
+
+
+def seen(pid: int, started: int, session: int = MAIN.pid) -> ProcStat:
+    return ProcStat(pid, "S", 1, session, session, 1, started)
+
+
+@pytest.mark.parametrize(
+    ("there", "chosen"),
+    [
+        ([seen(600, 1_500), seen(601, 2_500)], {600, 601}),  # who was there before it died proves whose it is
+        ([seen(601, 2_500)], set()),  # the number may be somebody else's by now
+        ([seen(500, 2_400), seen(601, 2_500)], set()),  # it is
+        ([seen(500, 1_000), seen(601, 2_500)], {500, 601}),  # it lives
+        ([seen(600, 900), seen(601, 2_500)], set()),  # who is older was never in its session
+    ],
+)
+def test_a_session_is_its_own_only_while_somebody_proves_it(there: list[ProcStat], chosen: set[int]) -> None:
+    assert set(in_tree(MAIN, died=DIED)({one.pid: one for one in there})) == chosen
+
+
+def test_a_session_that_was_its_own_stays_so_while_it_has_members() -> None:
+    choose = in_tree(MAIN, died=DIED)
+    assert set(choose({600: seen(600, 1_500), 601: seen(601, 2_500)})) == {600, 601}
+    assert set(choose({601: seen(601, 2_500), 602: seen(602, 2_600)})) == {601, 602}
+    assert set(choose({603: seen(603, 2_700)})) == set()
+
+
+def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    marked, read = MarkedProcesses(), list[int]()
+
+    def counted(pid: int) -> bytes:
+        read.append(pid)
+        return environment(pid)
+
+    with strangers({"PULSE_EFFECT": "one"}):
+        monkeypatch.setattr(lives, "environment", counted)
+        for _ in range(2):
+            marked.search()
+            mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
+        assert read.count(mine[0]) == 1
