@@ -70,13 +70,15 @@ class LocalHealthProber:
 
     async def _http(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         url = process.http or ""
+        where = await resolve_addresses(_address_of(url), self._spawner)
+        if found is None and process.start:
+            return HealthAnswer(None, await port_holder(where, None))
         request = ProbeRequest(
             "http", url, process.timeout, local=True, largest=LARGEST_BODY, body=process.http_body or ""
         )
         answer = await self._prober.ask(request)
         if answer.trouble is Trouble.UNASKED:
             return HealthAnswer(None, f"it could not be asked: {answer.detail}")
-        where = await resolve_addresses(_address_of(url), self._spawner)
         is_good = answer.trouble is None and is_status_in(process.http_status, answer.status or 0)
         if stranger := await self._stranger(process, found, where, is_good):
             return HealthAnswer(False, stranger)

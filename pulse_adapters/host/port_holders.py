@@ -22,13 +22,13 @@ _SLICE = 20  # processes after which the event loop is given a turn
 _COMMAND = 80  # characters of a command line that are told
 
 
-async def port_holder(where: Sequence[ListeningAddress], found: ProcessId) -> str:
+async def port_holder(where: Sequence[ListeningAddress], found: ProcessId | None) -> str:
     """Who listens at these addresses, in words, if that is surely neither this process nor one that came out of it.
 
-    Empty if it is one of them, or if nobody listens there whom this user can see.
+    Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead.
     """
     inodes = listening_inodes(where)
-    if not inodes or holds_socket(found.pid, inodes):
+    if not inodes or (found and holds_socket(found.pid, inodes)):
         return ""
     holders = []
     for number, pid in enumerate(list(pids())):
@@ -36,18 +36,27 @@ async def port_holder(where: Sequence[ListeningAddress], found: ProcessId) -> st
             holders.append(pid)
         if number % _SLICE == 0:
             await asyncio.sleep(0)
-    entries = {one.pid: one for one in live_processes()}
-    if not holders or start_time_of(found.pid) != found.started:
+    if not holders or (found and _is_any_of(found, holders)):
         return ""
-    own, effect = descendants([found.pid], entries), _effect(found.pid)
-    for pid in holders:
-        is_led = pid in entries and entries[pid].session == found.pid
-        if pid in own or is_led or (effect and has_marker(pid, effect)):
-            return ""
     one = where[0]
     address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
     line = one_line(" ".join(command_line(holders[0])))[:_COMMAND]
-    return f"{address} is held by process {holders[0]} ({line}), not by {found.pid}"
+    words = f"{address} is held by process {holders[0]} ({line})"
+    return f"{words}, not by {found.pid}" if found else words
+
+
+def _is_any_of(found: ProcessId, holders: Sequence[int]) -> bool:
+    """Whether one of them came out of this process; so it is called if it has died meanwhile."""
+    if start_time_of(found.pid) != found.started:
+        return True
+    entries = {one.pid: one for one in live_processes()}
+    own, effect = descendants([found.pid], entries), _effect(found.pid)
+    return any(
+        pid in own
+        or (pid in entries and entries[pid].session == found.pid)
+        or (effect and has_marker(pid, effect))
+        for pid in holders
+    )
 
 
 def _effect(pid: int) -> str:

@@ -81,6 +81,11 @@ def age_us(life: ProcessId | None, history: ProcessHistory, now: Moment) -> int:
     return now.since(history.up) if history.up else 0
 
 
+def is_port_told(process: ProcessSettings, history: ProcessHistory) -> bool:
+    """Whether it is asked while it is dead: only who holds its port, once it has died again and again."""
+    return process.probe == "http" and bool(process.start and history.down and history.charged)
+
+
 @dataclass
 class ProbedProcess:
     """A process that is asked: its record, when it was asked last and about which life, and the pending answer."""
@@ -139,11 +144,14 @@ class ProcessHealth:
             one.record = one.record._replace(outcomes="")
         pause = self._pause(process, one.record, history)
         one.left_us = pause - now.since(one.asked) if one.asked else 0
-        if sight.busy or not (sight.found or sight.answering):
+        is_there = bool(sight.found or sight.answering)
+        if sight.busy or not (is_there or is_port_told(process, history)):
             one.left_us = pause
             return sight
         if one.pending is None and one.left_us <= pause // SLACK:
             self._ask(one, process, life, now, urgent=pause < self.usual() or history.up is None)
+        if not is_there:
+            return sight
         newest, is_unproven = one.record.newest, history.down is not None or history.starting is not None
         serves = not one.record.verdict(process)
         if history.up is None and is_unproven:
