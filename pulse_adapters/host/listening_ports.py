@@ -13,7 +13,7 @@ from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 
-_PATIENCE_S = 1.0
+PATIENCE_S = 1.0
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -49,16 +49,27 @@ def _family(host: str) -> socket.AddressFamily | None:
     return None
 
 
-async def accepts_connections(where: Iterable[ListeningAddress]) -> bool:
-    """Whether one of the addresses accepts a connection in time."""
+async def accepts_connections(where: Iterable[ListeningAddress], timeout: float = PATIENCE_S) -> bool:
+    """Whether one of the addresses accepts a connection within `timeout` seconds, in all."""
+    until = asyncio.get_running_loop().time() + timeout
     for family, host, port in where:
         with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout_at(until):
                 await asyncio.get_running_loop().sock_connect(probe, (host, port))
             # A port of the ephemeral range that nobody listens on can be given to the probe itself.
             if probe.getsockname() != probe.getpeername():
                 return True
     return False
+
+
+def is_of_this_machine(where: ListeningAddress) -> bool:
+    """Whether this machine has the address; only its own ones can be bound."""
+    with socket.socket(where.family, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.bind((where.host, 0))
+        except OSError:
+            return False
+    return True
 
 
 def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
@@ -91,10 +102,15 @@ def _listening() -> Iterator[tuple[int, bytes, bytes]]:
 
 def socket_owners(inodes: frozenset[bytes]) -> tuple[ProcessId, ...]:
     """The processes that hold one of these sockets, oldest first; those of other users are invisible without root."""
-    names = {f"socket:[{inode.decode()}]" for inode in inodes}
-    held = [pid for pid in (pids() if names else ()) if not names.isdisjoint(_links(pid))]
+    held = [pid for pid in (pids() if inodes else ()) if holds_socket(pid, inodes)]
     found = (ProcessId(pid, since) for pid in held if (since := start_time_of(pid)) is not None)
     return tuple(sorted(found, key=lambda one: one.started))
+
+
+def holds_socket(pid: int, inodes: frozenset[bytes]) -> bool:
+    """Whether the process has one of these sockets open, as far as this user may see that."""
+    names = {f"socket:[{inode.decode()}]" for inode in inodes}
+    return not names.isdisjoint(_links(pid))
 
 
 def _links(pid: int) -> Iterator[str]:

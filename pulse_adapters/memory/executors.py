@@ -11,6 +11,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Policy, Result, Safety
+from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
 
@@ -25,7 +26,7 @@ class MemoryProcess:
 
 @dataclass
 class MemoryHost:
-    """Implements `pulse_core.ports.ProcessTable`.
+    """Implements `pulse_core.ports.ProcessTable` and `HealthProber`.
 
     processes: the live ones by the name in the settings; dying: names whose processes die at their start;
     unresponsive: names whose processes never answer; intended: names that their own manager was told to stop; starts:
@@ -40,13 +41,16 @@ class MemoryHost:
     starts: list[tuple[str, ProcessId]] = field(default_factory=list)
     started_twice: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
+    asked: list[str] = field(default_factory=list)
+    says: dict[str, HealthAnswer] = field(default_factory=dict)
+    silent: set[str] = field(default_factory=set)
     _next: int = 100
     _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
 
     def start(self, name: str) -> ProcessId:
         """Start a process; one of `dying` is dead at once."""
         self._next += 1
-        found = ProcessId(self._next, self._next * 10)
+        found = ProcessId(self._next, round(asyncio.get_running_loop().time() * 100))
         self.starts.append((name, found))
         self.intended.discard(name)
         if name in self.processes:
@@ -75,14 +79,31 @@ class MemoryHost:
             ended = "was killed" if known else ""
             answering, intended = False if process.tcp else None, process.name in self.intended
             return ProcessObservation((), answering, False, intended, busy, ended=ended)
-        answering = live.answering if process.tcp else None
+        answering = live.answering if process.tcp and known != live.found else None
         return ProcessObservation((live.found,), answering, known == live.found)
+
+    def ask(self, process: ProcessSettings, found: ProcessId | None) -> "asyncio.Future[HealthAnswer]":
+        loop = asyncio.get_running_loop()
+        coming: asyncio.Future[HealthAnswer] = loop.create_future()
+        self.asked.append(process.name)
+        if process.name not in self.silent:
+            loop.call_later(0.001, lambda: coming.set_result(self._answer(process)))
+        return coming
+
+    def _answer(self, process: ProcessSettings) -> HealthAnswer:
+        live = self.processes.get(process.name)
+        is_well = live is not None and live.answering
+        usual = HealthAnswer(is_well, f"it {'answers' if is_well else 'does not answer'}")
+        return self.says.get(process.name, usual)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         self._held = dict.fromkeys(found, died)
         living = {process.found for process in self.processes.values()}
         for one in set(self._held) - living:
             self._report_death(one)
+
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        return {}
 
 
 async def at_once(event: Event) -> None:

@@ -15,9 +15,8 @@ import certifi
 import httpx
 
 from pulse_adapters.network.probe_failure import ProbeFailed, causes, seconds_text
-
-LONGEST = 1 << 20
-"""Bytes of a page: what sends more is taken for one that never ends."""
+from pulse_core.model.pattern import SearchPattern
+from pulse_core.ports.prober import ProbeRequest
 
 HEADERS = {"User-Agent": "upulse", "Accept": "*/*", "Accept-Encoding": "identity", "Connection": "close"}
 ERRNOS: Mapping[int, tuple[str, str]] = {
@@ -40,7 +39,7 @@ class FetchProgress:
     """The progress of a fetch, for the message of a timeout."""
 
     def __init__(self) -> None:
-        self.step, self.status, self.received = "lookup", 0, 0
+        self.step, self.status, self.received, self.body = "lookup", 0, 0, b""
 
     async def trace(self, name: str, _info: Mapping[str, object]) -> None:
         """Called by httpx at each step, as `connection.connect_tcp.started`."""
@@ -96,26 +95,32 @@ def _trust(_hour: int) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=None if has_own else certifi.where())
 
 
-async def fetch(url: str, timeout: float, follows: bool) -> int:
-    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed. follows: redirects."""
+async def fetch(asked: ProbeRequest, timeout: float) -> int:
+    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed."""
     progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
-            return await _fetch(httpx.URL(url), follows, progress)
+            status = await _fetch(asked, progress)
     except TimeoutError as error:
         raise progress.overdue(timeout) from error
     except (httpx.HTTPError, ssl.SSLError, OSError) as error:
         raise probe_failure(error) from error
+    if asked.body and not SearchPattern(asked.body).finds(progress.body):
+        raise ProbeFailed("body", f"it answered {status}, and {asked.body!r} is not in its body")
+    return status
 
 
-async def _fetch(url: httpx.URL, follows: bool, progress: FetchProgress) -> int:
-    proxied = is_proxied(url)
+async def _fetch(asked: ProbeRequest, progress: FetchProgress) -> int:
+    url, follows = httpx.URL(asked.target), asked.follows
+    proxied = not asked.local and is_proxied(url)
     if not (proxied or is_address(url.host)):
         await check_name(url.host)
     needs_tls = (
         proxied or follows or url.scheme == "https"
     )  # else no certificates are read, which takes 20 ms
-    verify = trusted_context() if needs_tls else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    verify = trusted_context() if needs_tls and not asked.local else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    if asked.local:
+        verify.check_hostname, verify.verify_mode = False, ssl.CERT_NONE
     async with (
         httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,
         client.stream("GET", url, headers=HEADERS, extensions={"trace": progress.trace}) as response,
@@ -123,11 +128,11 @@ async def _fetch(url: httpx.URL, follows: bool, progress: FetchProgress) -> int:
         progress.status = response.status_code
         async for chunk in response.aiter_raw():
             progress.received += len(chunk)
-            if progress.received > LONGEST:
-                words = (
-                    f"it answered {response.status_code}, and did not come to an end after {LONGEST} bytes"
-                )
+            if progress.received > asked.largest:
+                words = f"it answered {response.status_code}, and did not come to an end after {asked.largest} bytes"
                 raise ProbeFailed("endless", words)
+            if asked.body:
+                progress.body += chunk
     return response.status_code
 
 

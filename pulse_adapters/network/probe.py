@@ -19,6 +19,7 @@ from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.syscalls import prctl
+from pulse_core.ports.prober import ProbeRequest
 
 US_PER_SECOND = 1_000_000
 LONGEST_DETAIL = 1_000
@@ -40,7 +41,8 @@ async def answer(question: Message) -> Message:
         if question["about"] == "dns":
             found = {"addresses": await module.resolve(question["target"], question["servers"], timeout)}
         else:
-            found = {"status": await module.fetch(question["target"], timeout, question["follows"])}
+            asked = ProbeRequest(**{name: question[name] for name in ProbeRequest._fields})
+            found = {"status": await module.fetch(asked, timeout)}
     except ProbeFailed as failed:
         found = {"trouble": failed.trouble, "detail": failed.words[:LONGEST_DETAIL]}
     except ModuleNotFoundError as error:

@@ -13,16 +13,19 @@ from pulse_core.model.home_status import (
     HomeStatus,
 )
 from pulse_core.model.json_types import Json
-from pulse_core.model.moment import Moment, iso
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_watchdog import ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import WATCHER, ProcessState, evaluate_status, restart_key
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
+
+LOOKS, LATE = 3, 10 * US_PER_SECOND
+"""A process was looked at lately if that is no more than so many intervals and this time ago, which a look may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +43,14 @@ def compute_status(
     beat: Beat,
     daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
+    looked: Moment | None = None,
 ) -> HomeStatus:
-    """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
+    """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure.
+
+    looked: when the daemon that answers last looked at the processes; None if none does.
+    """
     snapshot = Snapshot(0, now, settings, {}, state)
-    control, effects = state.control, state.effects
+    control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -62,7 +69,10 @@ def compute_status(
             "damage": control.damage or None,
             "unwritten": state.provisional,
         },
-        "processes": [process_status(process, snapshot) for process in settings.process],
+        "processes": [
+            process_status(process, snapshot, looks.get(process.name, {}), looked)
+            for process in settings.process
+        ],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
             "executing": effects.count(Phase.EXECUTING),
@@ -99,18 +109,44 @@ def compute_status(
     return status
 
 
-def process_status(process: ProcessSettings, snapshot: Snapshot) -> GuardedProcessStatus:
-    """One guarded process in the words of the rule that guards it."""
+def process_status(
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json], looked: Moment | None
+) -> GuardedProcessStatus:
+    """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
+
+    It is unknown if nobody has looked at it lately.
+    """
     condition, history = process_condition(process, snapshot), snapshot.process(process.name)
     since = history.up or history.down
+    if doubt := unlooked(snapshot, looked) if since else "":
+        state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
+    else:
+        state, why = condition.state, condition.why
     return {
         "name": process.name,
-        "state": condition.state.value,
-        "pid": history.pid if history.up else None,
+        "state": state.value,
+        "pid": history.pid if history.up and not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": condition.why,
+        "why": "; ".join(filter(None, (why, probe_words(look), history.unlogged))),
+        "leftovers": look.get("leftovers", []),
     }
+
+
+def unlooked(snapshot: Snapshot, looked: Moment | None) -> str:
+    """Why what the log says of processes may be over, in words; empty if somebody looked at them lately."""
+    if looked is None:
+        return "no daemon looks at it"
+    age = snapshot.now.since(looked)
+    lately = LATE + LOOKS * snapshot.settings.watch.process_interval
+    return f"not looked at for {rough_duration(age)}" if age > lately else ""
+
+
+def probe_words(look: Mapping[str, Json]) -> str:
+    """How many of the last probes failed, and why; empty if there is nothing to say."""
+    said = look.get("probe", {})
+    error, failed = said.get("error", ""), said.get("failed", 0)
+    return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
 def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:

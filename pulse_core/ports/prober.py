@@ -11,7 +11,7 @@ class Trouble(StrEnum):
     """Why a target did not answer as it should; the values stand in samples.
 
     Of a name: NXDOMAIN, NO_ADDRESS, SERVFAIL, LIE. Of a page: UNRESOLVED, CLOSED, STALLED, ENDLESS, the three
-    of TLS, STATUS. Of both: TIMEOUT (nothing came back), REFUSED, UNREACHABLE, BROKEN. UNASKED says nothing
+    of TLS, STATUS, BODY. Of both: TIMEOUT (nothing came back), REFUSED, UNREACHABLE, BROKEN. UNASKED says nothing
     about the target: the probe could not be sent.
     """
 
@@ -31,13 +31,16 @@ class Trouble(StrEnum):
     TLS_UNTRUSTED = "tls-untrusted"
     TLS = "tls"
     STATUS = "status"
+    BODY = "body"
     UNASKED = "unasked"
 
 
 class ProbeRequest(NamedTuple):
     """A name to resolve, or a URL to fetch, within a timeout in microseconds.
 
-    servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's; follows: redirects.
+    servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's; follows: redirects;
+    local: of a process on this machine, without a proxy, and whoever signed its certificate; largest: bytes of a page,
+    of which more is taken for one that never ends; body: a pattern that its body must hold.
     """
 
     about: Literal["dns", "http"]
@@ -45,6 +48,9 @@ class ProbeRequest(NamedTuple):
     timeout_us: int
     servers: tuple[str, ...] = ()
     follows: bool = False
+    local: bool = False
+    largest: int = 1 << 20
+    body: str = ""
 
 
 class ProbeResult(NamedTuple):

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, is_host_port, text_check
+from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
 
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""
@@ -48,12 +49,12 @@ class RestartSettings(Group):
     """How hard to try to bring a process back; the first restart of a process that was healthy is immediate."""
 
     max: int = Field(5, ge=0, le=1000, description="restarts within `within` before it counts as flapping")
-    within: Duration = Field(600_000_000, gt=0, description="the budget's window")
+    within: Duration = Field(600_000_000, gt=0, description="the budget's window; up for so long, it is new")
     backoff: Duration = Field(
         1_000_000, ge=0, description="wait before the second restart; doubles after that"
     )
     backoff_max: Duration = Field(300_000_000, ge=0, description="longest wait before the budget is spent")
-    healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets budget and backoff")
+    healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets the backoff")
     grace: Duration = Field(10_000_000, ge=0, description="time to come up before a start counts as failed")
 
     @property
@@ -77,7 +78,8 @@ class ProcessSettings(Group):
     """One `[[process]]`: a critical process.
 
     It is recognised by `pid_file`, `systemd_unit`, `match` or `tcp` (at most one), or else as the child that
-    Pulse started; it is brought back by `start`, `command` or `systemd_unit`.
+    Pulse started; it is brought back by `start`, `command` or `systemd_unit`. That it serves is asked by `http`, `exec`
+    or `unix` (at most one), or else by `tcp`.
     """
 
     name: Name = Field(description="its name everywhere", examples=["gateway"])
@@ -119,7 +121,43 @@ class ProcessSettings(Group):
         "tree",
         description="what a stop ends, and a restart before it starts anew: all that came out of it, or it alone",
     )
-    evidence: int = Field(3, ge=1, le=1000, description="probes of a live process that must fail in a row")
+    http: HealthUrl | None = Field(
+        None,
+        description="URL that it must answer, by an address; certificates are not checked, redirects not followed",
+        examples=["http://127.0.0.1:18080/health"],
+    )
+    http_status: Statuses = Field(
+        "200-299", description="statuses that are a good answer", examples=["200, 302"]
+    )
+    http_body: Regex | None = Field(
+        None,
+        description="regular expression that the answer's body must hold; bodies have at most 64 KiB",
+        examples=['"status": *"ok"'],
+    )
+    exec: Argv = Field(
+        (), description="argv of a command that must exit with 0", examples=[["pg_isready", "-q"]]
+    )
+    unix: SocketPath | None = Field(
+        None, description="socket that must take connections", examples=["/run/gateway.sock"]
+    )
+    every: Duration = Field(
+        0,
+        ge=0,
+        le=86_400_000_000,
+        description="time between two probes; 0: `watch.process_interval`, and 500ms after one that failed",
+    )
+    timeout: Duration = Field(
+        2_000_000, gt=0, le=300_000_000, description="how long a probe may take as a whole"
+    )
+    evidence: int = Field(
+        3, ge=1, le=1000, description="probes of a live process that must fail before it counts as dead"
+    )
+    evidence_of: int = Field(
+        0, ge=0, le=1000, description="of how many probes so many must fail; 0: they must fail in a row"
+    )
+    start_period: Duration = Field(
+        0, ge=0, description="time after its start in which probes that fail count for nothing"
+    )
     restart: RestartSettings = Field(RestartSettings(), description="how hard to try")
 
     @model_validator(mode="after")
@@ -143,3 +181,34 @@ class ProcessSettings(Group):
                 "a process restarted by `command` needs pid_file, match or tcp to be recognised by"
             )
         return self
+
+    @model_validator(mode="after")
+    def _probes_agree(self) -> "ProcessSettings":
+        asked = [kind for kind in ("http", "exec", "unix") if getattr(self, kind)]
+        if len(asked) > 1:
+            raise ValueError(f"{' and '.join(asked)} are two ways to ask whether it serves; keep one of them")
+        if not self.http and (about := self._written("http_status", "http_body")):
+            raise ValueError(f"{about} says what a good answer is, but there is no http; give its URL too")
+        if not self.probe and (about := self._written("every", "timeout", "start_period", "evidence_of")):
+            raise ValueError(f"{about} is about probes, and there is none; give http, exec, unix or tcp too")
+        if 0 < self.evidence_of < self.evidence:
+            raise ValueError(
+                f"evidence ({self.evidence}) is more than evidence_of ({self.evidence_of}); lower it or raise evidence_of"
+            )
+        return self
+
+    def _written(self, *keys: str) -> str:
+        """The first of these settings that has another value than its default; empty if none has."""
+        fields = type(self).model_fields
+        return next((key for key in keys if getattr(self, key) != fields[key].default), "")
+
+    @property
+    def probe(self) -> ProbeKind | None:
+        """How it is asked whether it serves; None if being alive is enough."""
+        kinds: tuple[ProbeKind, ...] = ("http", "exec", "unix", "tcp")
+        return next((kind for kind in kinds if getattr(self, kind)), None)
+
+    @property
+    def probes(self) -> int:
+        """How many of its last probes count."""
+        return self.evidence_of or self.evidence

@@ -15,7 +15,7 @@ class ProcessProbe(NamedTuple):
     """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
-    previous probe, if any.
+    previous probe, if any; failed: that enough of its health's probes failed, in words.
     """
 
     process: ProcessSettings
@@ -26,6 +26,7 @@ class ProcessProbe(NamedTuple):
     expires_us: int
     proven: bool = False
     before: ProcessId | None = None
+    failed: str = ""
 
 
 class ProcessConclusion(NamedTuple):
@@ -52,7 +53,7 @@ def conclude(look: ProcessProbe) -> ProcessConclusion:
 
 
 def is_up(sight: ProcessObservation) -> bool:
-    """Whether it is alive and, if it has a port, answers."""
+    """Whether it is alive and, if it is asked, serves."""
     return sight.answering if sight.answering is not None else bool(sight.found)
 
 
@@ -88,6 +89,8 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
         death = _died(look, words, pid=before.pid)
     elif not look.sight.known and pid is not None:
         death = _died(look, f"process {pid} {look.sight.ended or 'is gone'}")
+    elif look.failed:
+        death = _died(look, look.failed)
     elif streak < look.process.evidence:
         return ProcessConclusion(streak=streak)
     else:

@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
+from pulse_core.ports.health import HealthProber
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_process import ProcessProbe, conclude, identity, is_up
+from pulse_core.watch.process_health import ProcessHealth
 
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
+SOON = 0.02
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 
 
@@ -25,7 +29,8 @@ NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 class ProcessAlive:
     """The watcher `process-alive`: one sample with every guarded process, one event for every change.
 
-    It probes at once when a pidfd fires or a restart was acked, and more often while a state is uncertain.
+    It probes at once when a pidfd fires or a restart was acked, and more often while a state is uncertain. window: its
+    own last minute, also of an earlier daemon: what failed in a row then goes on counting.
     """
 
     name = key = "process-alive"
@@ -35,19 +40,30 @@ class ProcessAlive:
     clock: Clock
     settings: Callable[[], Settings]
     current_state: CurrentState
+    prober: HealthProber
+    window: Callable[[], Window]
     nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
-    _streaks: dict[str, int] = field(default_factory=dict, init=False)
+    _streaks: dict[str, int] | None = field(default=None, init=False)
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
     _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
     _starting: bool = field(default=False, init=False)
+    _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
+    _searched: Moment | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.health = ProcessHealth(
+            self.prober, lambda: self.settings().watch.process_interval, self.nudge.set
+        )
 
     @property
     def interval(self) -> float:
         """Seconds until the next sample."""
         usual = self.settings().watch.process_interval / US_PER_SECOND
+        if (due := self.health.wait_us) is not None:
+            usual = min(usual, max(due / US_PER_SECOND, SOON))
         if self._starting:
             return min(usual, STARTING_INTERVAL)
-        return min(usual, DOUBT_INTERVAL) if any(self._streaks.values()) else usual
+        return min(usual, DOUBT_INTERVAL) if any((self._streaks or {}).values()) else usual
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
@@ -66,16 +82,24 @@ class ProcessAlive:
         histories = {process.name: self.current_state().processes[process.name] for process in processes}
         proofs, self._proofs = self._proofs, set()
         stood, self._stood = self._stood, self._known(histories)
-        sights = await self.table.look(processes, self._stood)
+        sights = dict(await self.table.look(processes, self._stood))
         drafts: list[Draft] = []
         streaks: dict[str, int] = {}
         now, expires = self.clock.now(), self.settings().intent.expires
+        earlier = self._earlier()
+        before_now = self._streaks
+        if before_now is None:
+            before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
+        self.health.forget_others(frozenset(process.name for process in processes if process.probe))
         for process in processes:
             name, history = process.name, histories[process.name]
             proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
             before = known if (known := stood.get(name)) in proofs else None
-            streak = self._streaks.get(name, 0)
-            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before)
+            life, said = identity(sights[name], history), earlier.get(name, {})
+            sights[name] = self.health.observe(process, sights[name], life, history, now, said)
+            failed = self.health.record(name).verdict(process) if process.probe else ""
+            streak = before_now.get(name, 0)
+            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, failed)
             conclusion = conclude(probe)
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
@@ -84,7 +108,16 @@ class ProcessAlive:
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
-        return Reading(self._data(sights, histories), tuple(drafts))
+        is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
+        if is_due and not proofs:  # else a death waits for its answer
+            mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
+            self._leftovers, self._searched = self.table.leftovers(mains), now
+        return Reading(self._data(processes, sights, histories), tuple(drafts))
+
+    def _earlier(self) -> Mapping[str, Mapping[str, Json]]:
+        """What the newest sample of an earlier daemon said, at this daemon's first look in the same boot."""
+        last = self.window().last if self._streaks is None else None
+        return last.data if last and last.moment.boot == self.clock.now().boot else {}
 
     def _known(self, histories: Mapping[str, ProcessHistory]) -> Mapping[str, ProcessId]:
         boot = self.clock.now().boot
@@ -99,15 +132,29 @@ class ProcessAlive:
         self.nudge.set()
 
     def _data(
-        self, sights: Mapping[str, ProcessObservation], histories: Mapping[str, ProcessHistory]
+        self,
+        processes: Sequence[ProcessSettings],
+        sights: Mapping[str, ProcessObservation],
+        histories: Mapping[str, ProcessHistory],
     ) -> Mapping[str, Json]:
+        return {process.name: self._said(process, sights, histories) for process in processes}
+
+    def _said(
+        self,
+        process: ProcessSettings,
+        sights: Mapping[str, ProcessObservation],
+        histories: Mapping[str, ProcessHistory],
+    ) -> Mapping[str, Json]:
+        name = process.name
+        sight, found = sights[name], identity(sights[name], histories[name])
+        probe = self.health.record(name).as_json(process) if process.probe else {}
+        streak = (self._streaks or {}).get(name, 0)
         return {
-            name: {
-                "up": is_up(sight),
-                "pid": found.pid if (found := identity(sight, histories[name])) else None,
-                **({"answering": sight.answering} if sight.answering is not None else {}),
-                **({"streak": streak} if (streak := self._streaks.get(name, 0)) else {}),
-                **({"detail": sight.detail} if sight.detail else {}),
-            }
-            for name, sight in sights.items()
+            "up": is_up(sight),
+            "pid": found.pid if found else None,
+            **({"answering": sight.answering} if sight.answering is not None else {}),
+            **({"probe": probe} if probe else {}),
+            **({"streak": streak} if streak else {}),
+            **({"detail": sight.detail} if sight.detail else {}),
+            **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
         }

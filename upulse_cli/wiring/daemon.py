@@ -12,6 +12,7 @@ from random import Random
 from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
@@ -93,6 +94,7 @@ async def real_daemon(
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
+        stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         services: dict[str, Service] = {
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
@@ -126,6 +128,7 @@ async def real_daemon(
                 checkpoints=SqliteCheckpoints(home.state),
                 clock=clock,
                 table=acting.table,
+                health=health,
                 executors=acting.executors,
                 current_settings=current_settings,
                 view=view,
@@ -135,6 +138,7 @@ async def real_daemon(
                 pid=os.getpid(),
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
+                end_remains=acting.lives.end_effect,
                 watchers=(system,),
                 optional_watchers=optional_watchers,
                 services=services,

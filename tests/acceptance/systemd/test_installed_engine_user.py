@@ -60,12 +60,14 @@ def install(machine: Machine) -> Install:
 
 @pytest.mark.timeout(240)
 def test_each_home_has_a_user_of_its_own_from_its_install_to_its_uninstall(install: Install) -> None:
-    an_install_makes_the_user_that_the_engine_then_runs_as(install)
+    group = an_install_makes_the_user_that_the_engine_then_runs_as(install)
     another_home_gets_another_user_which_reads_nothing_of_the_first(install)
     an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install)
+    assert not install.machine.path(f"/sys/fs/cgroup{group}").exists()
 
 
-def an_install_makes_the_user_that_the_engine_then_runs_as(install: Install) -> None:
+def an_install_makes_the_user_that_the_engine_then_runs_as(install: Install) -> str:
+    """The control group of its rules' host."""
     install.upulse("init")
     assert install.users() == []
     (before,) = [
@@ -80,14 +82,17 @@ def an_install_makes_the_user_that_the_engine_then_runs_as(install: Install) -> 
     assert name.startswith("pulse-engine-")
     assert (home, shell.rpartition("/")[2]) == ("/", "nologin")
     engine = install.engine(HOME)
-    assert (engine["sandbox"]["user"], engine["sandbox"]["scratch"]) == (True, True)
+    assert {engine["sandbox"][part] for part in ("user", "scratch", "control group")} == {True}
     pids = install.machine.run(["pgrep", "-u", name, "-f", "rule_host.child"]).stdout.split()
     assert len(pids) == 1
+    group = install.machine.run(["cat", f"/proc/{pids[0]}/cgroup"]).stdout.rpartition("::")[2]
+    assert group.startswith("/system.slice/upulse.service/pulse-")
     status = install.machine.run(["cat", f"/proc/{pids[0]}/status"]).stdout
     assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}" in status
     assert f"Gid:\t{gid}\t{gid}\t{gid}\t{gid}" in status
     assert "pulse-scratch" not in install.machine.run(["cat", "/proc/mounts"]).stdout
     assert "engine user" in install.upulse("doctor")
+    return group.strip()
 
 
 def another_home_gets_another_user_which_reads_nothing_of_the_first(install: Install) -> None:

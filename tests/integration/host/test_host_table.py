@@ -238,12 +238,14 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     await until(lambda: "ready" in said(log))
     sight = await seen(table, process)
     assert (sight.found, sight.answering) == ((found,), True)
+    known = await seen(table, process, found)
+    assert (known.found, known.answering) == ((found,), None)  # it is alive: its health is asked beside
     os.kill(found.pid, 10)  # SIGUSR1: it lives on, deaf
-    deaf = await seen(table, process, found)
+    deaf = await seen(table, process)
     deadline = time.monotonic() + 5
     while deaf.answering and time.monotonic() < deadline:
-        deaf = await seen(table, process, found)
-    assert (deaf.found, deaf.answering) == ((found,), False)
+        deaf = await seen(table, process)
+    assert (deaf.found, deaf.answering) == ((), False)
 
 
 async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProcessTable) -> None:

@@ -38,6 +38,17 @@ INSTEAD = {
     ("process", "command"): ['name = "other"', 'match = "x"'],
     ("process", "systemd_unit"): ['name = "other"'],
     ("process", "systemd_user"): ['name = "other"', 'systemd_unit = "other.service"'],
+    **{
+        ("process", key): ['name = "other"', 'start = ["true"]', 'http = "http://127.0.0.1:80/"', *more]
+        for key, *more in (
+            ("http_status",),
+            ("http_body",),
+            ("every",),
+            ("timeout",),
+            ("start_period",),
+            ("evidence_of", "evidence = 1"),
+        )
+    },
     ("log", "unit"): ['keywords = ["other"]'],
     ("log", "user"): ['unit = "other.service"', 'keywords = ["other"]'],
 }

@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from pulse_core.settings.cross_checks import dependency_cycles, disagreements
+from pulse_core.settings.probes import is_status_in
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import DaemonSettings, Settings
+
+HEALTH = "http://127.0.0.1:80/health"
 
 
 def process(name: str, *needs: str) -> ProcessSettings:
@@ -36,11 +39,40 @@ def process(name: str, *needs: str) -> ProcessSettings:
         ({"env": {"A=B": "1"}}, "can't be set"),
         ({"cwd": ""}, "no path"),
         ({"systemd_unit": "nginx", "start": ()}, "as 'nginx.service'"),
+        ({"http": "127.0.0.1:80"}, "no URL; write it in full"),
+        ({"http": "http://localhost:80/"}, "'localhost' is a name, which .* write the address"),
+        ({"http": "http://u:p@127.0.0.1/"}, "leave them out"),
+        ({"http": HEALTH, "exec": ("true",)}, "http and exec are two ways to ask"),
+        ({"http": HEALTH, "http_status": "2xx"}, "write them as '200', '200-299'"),
+        ({"http": HEALTH, "http_status": "299-200"}, "names no statuses"),
+        ({"http": HEALTH, "http_body": "a(?=b)"}, "uses a lookahead"),
+        ({"http_body": "ok"}, "there is no http; give its URL too"),
+        ({"exec": ("",)}, "the program, is empty"),
+        ({"unix": "run/x.sock"}, "no absolute path"),
+        ({"unix": "/" + "x" * 107}, "the kernel takes at most 107 bytes"),
+        ({"every": "1s"}, "every is about probes, and there is none; give http"),
+        ({"match": "a", "start_period": "1s"}, "start_period is about probes"),
+        ({"http": HEALTH, "timeout": "0s"}, "greater than 0"),
+        ({"http": HEALTH, "evidence": 5, "evidence_of": 3}, r"evidence \(5\) is more than evidence_of \(3\)"),
     ],
 )
 def test_a_process_that_can_not_work_is_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ProcessSettings.model_validate({"name": "a", "start": ("sleep",), **wrong})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "fits"),
+    [("200-299", 204, True), ("200-299", 302, False), ("200, 302", 302, True), ("200", 201, False)],
+)
+def test_statuses_are_numbers_and_ranges(wanted: str, status: int, fits: bool) -> None:
+    assert is_status_in(wanted, status) is fits
+
+
+def test_the_strongest_way_to_ask_is_taken() -> None:
+    both = ProcessSettings(name="a", command=("x",), tcp="a:1", http=HEALTH)
+    assert (both.probe, ProcessSettings(name="a", start=("x",), tcp="a:1").probe) == ("http", "tcp")
+    assert process("a").probe is None
 
 
 def test_bounds_that_contradict_each_other_are_refused() -> None:

@@ -1,0 +1,160 @@
+"""Asks live processes whether they serve: by HTTP, by a command, or by a connection. Each probe has one deadline."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pulse_adapters.host.listening_ports import (
+    ListeningAddress,
+    accepts_connections,
+    is_of_this_machine,
+    resolve_addresses,
+)
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.port_holders import port_holder
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.workers.process_tree import end_tree
+from pulse_core.model.durations import format_duration
+from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import one_line
+from pulse_core.ports.health import HealthAnswer
+from pulse_core.ports.host import ProcessId
+from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
+from pulse_core.settings.probes import is_status_in
+from pulse_core.settings.processes import ProcessSettings
+
+LARGEST_BODY = 64 * 1024
+HELD_S = 60.0
+"""Seconds for which it is believed that a port is held by the process that was seen to hold it."""
+_SAID = 200
+"""Characters of a command's last words that are told."""
+
+
+class LocalHealthProber:
+    """Implements `pulse_core.ports.HealthProber`.
+
+    prober: asks by HTTP, in a child process; home: names this daemon's commands, so that the next one finds those that
+    an abrupt end of this one has left.
+    """
+
+    def __init__(self, spawner: Spawner, prober: Prober, home: Path) -> None:
+        self._spawner, self._prober, self._home = spawner, prober, home
+        self._tasks: set[asyncio.Task[HealthAnswer]] = set()
+        self._cleared: set[str] = set()
+        self._holders: dict[str, tuple[ProcessId, float]] = {}
+
+    def ask(self, process: ProcessSettings, found: ProcessId | None) -> "asyncio.Future[HealthAnswer]":
+        """Probe it in a task."""
+        task = asyncio.create_task(self._answer(process, found), name=f"probe {process.name}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """End all probes, and the commands that they run; their answers are cancelled."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        probes = {"http": self._http, "exec": self._exec, "unix": self._unix, "tcp": self._tcp}
+        try:
+            return await probes[process.probe or "tcp"](process, found)
+        except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the process
+            return HealthAnswer(None, f"it could not be asked: {describe_error(error)}")
+
+    async def _http(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        url = process.http or ""
+        where = await resolve_addresses(_address_of(url), self._spawner)
+        if found is None and process.start:
+            return HealthAnswer(None, await port_holder(where, None))
+        request = ProbeRequest(
+            "http", url, process.timeout, local=True, largest=LARGEST_BODY, body=process.http_body or ""
+        )
+        answer = await self._prober.ask(request)
+        if answer.trouble is Trouble.UNASKED:
+            return HealthAnswer(None, f"it could not be asked: {answer.detail}")
+        is_good = answer.trouble is None and is_status_in(process.http_status, answer.status or 0)
+        if stranger := await self._stranger(process, found, where, is_good):
+            return HealthAnswer(False, stranger)
+        if is_good:
+            return HealthAnswer(True, f"{url} answers {answer.status}")
+        words = answer.detail if answer.trouble else f"it answered {answer.status}"
+        return HealthAnswer(False, f"{url}: {words}")
+
+    async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        marker, program, timeout = f"probe:{process.name}@{self._home}", process.exec[0], _seconds(process)
+        if process.name not in self._cleared:
+            for left in await find_marked(marker):
+                await end_tree(left)
+            self._cleared.add(process.name)
+        try:
+            outcome = await self._spawner.run(
+                process.exec, timeout=timeout, cwd=process.cwd, env=process.env, marker=marker
+            )
+        except CommandTimedOut:
+            words = f"{program!r} took longer than {format_duration(process.timeout)} and was ended"
+            return HealthAnswer(False, words)
+        if outcome.exit == 0:
+            return HealthAnswer(True, f"{program!r} says that it is well")
+        how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
+        said = one_line(end_of_output(outcome.output, _SAID))
+        return HealthAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}")
+
+    async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
+        try:
+            # It never waits: asyncio's sock_connect would, and take a socket without room for a connected one.
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+                probe.connect(path)
+        except BlockingIOError:
+            return HealthAnswer(False, f"{path} takes no more connections: as many wait as it has room for")
+        except PermissionError:
+            return HealthAnswer(None, f"{path} may not be opened by the user Pulse runs as")
+        except OSError as error:
+            return HealthAnswer(False, f"{path} takes no connections: {error.strerror}")
+        return HealthAnswer(True, f"{path} takes connections")
+
+    async def _tcp(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
+        address = process.tcp or ""
+        where = await resolve_addresses(address, self._spawner)
+        if found and (foreign := next((one for one in where if not is_of_this_machine(one)), None)):
+            raise PulseError(f"its name leads to {foreign.host}, which is no address of this machine")
+        answers = await accepts_connections(where, _seconds(process))
+        stranger = await self._stranger(process, found, where, answers)
+        words = f"{address} {'answers' if answers else 'does not answer'}"
+        return HealthAnswer(answers, f"{words}; {stranger}" if stranger else words)
+
+    async def _stranger(
+        self,
+        process: ProcessSettings,
+        found: ProcessId | None,
+        where: tuple[ListeningAddress, ...],
+        good: bool,
+    ) -> str:
+        """Who holds its port in its place, in words; after good answers it is looked up once in a while."""
+        if found is None:
+            return ""
+        name, now = process.name, asyncio.get_running_loop().time()
+        seen, at = self._holders.get(name, (None, 0.0))
+        if good and seen == found and now - at < HELD_S:
+            return ""
+        stranger = await port_holder(where, found)
+        self._holders.pop(name, None)
+        if not stranger:
+            self._holders[name] = found, now
+        return stranger
+
+
+def _address_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def _seconds(process: ProcessSettings) -> float:
+    return process.timeout / US_PER_SECOND

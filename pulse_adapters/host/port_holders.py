@@ -1,0 +1,65 @@
+"""Who holds a port in the place of the process that should."""
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+from pulse_adapters.host.listening_ports import ListeningAddress, holds_socket, listening_inodes
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import (
+    command_line,
+    descendants,
+    environment,
+    has_marker,
+    live_processes,
+    pids,
+    start_time_of,
+)
+from pulse_core.model.text import one_line
+from pulse_core.ports.host import ProcessId
+
+_SLICE = 20  # processes after which the event loop is given a turn
+_COMMAND = 80  # characters of a command line that are told
+
+
+async def port_holder(where: Sequence[ListeningAddress], found: ProcessId | None) -> str:
+    """Who listens at these addresses, in words, if that is surely neither this process nor one that came out of it.
+
+    Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead.
+    """
+    inodes = listening_inodes(where)
+    if not inodes or (found and holds_socket(found.pid, inodes)):
+        return ""
+    holders = []
+    for number, pid in enumerate(list(pids())):
+        if holds_socket(pid, inodes):
+            holders.append(pid)
+        if number % _SLICE == 0:
+            await asyncio.sleep(0)
+    if not holders or (found and _is_any_of(found, holders)):
+        return ""
+    one = where[0]
+    address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
+    line = one_line(" ".join(command_line(holders[0])))[:_COMMAND]
+    words = f"{address} is held by process {holders[0]} ({line})"
+    return f"{words}, not by {found.pid}" if found else words
+
+
+def _is_any_of(found: ProcessId, holders: Sequence[int]) -> bool:
+    """Whether one of them came out of this process; so it is called if it has died meanwhile."""
+    if start_time_of(found.pid) != found.started:
+        return True
+    entries = {one.pid: one for one in live_processes()}
+    own, effect = descendants([found.pid], entries), _effect(found.pid)
+    return any(
+        pid in own
+        or (pid in entries and entries[pid].session == found.pid)
+        or (effect and has_marker(pid, effect))
+        for pid in holders
+    )
+
+
+def _effect(pid: int) -> str:
+    """The `PULSE_EFFECT` that a process was started with; what carries the same one came out of the same start."""
+    _, mark, rest = environment(pid).partition(f"\0{EFFECT_MARK}=".encode())
+    return os.fsdecode(rest.partition(b"\0")[0]) if mark else ""

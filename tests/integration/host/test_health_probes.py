@@ -1,0 +1,296 @@
+"""Servers that hang in every way, and what each kind of probe says of them within its deadline."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import AsyncExitStack, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
+from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.network.prober import ChildProber
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_core.ports.health import HealthAnswer
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
+from tests.integration.host.host_scene import said, until
+from tests.integration.network.network_servers import (
+    ENDLESS,
+    OK,
+    Serve,
+    dribbles,
+    floods,
+    page_server,
+    says,
+    stalls,
+)
+
+SERVER = """
+import socket, sys, time
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=2048)
+print("ready", flush=True)
+while True:
+    peer, _ = server.accept()
+    peer.recv(4096)
+    peer.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\nok")
+    peer.close()
+"""
+
+
+def settings(**more: Any) -> ProcessSettings:
+    process = {"name": "p", "start": ["p"], "timeout": "1500ms", **more}
+    return Settings.model_validate({"process": [process]}).process[0]
+
+
+def own_id() -> ProcessId:
+    seen = read_stat(os.getpid())
+    assert seen
+    return seen.found
+
+
+@pytest.fixture
+async def prober(spawner: Spawner, tmp_path: Path) -> AsyncIterator[LocalHealthProber]:
+    child = ChildProber()
+    prober = LocalHealthProber(spawner, child, tmp_path)
+    yield prober
+    await prober.close()
+    child.close()
+
+
+@contextmanager
+def full_backlog() -> Iterator[int]:
+    """A server that has no room for another connection."""
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(2):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
+async def resets(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Hang up the half of the connection on which an answer would come."""
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write_eof()
+    await asyncio.Event().wait()
+
+
+def redirects(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Any:
+    return says(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")(
+        reader, writer
+    )
+
+
+async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    await asyncio.Event().wait()
+
+
+LONG = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (LARGEST_BODY + 1)
+BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n"
+SERVERS: Mapping[str, tuple[Serve, str]] = {
+    "accepts and is silent": (silent, "did not answer within 1.5 s"),
+    "slow by bytes in its head": (dribbles, "did not answer within 1.5 s|is no HTTP"),
+    "slow by bytes in its body": (says(ENDLESS, then=dribbles), "did not come to an end within 1.5 s"),
+    "endless": (says(ENDLESS, then=floods), f"did not come to an end after {LARGEST_BODY} bytes"),
+    "too long": (says(LONG, b"x" * (LARGEST_BODY + 1)), f"did not come to an end after {LARGEST_BODY} bytes"),
+    "stalls in its body": (says(OK[:-1], then=stalls), "did not come to an end within 1.5 s"),
+    "wrong status": (says(BUSY), "it answered 503"),
+    "redirects": (redirects, "it answered 302"),
+    "half-closed": (resets, "closed the connection without an answer"),
+    "closes in its body": (says(OK[:-1]), "closed the connection in the middle"),
+    "no HTTP": (says(b"hello\r\n\r\n"), "that is no HTTP"),
+}
+
+
+async def test_a_server_that_hangs_in_any_way_fails_its_probe_within_the_deadline(
+    prober: LocalHealthProber, spawner: Spawner, log: Path
+) -> None:
+    async with AsyncExitStack() as stack:
+        asked: dict[str, tuple[ProcessSettings, ProcessId | None, str]] = {}
+
+        def row(
+            name: str, port: int, words: str, scheme: str = "http", found: ProcessId | None = None
+        ) -> None:
+            url = f"{scheme}://127.0.0.1:{port}/health"
+            asked[name] = settings(name=name.replace(" ", "-"), http=url), found or own_id(), words
+
+        for name, (serve, words) in SERVERS.items():
+            row(name, await stack.enter_async_context(page_server(serve)), words)
+        tls_stall = await stack.enter_async_context(page_server(silent))
+        row("TLS that stalls", tls_stall, "agreed on no TLS within 1.5 s", "https")
+        row("no TLS", await stack.enter_async_context(page_server(says(OK))), "TLS|within", "https")
+        row("backlog full", stack.enter_context(full_backlog()), "no connection came about within 1.5 s")
+        row("refused", free_port(), "the connection is refused")
+        port = free_port()
+        stopped = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+        await until(lambda: "ready" in said(log), 20)
+        os.kill(stopped.pid, signal.SIGSTOP)
+        row("stopped", port, "it took the connection, but did not answer within 1.5 s", found=stopped)
+
+        await asyncio.wait_for(
+            prober.ask(settings(http="http://127.0.0.1:1/"), own_id()), 20
+        )  # its child starts
+        began = time.monotonic()
+        answers = await asyncio.gather(*(prober.ask(one, found) for one, found, _ in asked.values()))
+        took = time.monotonic() - began
+    wrong = {
+        name: answer
+        for (name, (_, _, words)), answer in zip(asked.items(), answers, strict=True)
+        if answer.ok is not False or not re.search(words, answer.detail)
+    }
+    assert not wrong
+    assert took < 20
+
+
+async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    mine = spawner.start(["sleep", "1000"], output=tmp_path / "mine.log")
+    port = free_port()
+    other = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+    await until(lambda: "ready" in said(log), 20)
+    url = f"http://127.0.0.1:{port}/"
+    assert await prober.ask(settings(http=url), other) == HealthAnswer(True, f"{url} answers 200")
+    answer = await prober.ask(settings(http=url), mine)
+    assert answer.ok is False
+    assert answer.detail.startswith(f"127.0.0.1:{port} is held by process {other.pid} ({sys.executable} -c")
+    assert answer.detail.endswith(f", not by {mine.pid}")
+    held = await prober.ask(settings(http=url), None)  # while it is dead
+    assert (held.ok, held.detail) == (None, answer.detail.rpartition(", ")[0])
+    by_tcp = await prober.ask(settings(tcp=f"127.0.0.1:{port}"), mine)  # as before: it answers
+    assert (by_tcp.ok, f"process {other.pid}" in by_tcp.detail) == (True, True)
+
+
+async def test_a_child_that_listens_for_a_process_is_no_stranger(
+    prober: LocalHealthProber, spawner: Spawner, log: Path
+) -> None:
+    port = free_port()
+    shell = spawner.start(["sh", "-c", f"'{sys.executable}' -c '{SERVER}' {port}; true"], output=log)
+    await until(lambda: "ready" in said(log), 20)
+    assert (await prober.ask(settings(http=f"http://127.0.0.1:{port}/"), shell)).ok
+
+
+@pytest.mark.parametrize(
+    ("more", "ok"),
+    [
+        ({}, True),
+        ({"http_body": '"status": *"ok"'}, True),
+        ({"http_body": "well"}, False),
+        ({"http_status": "300-399, 204"}, False),
+    ],
+)
+async def test_a_good_answer_is_one_of_the_status_and_body_asked_for(
+    prober: LocalHealthProber, more: dict[str, Any], ok: bool
+) -> None:
+    body = b'{"status": "ok"}'
+    page = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+    async with page_server(says(page), "stranger") as port:  # whoever has signed its certificate
+        url = f"https://127.0.0.1:{port}/"
+        answer = await prober.ask(settings(http=url, timeout="5s", **more), own_id())
+    assert answer.ok is ok, answer
+    assert ok or "it answered 200" in answer.detail
+
+
+async def test_a_name_that_leads_elsewhere_says_nothing_about_the_process(
+    prober: LocalHealthProber, spawner: Spawner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake = tmp_path / "bin" / "getent"
+    fake.parent.mkdir()
+    fake.write_text("#!/bin/sh\necho 203.0.113.7 STREAM app.test\n")
+    fake.chmod(0o755)
+    lied_to = Spawner()
+    lied_to._inherited = {**lied_to._inherited, "PATH": f"{fake.parent}:{os.environ['PATH']}"}
+    prober._spawner = lied_to
+    try:
+        answer = await prober.ask(settings(tcp="app.test:80"), own_id())
+    finally:
+        lied_to.close()
+    assert answer.ok is None
+    assert "203.0.113.7, which is no address of this machine" in answer.detail
+
+
+@pytest.mark.parametrize("kind", ["listening", "full", "gone", "no socket", "long gone"])
+async def test_a_unix_socket_is_asked_for_a_connection(
+    prober: LocalHealthProber, tmp_path: Path, kind: str
+) -> None:
+    path = tmp_path / "s"
+    with ExitStack() as stack:
+        if kind in ("listening", "full"):
+            server = stack.enter_context(socket.socket(socket.AF_UNIX))
+            server.bind(str(path))
+            server.listen(0 if kind == "full" else 5)
+            for _ in range(2 if kind == "full" else 0):
+                client = stack.enter_context(socket.socket(socket.AF_UNIX))
+                client.setblocking(False)
+                client.connect_ex(str(path))
+        elif kind == "gone":
+            with socket.socket(socket.AF_UNIX) as server:
+                server.bind(str(path))
+        elif kind == "no socket":
+            path.write_text("")
+        answer = await prober.ask(settings(unix=str(path)), own_id())
+    assert answer.ok is (kind == "listening"), answer
+    assert str(path) in answer.detail
+
+
+EXEC: Mapping[str, tuple[list[str], bool | None, str]] = {
+    "good": (["true"], True, "says that it is well"),
+    "bad": (["sh", "-c", "echo one; echo two >&2; exit 3"], False, r"exited with 3: one\\ntwo"),
+    "killed": (["sh", "-c", "kill -9 $$"], False, "was ended by signal 9"),
+    "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 1500ms"),
+    "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 1500ms"),
+    "absent": (["/no/such/program"], None, "there is no such file"),
+}
+
+
+async def test_a_command_is_asked_and_nothing_of_it_is_left(
+    prober: LocalHealthProber, tmp_path: Path
+) -> None:
+    names = [name.replace(" ", "-") for name in EXEC]
+    asked = [settings(name=name, exec=EXEC[key][0]) for name, key in zip(names, EXEC, strict=True)]
+    answers = await asyncio.gather(*(prober.ask(one, own_id()) for one in asked))
+    for (_, ok, words), answer in zip(EXEC.values(), answers, strict=True):
+        assert answer.ok is ok, answer
+        assert re.search(words, answer.detail), answer
+    for name in names:
+        assert not await find_marked(f"probe:{name}@{tmp_path}")
+
+
+async def test_what_a_killed_daemon_left_of_a_probe_is_ended_before_the_next_one(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    mark = {EFFECT_MARK: f"probe:p@{tmp_path}"}
+    left = spawner.start(["sleep", "1000"], output=log, env=mark)
+    while not await find_marked(mark[EFFECT_MARK]):
+        assert is_alive(left)  # until it is executed, it has no environment
+    assert (await prober.ask(settings(exec=["true"], timeout="5s"), own_id())).ok
+    assert not is_alive(left)
+
+
+async def test_a_prober_that_ends_takes_its_commands_along(prober: LocalHealthProber, tmp_path: Path) -> None:
+    coming = prober.ask(settings(exec=["sleep", "1000"], timeout="5m"), own_id())
+    marker = f"probe:p@{tmp_path}"
+    deadline = time.monotonic() + 10
+    while not await find_marked(marker):
+        assert time.monotonic() < deadline
+    await prober.close()
+    assert coming.cancelled()
+    assert not await find_marked(marker)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
