@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
-DANGEROUS = {"rmtree", "chown", "lchown", "chmod", "lchmod", "walk", "fwalk", "removedirs"}
+DANGEROUS = {"rmtree", "removedirs", "chown", "lchown", "chmod", "lchmod"}
 OWN = "a new folder or file of ours, or one in a folder in which nobody else may change a name"
 HOME = "the home, as its owner; root does that in homes of root's"
 KNOWN = {
@@ -23,7 +23,6 @@ KNOWN = {
     "pulse_adapters/sandbox/tool_sandbox.py": OWN,
     "pulse_adapters/sqlite/backup/files.py": HOME,
     "pulse_adapters/sqlite/backup/restore.py": HOME,
-    "pulse_adapters/sqlite/backup/store.py": HOME,
     "pulse_adapters/sqlite/backup/swap.py": HOME,
     "pulse_adapters/sqlite/damage.py": HOME,
     "upulse_cli/wiring/demo.py": OWN,
