@@ -9,7 +9,7 @@ import pytest
 from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, own_group
 
 _PATIENCE_S = 10.0
-REASON = "no control groups that these tests may use; to have it tested: as root, where cgroup2 is mounted and writable"
+REASON = "no control groups that may be used; to have it tested: where cgroup2 can be written, as in a unit with Delegate=yes"
 
 
 @contextmanager
