@@ -162,7 +162,7 @@ def home_name(home: str | os.PathLike[str]) -> str:
 def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     """The group in which this process may make groups for the home, made if it is not there. Raises NoControlGroups."""
     own = own_group()
-    above = _above(own)
+    above = parent_of_groups(own)
     # What is moved from a group to another one asks for rights to what is above both.
     if not all(os.access(path, os.W_OK) for path in (above.path, os.path.join(above.path, "cgroup.procs"))):
         raise NoControlGroups(f"this process may not make control groups below {above.path}")
@@ -185,7 +185,9 @@ def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
     found: dict[int, ControlGroup] = {}
     places = [ControlGroup(mount).whole() for mount, _ in _mounts()]
     with suppress(NoControlGroups):
-        places.insert(0, _above(own_group()).children())  # the likeliest; whoever nests many can't hide it
+        places.insert(
+            0, parent_of_groups(own_group()).children()
+        )  # the likeliest; whoever nests many can't hide it
     for group in chain.from_iterable(places):
         if group.name == name:
             with suppress(FileNotFoundError):
@@ -232,7 +234,7 @@ def own_group() -> ControlGroup:
     raise NoControlGroups("this machine shows no control groups (cgroup2 is not mounted)")
 
 
-def _above(own: ControlGroup) -> ControlGroup:
+def parent_of_groups(own: ControlGroup) -> ControlGroup:
     """Where this process, in this group, makes groups."""
     return ControlGroup(os.path.dirname(own.path)) if own.name == LEAF else own
 

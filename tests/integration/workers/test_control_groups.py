@@ -21,7 +21,7 @@ from pulse_adapters.workers.control_group import (
     own_group,
 )
 from pulse_adapters.workers.proc import is_alive, read_stat
-from tests.control_groups import skip_without_groups
+from tests.control_groups import NO_CONTROLLERS, skip_without_groups
 from tests.processes import PATIENCE, child_of_test
 
 FORKS = """
@@ -178,9 +178,7 @@ def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
 
 def test_limits_hold(groups: ControlGroup) -> None:
     if "pids" not in groups.controllers():
-        pytest.skip(
-            "no pids controller in these groups; to have it tested: where cgroup2 holds the controllers, in a unit with Delegate=yes"
-        )
+        pytest.skip(NO_CONTROLLERS)
     group = groups.child("small", GroupLimits(pids=4))
     argv = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; for i in 1 2 3 4 5 6; do sleep 100 & done', group.path]
     done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
