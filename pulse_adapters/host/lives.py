@@ -148,6 +148,13 @@ class Lives:
             await finish_despite_cancel(end_chosen(choice))
         return found
 
+    async def end_effect(self, effect: str) -> None:
+        """Kill what an earlier daemon has left running of an effect: it shall not run twice at a time."""
+        self._marked.search()
+        mark = f"{EFFECT_MARK}={effect}"
+        if trees := [in_tree(one.found, mark) for one in self._marked.bearers() if one.effect == effect]:
+            await finish_despite_cancel(end_chosen(any_of(*trees)))
+
     def _choice(self, name: str, mains: Iterable[ProcessId], died: int | None = None) -> Chosen:
         """Choose the members of the last life, and of the trees of these processes."""
         life, choices = self.last(name), list[Chosen]()

@@ -20,10 +20,10 @@ from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage, refuse_missing
-from pulse_adapters.sqlite.opening import TAIL, check_tail
+from pulse_adapters.sqlite.opening import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
-from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -123,12 +123,21 @@ class StoreChecks:
             return
         with suppress(PulseError):
             is_accepted = bool(words and examine(home.events, home.objects).accepted)
-        if is_accepted:
+        if words.startswith(INDEX_FAULT):
+            remedy = "while the daemon is down: upulse doctor --repair"
+            repair = None if self.is_held() else self._reindex
+            yield Finding("log", FAIL, words, remedy, repair)
+        elif is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
         else:
             yield from self._sound(rows)
+
+    def _reindex(self) -> str:
+        with self.lock(0.0), closing(open_writer(self.home.events, Opening())[0]) as connection:
+            connection.execute("REINDEX")
+        return "the indexes are made anew from the rows"
 
     def _put_back(self) -> str:
         with self.lock(10.0):

@@ -149,6 +149,17 @@ class DaemonChecks:
             )
             yield Finding("engine", WARN, words, "upulse engine enable")
 
+    def leftovers(self) -> Iterator[Finding]:
+        """What the daemon says of processes that outlived who is guarded, and of those in its way."""
+        status = self.status
+        for one in status["processes"] if isinstance(status, Mapping) else ():
+            if left := one.get("leftovers"):
+                words = f"{one['name']}: {', '.join(map(str, left))} of earlier lives of it"
+                remedy = (
+                    'kill what is not meant to stay; with kill = "tree" a restart and a stop end what is left'
+                )
+                yield Finding("leftovers", WARN, words, remedy)
+
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""
         found, faults = self.settings_in_file

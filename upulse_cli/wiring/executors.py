@@ -58,6 +58,7 @@ class MachineExecutors:
     table: LinuxProcessTable
     consumers: MemoryConsumers
     notify: Notify
+    lives: Lives
     executors: Mapping[str, Executor]
 
     def close(self) -> None:
@@ -91,7 +92,7 @@ def machine_executors(
         }
 
     last = Lives(spawner, home.path, lives)
-    table = LinuxProcessTable(spawner, home=home.path)
+    table = LinuxProcessTable(spawner, home=home.path, lives=last)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(current_settings, table, known, last, home.outputs),
@@ -104,5 +105,5 @@ def machine_executors(
         *executors_of(ExecutorContext(current_settings, view)),
     )
     return MachineExecutors(
-        spawner, table, consumers, notify, {executor.action: executor for executor in made}
+        spawner, table, consumers, notify, last, {executor.action: executor for executor in made}
     )

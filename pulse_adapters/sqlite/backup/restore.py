@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import (
     PresentLog,
     Salvaged,
     copy_under_wal,
+    empty_redacted,
     examine,
     read_present_log,
     salvage,
@@ -33,7 +35,6 @@ from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
-from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
@@ -80,6 +81,7 @@ class HomeRestore:
                 tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
+            empty_redacted(self.staging / "events.db")
             examine(self.staging / "events.db", self.home.objects)
             yield restored
         except BaseException as error:

@@ -192,6 +192,9 @@ async def test_only_the_main_process_is_ended_where_that_is_wanted(
     await it.kill(it.main)
     await it.begin()
     assert kept < it.alive()
+    assert set(it.lives.leftovers({"it": it.main})["it"]) == kept
+    assert set(it.lives.leftovers({"it": None})["it"]) == it.alive()
+    assert it.lives.leftovers({"another": None}) == {}
     kept = helpers(it)
     await it.stop()
     assert it.alive() == kept
@@ -274,3 +277,19 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
             marked.search()
             mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
         assert read.count(mine[0]) == 1
+
+
+async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_again(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    effect, seconds = str(uuid.uuid4()), f"9{uuid.uuid4().int % 10**12:012}"
+    script = f"setsid sleep {seconds} & env -i sleep {seconds} & sleep {seconds}"
+    spawner.start(["sh", "-c", script], output=tmp_path / "log", env={"PULSE_EFFECT": effect})
+
+    def running() -> list[int]:
+        return [one.pid for one in live_processes() if command_line(one.pid) == ["sleep", seconds]]
+
+    await until(lambda: len(running()) == 3)
+    with strangers({"PULSE_EFFECT": str(uuid.uuid4())}) as touched:
+        await Lives(spawner, tmp_path).end_effect(effect)
+        assert (running(), touched()) == ([], [])
