@@ -26,7 +26,7 @@ def engine(user: bool, missing: str = "") -> dict[str, Any]:
 
 def engine_status(running: dict[str, Any]) -> str:
     staging = {"commit": "", "ahead": 0, "advice": []}
-    now = {
+    now: dict[str, Any] = {
         "commit": "f" * 40, "moved": "", "disabled": None, "running": running, "good": None, "errors": 0,
         "breakdowns": 0, "quarantined": {}, "requests": [], "staging": staging,
     }  # fmt: skip
