@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         is_held=lambda: home.daemon.lock_holder() is not None,
         stop_grace=stop_grace,
         set_up_account=set_up_account,
+        end_hosts=partial(end_hosts_left_over, path),
         say=say,
     )
 
