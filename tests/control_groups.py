@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from pulse_adapters.workers.control_group import (
+    DELEGATED,
     LEAF,
     ControlGroup,
     NoControlGroups,
@@ -29,6 +30,7 @@ def group_of_run() -> Iterator[None]:
         if parent != before:
             parent.enable_controllers()
         group = parent.child(f"pulse-tests-{os.getpid()}")
+        os.setxattr(group.path, DELEGATED, b"1")
         group.child(LEAF).add(0)
     except (NoControlGroups, OSError):
         yield

@@ -25,6 +25,8 @@ from pulse_core.ports.host import ProcessId
 
 LEAF = "daemon"
 """The daemon's own group in a unit that is delegated to it."""
+DELEGATED = "user.delegate"
+"""The attribute by which a service manager shows that a group belongs to the unit alone."""
 CONTROLLERS = ("pids", "memory", "cpu")
 _MOST_NAME, _MOST_GROUPS, _DEEPEST = 200, 20_000, 50
 
@@ -175,6 +177,9 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     if not os.path.exists(os.path.join(group.path, "cgroup.kill")):
         group.remove()
         raise NoControlGroups("this kernel can't end a control group; Linux 5.14 and later can")
+    if group._read("cgroup.type").strip() != "domain":
+        group.remove()
+        raise NoControlGroups(f"{above.path} is a control group of threads")
     group.enable_controllers()
     return group
 
@@ -235,8 +240,12 @@ def own_group() -> ControlGroup:
 
 
 def parent_of_groups(own: ControlGroup) -> ControlGroup:
-    """Where this process, in this group, makes groups."""
-    return ControlGroup(os.path.dirname(own.path)) if own.name == LEAF else own
+    """Where a process in this group makes groups: beside a leaf of a delegated unit, else below its own."""
+    parent = ControlGroup(os.path.dirname(own.path))
+    with suppress(OSError):
+        if own.name == LEAF and os.getxattr(parent.path, DELEGATED) == b"1":
+            return parent
+    return own
 
 
 def _pid_namespace() -> int:

@@ -192,7 +192,7 @@ class DaemonChecks:
         if weak := [part for part, holds in now["sandbox"].items() if not holds and part not in others]:
             words = f"isolation: partial (no {', '.join(weak)})"
             yield Finding("rule host", WARN, words, "use a newer kernel")
-        if why := now["missing"].get(CONTROL_GROUP):
+        if why := now.get("missing", {}).get(CONTROL_GROUP):
             words = f"isolation: partial (no {CONTROL_GROUP}): {why}"
             remedy = "a service has control groups of its own: upulse daemon install"
             yield Finding("control group", WARN if now["sandbox"]["user"] else OK, words, remedy)

@@ -6,6 +6,7 @@ from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
@@ -64,6 +65,7 @@ class MachineExecutors:
     def close(self) -> None:
         """Let go of the processes; they live on."""
         self.table.close()
+        self.lives.close()
         self.spawner.close()
 
 
@@ -91,7 +93,7 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    last = Lives(spawner, home.path, lives)
+    last = Lives(spawner, home.path, lives, LifeGroups(home.path))
     table = LinuxProcessTable(spawner, home=home.path, lives=last)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.workers.control_group import (
+    DELEGATED,
     ControlGroup,
     GroupLimits,
     NoControlGroups,
@@ -141,17 +142,23 @@ def test_groups_nested_deeper_than_anybody_nests_them_hold_nothing_up(
             deepest = ControlGroup(os.path.dirname(deepest.path))
 
 
-def test_a_process_in_a_leaf_of_its_own_makes_groups_beside_it(groups: ControlGroup, tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_delegated", [True, False])
+def test_a_process_in_a_leaf_of_a_delegated_unit_makes_groups_beside_it(
+    is_delegated: bool, groups: ControlGroup, tmp_path: Path
+) -> None:
     code = (
         "import sys; from pulse_adapters.workers.control_group import *\n"
         "g = ControlGroup(sys.argv[1]); g.add(0); print(home_groups(sys.argv[2]).path)"
     )
     unit = groups.child("unit")
+    leaf = unit.child("daemon")
+    if is_delegated:
+        os.setxattr(unit.path, DELEGATED, b"1")
     home = tmp_path / "home"
     home.mkdir()
-    argv = [sys.executable, "-c", code, unit.child("daemon").path, str(home)]
+    argv = [sys.executable, "-c", code, leaf.path, str(home)]
     made = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout
-    assert Path(made.strip()).parent == Path(unit.path)
+    assert Path(made.strip()).parent == Path(unit.path if is_delegated else leaf.path)
 
 
 def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
