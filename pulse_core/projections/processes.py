@@ -81,7 +81,8 @@ class ProcessHistory(NamedTuple):
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
-    start: what Pulse started last, which may have left another process to stand for it.
+    start: what Pulse started last, which may have left another process to stand for it; unlogged: why its output is not
+    in its log.
     """
 
     pid: int | None = None
@@ -101,6 +102,7 @@ class ProcessHistory(NamedTuple):
     recent: tuple[Attempt, ...] = ()
     lived_us: int = 0
     start: Start | None = None
+    unlogged: str = ""
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -204,6 +206,8 @@ def _settle_restart(history: _History, event: Event) -> None:
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
     if {"pid", "started"} <= result.keys() and "already" not in result:
         history.start = Start(event.subject, result["pid"], result["started"])
+    if "already" not in result:
+        history.unlogged = str(result.get("unlogged", ""))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment
