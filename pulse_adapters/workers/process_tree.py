@@ -15,9 +15,9 @@ from pulse_adapters.workers.proc import (
     environment,
     has_marker,
     live_processes,
-    read_proc_file,
     send,
     ticks_now,
+    uid_of,
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
@@ -162,7 +162,7 @@ def orphans_of_user(uid: int) -> Chosen:
     """
 
     def chosen(now: Table) -> Iterable[int]:
-        theirs = {pid for pid in now if _uid(pid) == uid} if not _is_ours(1) else set()
+        theirs = {pid for pid in now if uid_of(pid) == uid} if not _is_ours(1) else set()
         return [pid for pid in theirs if _answers(pid, theirs, now) == 1 and _MARKED not in environment(pid)]
 
     return chosen
@@ -178,11 +178,6 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
     while pid in theirs:
         pid = now[pid].parent
     return pid
-
-
-def _uid(pid: int) -> int | None:
-    told = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
-    return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
 
 
 def _is_ours(pid: int) -> bool:
