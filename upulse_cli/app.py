@@ -21,6 +21,7 @@ from upulse_cli.commands import (
     init,
     process,
     promote,
+    redact,
     replay,
     status,
     vitals,
@@ -91,6 +92,7 @@ app.command()(daemon.resume)
 app.command()(backup.verify)
 app.command()(backup.backup)
 app.command()(backup.restore)
+app.command()(redact.redact)
 app.command()(doctor.doctor)
 app.command()(doctor.gc)
 app.command()(dev.new)

@@ -23,8 +23,8 @@ _DEMO = """\
 [[process]]
 name = "demo"
 start = ["sleep", "infinity"]
-# As soon as it is up it counts as healthy, and a healthy process is restarted at once, however often you kill it.
-restart = { healthy_after = "0s" }
+# As soon as it is up it counts as healthy, and its budget is large: it is restarted at once, however often you kill it.
+restart = { max = 1000, healthy_after = "0s" }
 """
 
 

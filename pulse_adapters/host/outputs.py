@@ -1,12 +1,12 @@
 """Output of the programs that Pulse starts: into a rotated log file, or captured in memory with a bound."""
 
 import asyncio
+import errno
 import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-
-from pulse_core.model.errors import PulseError
+from typing import NamedTuple
 
 ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""
@@ -14,22 +14,45 @@ _PIECE = 1 << 20
 HEAD, TAIL = 16 * 1024, 48 * 1024
 
 
-def open_output(path: Path) -> int:
-    """A descriptor that appends to `path`; a file over 10 MiB is first renamed to `.1`."""
-    # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+class LogOutput(NamedTuple):
+    """Where an output goes: a descriptor, the file behind it (None: nowhere), and why it is not the one that was wanted."""
+
+    target: int
+    path: Path | None
+    why: str = ""
+
+
+def open_log_output(path: Path) -> LogOutput:
+    """Open `path` to append to it; a file over 10 MiB is first renamed to `.1`.
+
+    A disk that refuses that must keep nobody down: then the output goes to the file unrotated, to `.1`, or nowhere.
+    """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > ROTATE_AT:
             os.replace(path, f"{path}.1")
-        file = os.open(path, flags, 0o600)
-        if not stat.S_ISREG(os.fstat(file).st_mode):
-            os.close(file)
-            raise PulseError(f"cannot write output to {path}: it is no plain file")
-        os.set_blocking(file, True)
-        return file
     except OSError as error:
-        raise PulseError(f"cannot write output to {path}: {error.strerror}") from error
+        why = f"{path} can't be rotated ({error.strerror})"
+    else:
+        why = ""
+    for place in (path, Path(f"{path}.1")):
+        try:
+            return LogOutput(_open_to_append(place), place, why and f"{why}; the output goes to {place}")
+        except OSError as error:
+            why = why or f"{path} can't be opened ({error.strerror})"
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return LogOutput(null, None, f"{why}; the output is not kept")
+
+
+def _open_to_append(path: Path) -> int:
+    # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+    file = os.open(path, flags, 0o600)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        os.close(file)
+        raise OSError(errno.EINVAL, "it is no plain file")
+    os.set_blocking(file, True)
+    return file
 
 
 def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:
@@ -103,6 +126,8 @@ class OutputCapture:
 class MemoryOutput:
     """Captures a pipe in memory; a process that still writes after `end` gets SIGPIPE."""
 
+    why = ""
+
     def __init__(self) -> None:
         self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.target, True)
@@ -138,11 +163,10 @@ class MemoryOutput:
 
 
 class FileOutput:
-    """Appends to a log file; what was appended since the start is the output."""
+    """Appends to a log file; what was appended since the start is the output. why: as in `LogOutput`."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self.target = open_output(path)
+        self.target, self._path, self.why = open_log_output(path)
         self._since = os.fstat(self.target).st_size
 
     def begin(self) -> None:
@@ -151,6 +175,8 @@ class FileOutput:
     def end(self) -> str:
         """Close it and read back what was appended, bounded like a capture."""
         os.close(self.target)
+        if self._path is None:
+            return f"[{self.why}]"
         capture = OutputCapture()
         try:
             with self._path.open("rb") as file:

@@ -21,6 +21,7 @@ from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
@@ -186,6 +187,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
+        unlogged: list[str] = []
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left, _SOFT_S)
@@ -196,9 +198,11 @@ class RestartProcess:
             cwd=process.cwd,
             env={**process.env, **self._lives.marks(process.name, event.id)},
             output=self._log(process),
+            unlogged=unlogged.append,
         )
         self._lives.begin(process.name, Life(event.id, new))
-        return Result({**new._asdict(), **({"leftovers": [one.pid for one in ended]} if ended else {})})
+        leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
+        return Result({**new._asdict(), **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         outcome = await self._spawner.run(
@@ -208,7 +212,7 @@ class RestartProcess:
         if outcome.exit != 0:
             words = end_of_output(outcome.output) or "it said nothing"
             raise PulseError(f"{process.command[0]!r} ended with {outcome.exit}: {words}")
-        return Result({"exit": 0, "took_ms": round(outcome.took * 1000)})
+        return Result({"exit": 0, "took_ms": round(outcome.took * 1000), **_told(outcome.unlogged)})
 
     def _log(self, process: ProcessSettings) -> Path:
         return self._outputs / f"{process.name}.log"
@@ -228,3 +232,8 @@ class RestartProcess:
             if event.boot != self._boot or (one.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono:
                 return Result(one._asdict())
         return None
+
+
+def _told(*unlogged: str) -> Mapping[str, Json]:
+    """What a result says of an output that is not kept where it should be."""
+    return {"unlogged": words} if (words := "; ".join(filter(None, unlogged))) else {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import Choice, choose, is_produced_by, not_of_user
 from pulse_adapters.host.process_search import find_marked, find_matching
@@ -31,8 +32,8 @@ class LinuxProcessTable:
     A known process is it until it dies, whatever else matches; only without one the settings find another.
     """
 
-    def __init__(self, spawner: Spawner, home: Path | None = None) -> None:
-        self._home = home
+    def __init__(self, spawner: Spawner, home: Path | None = None, lives: Lives | None = None) -> None:
+        self._home, self._lives = home, lives
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
@@ -228,6 +229,9 @@ class LinuxProcessTable:
         if handle is not None:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
+
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        return self._lives.leftovers(mains) if self._lives else {}
 
     def close(self) -> None:
         """Stop watching all processes."""

@@ -2,15 +2,16 @@
 
 import asyncio
 import errno
+import logging
 import os
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_output
+from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.proc import open_pidfd, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
@@ -19,16 +20,18 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 
+LOG = logging.getLogger("pulse.host")
 REMEMBERED = 256
 """Ends of processes that are remembered."""
 
 
 class Outcome(NamedTuple):
-    """How a command ended: its exit code (negative: the signal), its output, and seconds."""
+    """How a command ended: its exit code (negative: the signal), its output, seconds, and why its log lacks the output."""
 
     exit: int
     output: str
     took: float
+    unlogged: str = ""
 
 
 class ProcessEnded(NamedTuple):
@@ -93,14 +96,20 @@ class Spawner:
         output: Path,
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
+        unlogged: Callable[[str], None] = LOG.warning,
     ) -> ProcessId:
-        """Start a process in a session of its own, its output appended to a file; it outlives Pulse."""
+        """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
+
+        unlogged: told why the output goes elsewhere, if that file can't be opened.
+        """
         whole = {**self._inherited, **(env or {})}
-        target = open_output(output)
+        target, _, why = open_log_output(output)
         try:
             found = launch(argv, whole, target, cwd=cwd)
         finally:
             os.close(target)
+        if why:
+            unlogged(why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 
@@ -179,7 +188,7 @@ class Spawner:
             output = sink.end()
         if isinstance(exit_code, tuple):
             raise CommandTimedOut(argv[0], timeout, output, exit_code)
-        return Outcome(exit_code, output, time.monotonic() - began)
+        return Outcome(exit_code, output, time.monotonic() - began, sink.why)
 
     async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""

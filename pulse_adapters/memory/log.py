@@ -6,8 +6,10 @@ from hashlib import sha256
 
 from pulse_core.model.errors import Conflict, LogGone, Refused
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
+from pulse_core.model.kinds import EventRedacted
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import encode
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import Listener
 
@@ -29,6 +31,7 @@ class MemoryLog:
         self.committed: Callable[[], Awaitable[None]] | None = None
         self.events: list[Event] = []
         self.chains = [NO_CHAIN]
+        self._digests: list[bytes] = []
         self._ids: dict[str, int] = {}
         self._listeners: list[Listener] = []
         self._made = 0
@@ -61,6 +64,7 @@ class MemoryLog:
             raise asyncio.CancelledError
         if not drafts:
             return ()
+        drafts = tuple(self._with_digest(draft) for draft in drafts)
         texts = [_written(draft) for draft in drafts]
         # As on disk, a caller that is cancelled does not undo its commit; only death does, until it is there.
         commit = asyncio.ensure_future(self._committed(drafts, texts))
@@ -106,9 +110,20 @@ class MemoryLog:
             self.host, draft.cause, text,
         )  # fmt: skip
         self.events.append(event)
+        self._digests.append(sha256(text.encode()).digest())
         self._ids[id_] = event.seq
         self.chains.append(sha256(self.chains[-1] + repr(event).encode()).digest())
+        if isinstance(draft.payload, EventRedacted):
+            place = self._ids[draft.subject] - 1
+            self.events[place] = self.events[place]._replace(data=REDACTED)
         return event
+
+    def _with_digest(self, draft: Draft) -> Draft:
+        if not isinstance(draft.payload, EventRedacted):
+            return draft
+        seq = self._ids.get(draft.subject)
+        kind, digest = (self.events[seq - 1].kind, self._digests[seq - 1]) if seq else ("", b"")
+        return draft.payload.completed(draft, kind, digest)
 
     async def since(
         self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None

@@ -1,6 +1,6 @@
 """The hash chain: each row's value covers the row and, through the one before it, all rows before."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -29,22 +29,26 @@ def link(previous: bytes, seq: int, sealed: bytes) -> bytes:
     return sha256(b"%b%d:%b" % (previous, seq, sealed)).digest()
 
 
-def first_fault(rows: Iterable[tuple[Any, ...]], seq: int, chain: bytes) -> tuple[int, str]:
+def first_fault(
+    rows: Iterable[tuple[Any, ...]], seq: int, chain: bytes, may_be_empty: Callable[[tuple[Any, ...]], bool]
+) -> tuple[int, str]:
     """Walk rows of ALL_COLUMNS from the row after `seq`: how many were good, and what is wrong with the next.
 
-    A redacted row has no data and is good. The text is empty when all rows are good.
+    may_be_empty: whether a row that has no data was redacted. The text is empty when all rows are good.
     """
     good = 0
     for row in rows:
         seq += 1
-        if fault := _fault(row, seq, chain):
+        if fault := _fault(row, seq, chain, may_be_empty):
             return good, fault
         chain = row[12]
         good += 1
     return good, ""
 
 
-def _fault(row: tuple[Any, ...], seq: int, previous: bytes) -> str:
+def _fault(
+    row: tuple[Any, ...], seq: int, previous: bytes, may_be_empty: Callable[[tuple[Any, ...]], bool]
+) -> str:
     if row[0] != seq:
         return f"row {seq} is missing (the next one is {row[0]})"
     try:
@@ -52,6 +56,8 @@ def _fault(row: tuple[Any, ...], seq: int, previous: bytes) -> str:
             return f"the data of row {seq} was altered"
         if link(previous, seq, seal(row[1:10], row[11])) != row[12]:
             return f"row {seq} was altered, or the row before it"
+        if row[10] is None and not may_be_empty(row):
+            return f"the data of row {seq} is gone, and no event-redacted names it"
     except (TypeError, AttributeError, ValueError):  # a column of another type, or no text any more
         return f"row {seq} was altered: it is no event any more"
     return ""

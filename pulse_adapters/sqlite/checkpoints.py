@@ -72,6 +72,7 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("checkpoints of another format")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA secure_delete = ON")  # what was redacted must not lie in a free page
         connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
         connection.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?,?)", rows)
         connection.commit()

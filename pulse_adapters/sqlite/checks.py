@@ -1,7 +1,6 @@
 """What the doctor asks of the stores: is all there that was written?"""
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -20,10 +19,11 @@ from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage, refuse_missing
-from pulse_adapters.sqlite.opening import TAIL, check_tail
+from pulse_adapters.sqlite.opening import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
-from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -77,8 +77,7 @@ class StoreChecks:
         def repair() -> str:
             if not Reserve(path).make():
                 raise PulseError("there is no room for it")
-            owner = self.home.path.stat()
-            os.chown(path, owner.st_uid, owner.st_gid)
+            hand_over(path, self.home.path)
             return f"{SIZE >> 20} MiB are held back again"
 
         yield Finding("reserve", WARN, "nothing is held back for a full disk: it was given up, or never made",
@@ -123,12 +122,21 @@ class StoreChecks:
             return
         with suppress(PulseError):
             is_accepted = bool(words and examine(home.events, home.objects).accepted)
-        if is_accepted:
+        if words.startswith(INDEX_FAULT):
+            remedy = "while the daemon is down: upulse doctor --repair"
+            repair = None if self.is_held() else self._reindex
+            yield Finding("log", FAIL, words, remedy, repair)
+        elif is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
             yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
         else:
             yield from self._sound(rows)
+
+    def _reindex(self) -> str:
+        with self.lock(0.0), closing(open_writer(self.home.events, Opening())[0]) as connection:
+            connection.execute("REINDEX")
+        return "the indexes are made anew from the rows"
 
     def _put_back(self) -> str:
         with self.lock(10.0):

@@ -20,6 +20,7 @@ from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.errors import code, unavailable
 from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
+from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
@@ -222,7 +223,7 @@ class Commits:
         try:
             events = await self._insert([row for call in group for row in call.rows])
         except sqlite3.IntegrityError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_UNIQUE:
+            if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_TRIGGER:
                 raise
             await self._sort_out(group)
             return
@@ -270,6 +271,8 @@ class Commits:
             if self._notice_gone():
                 raise LogGone(self._gone)
         self.head = head
+        if any(event.kind == KIND for event in events):
+            await self._empty_wal()
         for listener in tuple(self.listeners):  # one may leave while it is told
             try:
                 listener(events)
@@ -277,6 +280,12 @@ class Commits:
                 context = {"message": f"a listener of {self._path} failed", "exception": error}
                 asyncio.get_running_loop().call_exception_handler(context)
         return events
+
+    async def _empty_wal(self) -> None:
+        """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
+        with suppress(sqlite3.Error):
+            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._files.forget_sizes()
 
     async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
         """One statement commits by itself; more than one need a transaction around them."""
@@ -313,6 +322,7 @@ def _placed(rows: Sequence[Row], head: Head) -> tuple[list[Event], list[tuple[st
             events.append(Event._make((seq, *columns[:9], data)))
         count = min(STATEMENT, len(rows) - start)
         statements.append((f"INSERT INTO event VALUES {','.join([_VALUES] * count)}", values))
+    statements += [(EMPTY, [row.columns[5]]) for row in rows if row.columns[4] == KIND]
     return events, statements, Head(seq, chain)
 
 

@@ -50,7 +50,16 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     if way is ReadMode.ALONE:  # before whatever looks into the file
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
+    read_schema(connection)
     return connection
+
+
+def read_schema(connection: sqlite3.Connection) -> None:
+    """Have SQLite read the schema now; raises sqlite3.DatabaseError, also where its own words quote no text any more."""
+    try:
+        connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1")
+    except UnicodeDecodeError as error:
+        raise sqlite3.DatabaseError(f"the schema can't be decoded: {error.object!r}") from None
 
 
 def read_mode_for(path: Path) -> ReadMode:

@@ -5,6 +5,8 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
+from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening
@@ -50,21 +52,16 @@ async def accept_damage(
         gone = [f"the payload of row {seq} ({kind}): {why}" for seq, kind, why in lost]
         more = len(gone) - NAMED
         damage = "; ".join([*gone[:NAMED], f"and {more} more"] if more > 0 else gone)
+        try:
+            examine(home.events, home.objects)
+        except Damaged as error:
+            damage = damage or str(error)
     if not damage:
         shutil.rmtree(kept)
         return how, ()
     LOG.warning("going on without what is damaged; a copy is kept in %s: %s", kept, damage)
     told = Draft(DamageAccepted(what=damage, kept_at=str(kept)))
     return how._replace(accept_damage=True), (told,)
-
-
-def new_aside(home: HomeLayout) -> Path:
-    """A new numbered directory in the home's `damaged/`."""
-    home.damaged.mkdir(mode=0o700, exist_ok=True)
-    taken = [int(kept.name) for kept in home.damaged.iterdir() if kept.name.isdigit()]
-    aside = home.damaged / str(max(taken, default=0) + 1)
-    aside.mkdir(mode=0o700)
-    return aside
 
 
 def set_aside(home: HomeLayout) -> Path:

@@ -6,19 +6,24 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.chain import COLUMNS, START
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import is_corrupt, translate_error
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
+from pulse_adapters.sqlite.redactions import Redactions
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 from pulse_core.model.event import Event, Head
 from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery
 
 _BATCH = 1_000
-_ROW = f"{COLUMNS}, json_valid(data)"
+_UNINDEXED = "event NOT INDEXED"
+_ROW = f"{ALL_COLUMNS}, json_valid(data)"
 _ALTERED = (
     "what it said can't be read, it was altered on the disk; see upulse verify, and restore it from a backup"
+)
+_EMPTIED = (
+    "what it said is gone, and no event-redacted names it; see upulse verify, and restore it from a backup"
 )
 
 
@@ -35,6 +40,8 @@ class SqliteEventReader:
             self._connection = connect_readonly(self._path)
         except sqlite3.Error as error:
             raise translate_read_error(error, self._path) from error
+        self._may_be_empty = Redactions(self._connection)
+        self._has_whole_index: bool | None = None
 
     def __enter__(self) -> "SqliteEventReader":
         return self
@@ -54,7 +61,7 @@ class SqliteEventReader:
         self, query: EventQuery = ALL_EVENTS, *, limit: int | None = None, newest_first: bool = False
     ) -> Iterator[Event]:
         """Reads in batches that hold no snapshot of the file between them."""
-        where, values = "", list[Any]()
+        where, values, source = "", list[Any](), "event"
         if query.since_at is not None:
             where, values = " AND at >= ?", [query.since_at]
         if query.kinds:  # never choose an index, which would be slower than the scan
@@ -63,13 +70,20 @@ class SqliteEventReader:
         if query.subject is not None:
             where += " AND subject = ?"
             values.append(query.subject)
+            source = "event" if self._is_index_complete() else _UNINDEXED
         order = "DESC" if newest_first else "ASC"
         low, high = query.since_seq, (1 << 63) - 1
-        sql = f"SELECT {_ROW} FROM event WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
         left = limit if limit is not None else high
+        # "There is nothing about it" is not said by the index alone.
+        is_doubtful = query.subject is not None and not query.kinds and query.since_at is None
         while left > 0:
             count = min(left, _BATCH)
+            sql = f"SELECT {_ROW} FROM {source} WHERE seq > ? AND seq < ?{where} ORDER BY seq {order} LIMIT ?"
             rows = self._rows(sql, (low, high, *values, count))
+            if is_doubtful and not rows and source != _UNINDEXED:
+                source = _UNINDEXED
+                continue
+            is_doubtful = False
             yield from map(self._whole, rows)
             if len(rows) < count:
                 return
@@ -89,14 +103,28 @@ class SqliteEventReader:
         return next(self.events(EventQuery(since_seq=low - 1), limit=1), None) if low else None
 
     def event(self, name: str) -> Event:
-        sql = f"SELECT {_ROW} FROM event WHERE id >= ? AND id < ? ORDER BY id LIMIT 4"
-        rows = self._rows(sql, (name, name + "\x7f")) if name else []
+        sql, bounds = "SELECT {} FROM {} WHERE id >= ? AND id < ? ORDER BY id LIMIT 4", (name, name + "\x7f")
+        rows = self._rows(sql.format(_ROW, "event"), bounds) if name else []
+        if name and not rows:  # it may be the index that lacks it
+            rows = self._rows(sql.format(_ROW, _UNINDEXED), bounds)
         exact = [row for row in rows if row[1] == name]
         if not rows:
             raise UnknownName("event", name, ())
         if len(rows) > 1 and not exact:
             raise Ambiguous("event", name, [row[1] for row in rows])
         return self._whole((exact or rows)[0])
+
+    def _is_index_complete(self) -> bool:
+        """Whether the index of subjects has as many entries as there are rows; looked at once, in a thousandth of a scan."""
+        if self._has_whole_index is None:
+            count = "SELECT count(*) FROM event INDEXED BY event_subject WHERE subject >= ''"
+            sql = f"SELECT ({count}), (SELECT max(seq) FROM event) - (SELECT min(seq) FROM event) + 1"
+            try:
+                [(entries, rows)] = self._connection.execute(sql).fetchall()
+                self._has_whole_index = entries == (rows or 0)
+            except sqlite3.DatabaseError:
+                self._has_whole_index = False
+        return self._has_whole_index
 
     def _rows(self, sql: str, values: Sequence[Any]) -> list[Any]:
         try:
@@ -111,8 +139,8 @@ class SqliteEventReader:
     def _whole(self, row: tuple[Any, ...]) -> Event:
         event = Event._make(row[:11])
         if row[10] is None:
-            return event._replace(data=REDACTED)
-        is_doubtful = not row[11] or self._connection.text_factory is not str
+            return event._replace(data=REDACTED if self._may_be_empty(row) else damage_marker(_EMPTIED))
+        is_doubtful = not row[13] or self._connection.text_factory is not str
         if is_doubtful and not _is_json(event.data):
             return event._replace(data=damage_marker(_ALTERED))
         if not is_reference(event.data):

@@ -19,9 +19,11 @@ from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.opening import Opening, Start, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
+from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
+from pulse_core.model.kinds import EventRedacted
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import Listener
@@ -98,6 +100,8 @@ class SqliteEventLog:
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if not drafts:
             return ()
+        if any(draft.payload.kind == KIND for draft in drafts):
+            drafts = tuple([await self._with_digest(draft) for draft in drafts])
         now = self._clock.now()
         rows = [prepare(draft, now, self.host, self._new_id) for draft in drafts]
         if any(map(is_large, rows)):
@@ -143,11 +147,38 @@ class SqliteEventLog:
         if not all_plain([row[10] for row in rows]):
             for place, (seq, *_, data) in enumerate(rows):
                 if data is None:
+                    await self._refuse_emptied(seq)
                     events[place] = events[place]._replace(data=REDACTED)
                 elif is_reference(data):
                     whole = await self._payload(seq, events[place].kind, data)
                     events[place] = events[place]._replace(data=whole)
         return events
+
+    async def _with_digest(self, draft: Draft) -> Draft:
+        """A redaction with the hash of what it empties; raises Refused if there is nothing that it may empty."""
+        if not isinstance(draft.payload, EventRedacted):
+            return draft
+        found = await self._read("SELECT kind, data_sha256 FROM event WHERE id = ?", (draft.subject,))
+        return draft.payload.completed(draft, *(found[0] if found else ("", b"")))
+
+    async def _refuse_emptied(self, seq: int) -> None:
+        """Raise Damaged if this row without data was not redacted, and nobody has accepted that."""
+        if seq <= await self._last_accepted():
+            return
+        if not (
+            await self._read(SAID.format(""), (seq,)) or await self._read(SAID.format("NOT INDEXED"), (seq,))
+        ):
+            raise Damaged(
+                f"{self._path}: the data of row {seq} is gone, and no event-redacted names it; restore it from a backup,"
+                " or go on without it: `upulse daemon start --accept-damage` keeps a copy of the log in damaged/ first"
+            )
+
+    async def _last_accepted(self) -> int:
+        """The last row that was there when somebody accepted damage; 0 if nobody did."""
+        if self._may_be_lost is None:
+            rows = await self._read("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'", ())
+            self._may_be_lost = max(self._accepted, rows[0][0] or 0)
+        return self._may_be_lost
 
     async def _payload(self, seq: int, kind: str, data: str) -> str:
         """The large payload of a row. If it is lost: as of a redacted row, where a person accepted that; else Damaged.
@@ -157,10 +188,7 @@ class SqliteEventLog:
         try:
             return await asyncio.to_thread(payload_in, self._path.parent / "objects", data)
         except LostPayload as lost:
-            if self._may_be_lost is None:  # up to the last row that was there when somebody accepted damage
-                rows = await self._read("SELECT max(seq) FROM event WHERE +kind = 'damage-accepted'", ())
-                self._may_be_lost = max(self._accepted, rows[0][0] or 0)
-            if seq > self._may_be_lost:
+            if seq > await self._last_accepted():
                 raise Damaged(
                     f"{self._path}: the payload of row {seq} ({kind}) is lost: {lost}; restore it from a backup,"
                     " or go on without it: `upulse daemon start --accept-damage` keeps a copy of the log in damaged/ first"

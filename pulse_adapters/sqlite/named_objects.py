@@ -42,6 +42,10 @@ class NamedObjects:
             raise translate_error(error, self._path) from error
 
     def _read(self, connection: sqlite3.Connection, upto: int) -> None:
+        redacted = "SELECT 1 FROM event WHERE seq > ? AND seq <= ? AND +kind = 'event-redacted' LIMIT 1"
+        if self._seq and connection.execute(redacted, (self._seq, upto)).fetchone():
+            self._seq, self._names = 0, set()  # a row that named an object may name it no more
+            return
         sql = f"SELECT seq, data, data_sha256 FROM event WHERE seq > ? AND seq <= ? AND data GLOB '{MARK}*'"
         for seq, data, digest in connection.execute(sql, (self._seq, upto)).fetchall():
             try:

@@ -2,13 +2,21 @@
 
 import sqlite3
 import uuid
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import head_of, make_private, refuse_missing, refuse_unfinished
+from pulse_adapters.sqlite.connect import (
+    head_of,
+    make_private,
+    read_schema,
+    refuse_missing,
+    refuse_unfinished,
+)
 from pulse_adapters.sqlite.errors import is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
+from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
 from pulse_core.model.errors import Damaged
@@ -22,6 +30,7 @@ _PRAGMAS = (
     "PRAGMA recursive_triggers = ON",  # or INSERT OR REPLACE would pass by the delete trigger
     "PRAGMA cache_spill = OFF",  # no frame is ever rewritten in place, so a bad one is never our own doing
     "PRAGMA cell_size_check = ON",
+    "PRAGMA secure_delete = ON",  # what was redacted must not lie in a free page
 )
 
 
@@ -70,11 +79,15 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
     make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, cached_statements=32)
     try:
+        read_schema(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
         if torn or how.accept_damage:
             # Frames that are left out must not lie there under the same salt at the next start.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if how.accept_damage:
+            with suppress(sqlite3.DatabaseError):  # then they stay as they are, and are said each time
+                connection.execute("REINDEX")
         migrate(connection, path, how.migrations, how.may_migrate)
         seq, chain = head_of(connection)
         if not how.accept_damage:
@@ -97,7 +110,7 @@ def check_tail(connection: sqlite3.Connection, path: Path, head: int) -> None:
     after = max(head - TAIL, (accepted or 1) - 1, 0)
     before = connection.execute("SELECT chain FROM event WHERE seq = ?", (after,)).fetchone()
     rows = connection.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq", (after,))
-    good, fault = first_fault(rows, after, before[0] if before else START)
+    good, fault = first_fault(rows, after, before[0] if before else START, Redactions(connection))
     if fault or after + good != head:
         raise Damaged(
             f"{path}: {fault or f'row {after + good + 1} is missing'}; restore it from a backup, or go on:"

@@ -9,12 +9,17 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.errors import is_corrupt, translate_error
+from pulse_adapters.sqlite.errors import code, is_corrupt, translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
+from pulse_adapters.sqlite.redactions import Redactions
 from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000
+_CHECK_CACHE = 32_768
+"""KiB: each row is looked up in each index."""
+INDEX_FAULT = "an index of the log does not agree with its rows, which are good"
+"""How the fault begins that `REINDEX` mends."""
 
 
 class VerifyResult(NamedTuple):
@@ -43,7 +48,9 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     except Damaged as damage:
         rows, fault = 0, str(damage)
     except sqlite3.Error as error:
-        if not is_corrupt(error):
+        if (
+            not is_corrupt(error) and code(error) != sqlite3.SQLITE_ERROR
+        ):  # no such column: the schema is not ours
             raise translate_error(error, path) from error
         rows, fault = 0, f"the database cannot be read: {error}"
     return VerifyResult(rows, fault, round((time.monotonic() - started) * 1000))
@@ -62,6 +69,7 @@ class LogWalk:
         self.fault = ""
         self.error: sqlite3.DatabaseError | None = None
         self.connection, self._objects = connection, objects
+        self._redactions = Redactions(connection)
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[list[Any]]:
@@ -76,7 +84,7 @@ class LogWalk:
             self.fault = f"row {self.seq + 1} or one soon after it can't be read: {error}"
 
     def _sound(self, batch: list[Any]) -> list[Any]:
-        good, self.fault = first_fault(batch, self.seq, self._chain)
+        good, self.fault = first_fault(batch, self.seq, self._chain, self._redactions)
         for place, row in enumerate(batch[:good]):
             if is_reference(row[10]):
                 try:
@@ -106,7 +114,10 @@ def _short_of(walk: LogWalk, expect: tuple[int, bytes] | None) -> str:
 
 
 def _database_fault(connection: sqlite3.Connection) -> str:
-    """Whether a table, an index or a trigger that forbids changes is not as the migrations made it, or a page is damaged."""
+    """Whether a table, an index or a trigger is not as the migrations made it, a page is damaged, or an index is wrong.
+
+    An index is compared with the rows: one that lacks some makes queries find nothing, and say nothing of it.
+    """
     known = steps()[: format_of(connection)]
     with closing(sqlite3.connect(":memory:")) as with_all:
         for _, sql in known:
@@ -116,8 +127,15 @@ def _database_fault(connection: sqlite3.Connection) -> str:
     odd = sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
     if odd:
         return f"the database's {', '.join(odd)} is not as Pulse made it"
-    said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    return "" if said == "ok" else f"the database's pages are damaged: {said}"
+    hosts = "SELECT (SELECT value FROM meta WHERE key = 'host'), (SELECT host FROM event ORDER BY seq DESC LIMIT 1)"
+    own, last = connection.execute(hosts).fetchone()
+    if last is not None and own != last:
+        return f"the home's id is {own!r}, its last row has {last!r}"
+    connection.execute(f"PRAGMA cache_size = -{_CHECK_CACHE}")
+    said = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if said == "ok":
+        return ""
+    return f"{INDEX_FAULT}: {said}" if " index " in said else f"the database's pages are damaged: {said}"
 
 
 def _schema(connection: sqlite3.Connection) -> dict[str, str]:

@@ -13,7 +13,7 @@ from pulse_core.model.home_status import (
     HomeStatus,
 )
 from pulse_core.model.json_types import Json
-from pulse_core.model.moment import Moment, iso
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
@@ -23,6 +23,9 @@ from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessC
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
+
+LOOKS, LATE = 3, 10 * US_PER_SECOND
+"""A process was looked at lately if that is no more than so many intervals and this time ago, which a look may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +43,12 @@ def compute_status(
     beat: Beat,
     daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
+    looked: Moment | None = None,
 ) -> HomeStatus:
-    """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure."""
+    """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure.
+
+    looked: when the daemon that answers last looked at the processes; None if none does.
+    """
     snapshot = Snapshot(0, now, settings, {}, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     status: HomeStatus = {
@@ -63,7 +70,8 @@ def compute_status(
             "unwritten": state.provisional,
         },
         "processes": [
-            process_status(process, snapshot, looks.get(process.name, {})) for process in settings.process
+            process_status(process, snapshot, looks.get(process.name, {}), looked)
+            for process in settings.process
         ],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
@@ -102,19 +110,36 @@ def compute_status(
 
 
 def process_status(
-    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json], looked: Moment | None
 ) -> GuardedProcessStatus:
-    """One guarded process in the words of the rule that guards it, and what its newest look says of its probes."""
+    """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
+
+    It is unknown if nobody has looked at it lately.
+    """
     condition, history = process_condition(process, snapshot), snapshot.process(process.name)
     since = history.up or history.down
+    if doubt := unlooked(snapshot, looked) if since else "":
+        state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
+    else:
+        state, why = condition.state, condition.why
     return {
         "name": process.name,
-        "state": condition.state.value,
-        "pid": history.pid if history.up else None,
+        "state": state.value,
+        "pid": history.pid if history.up and not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": "; ".join(filter(None, (condition.why, probe_words(look)))),
+        "why": "; ".join(filter(None, (why, probe_words(look), history.unlogged))),
+        "leftovers": look.get("leftovers", []),
     }
+
+
+def unlooked(snapshot: Snapshot, looked: Moment | None) -> str:
+    """Why what the log says of processes may be over, in words; empty if somebody looked at them lately."""
+    if looked is None:
+        return "no daemon looks at it"
+    age = snapshot.now.since(looked)
+    lately = LATE + LOOKS * snapshot.settings.watch.process_interval
+    return f"not looked at for {rough_duration(age)}" if age > lately else ""
 
 
 def probe_words(look: Mapping[str, Json]) -> str:

@@ -103,7 +103,7 @@ process_interval = "200ms"
 name = "demo"
 start = [{python}, "-m", "http.server", "{port}", "--bind", "127.0.0.1"]
 tcp = "127.0.0.1:{port}"
-restart = {{ healthy_after = "0s", grace = "2s" }}
+restart = {{ max = 1000, healthy_after = "0s", grace = "2s" }}
 """
 FLAPPING = """
 [[process]]

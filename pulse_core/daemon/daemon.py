@@ -66,7 +66,14 @@ class Daemon:
         self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
-            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice, self.reporter
+            self.journal,
+            p.view,
+            p.current_settings,
+            self.executors,
+            p.clock,
+            p.dice,
+            self.reporter,
+            p.end_remains,
         )
         self.processes = ProcessAlive(
             p.table,
@@ -348,7 +355,9 @@ class Daemon:
         beat = Beat(self.ticker.number, tuple(self.ticker.took_us))
         newest = {key: window.last for key, window in self.watch.windows.items()}
         vitals = {key: sample.data for key, sample in newest.items() if sample}
-        whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals)
+        look = self.watch.newest(ProcessAlive.key)
+        looked = look.moment if look else None
+        whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
         whole["log"]["left_out"] = self.journal.left_out
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         whole["shed"] = self.budget.report()

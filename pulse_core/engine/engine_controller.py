@@ -22,6 +22,7 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.names import ENGINE
+from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.engine import OWN, Engine
@@ -319,7 +320,7 @@ class EngineController:
 def refusal(request: Event, engine: Engine) -> str:
     """Why a person's request is refused; empty if it is not. Pure."""
     payload = request.payload
-    if payload is None:
+    if request.data == REDACTED:
         return "what was asked for was redacted"
     if isinstance(payload, PromoteRequested):
         if payload.previous != engine.commit:

@@ -1,9 +1,12 @@
 """The core's kinds of events, and what each one says; a capability's kinds are in its own folder."""
 
+from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
+from pulse_core.model.errors import Refused
+from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Payload, Role, Text, Wake, register
 
@@ -83,6 +86,29 @@ class LogRestored(Payload, kind="log-restored", wakes=Wake.NEVER):
     kept_at: str = Field(default="", description="where the log that was there is kept")
 
 
+class EventRedacted(Payload, kind="event-redacted", by=Role.PERSON, wakes=Wake.NEVER):
+    """A person had the data of an earlier event taken out of the log; its row stays, and so does the chain.
+
+    Subject: that event's id.
+    """
+
+    why: Text = Field(min_length=1)
+    sha256: str = Field(default="", description="SHA-256 of what was there, hex; the writer fills it in")
+
+    def completed(self, draft: Draft, kind: str, digest: bytes) -> Draft:
+        """The draft of this redaction with the hash of what its event holds; raises Refused if it may not be redacted.
+
+        kind: of the event that it names, empty if there is none.
+        """
+        if not kind:
+            raise Refused(f"there is no event {draft.subject!r}; give its whole id")
+        if kind in NEVER_REDACTED:
+            raise Refused(
+                f"an event {kind!r} can't be redacted: what is in force, or what is whole, is read from it"
+            )
+        return replace(draft, payload=self.model_copy(update={"sha256": digest.hex()}), data="")
+
+
 class GcRequested(Payload, kind="gc-requested", by=Role.PERSON, wakes=Wake.NEVER):
     """A person wants what is of no use any more taken away now; answered by an event with this one as cause."""
 
@@ -122,7 +148,7 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
 
     pid: int | None
     evidence: Text
-    healthy: bool = Field(description="it had been up for its `healthy_after`, so budget and backoff reset")
+    healthy: bool = Field(description="it had been up for its `healthy_after`, so the backoff is reset")
     recovering: bool = Field(
         default=False, description="its own manager is bringing it back: it has its grace"
     )
@@ -362,6 +388,13 @@ class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PER
     """A person asks to cancel a pending effect, or to stop an executing one."""
 
     why: Text = ""
+
+
+NEVER_REDACTED = frozenset(
+    kind.kind
+    for kind in (EventRedacted, DamageAccepted, LogRestored, SettingsLoaded, EnginePromoted, EngineRolledBack)
+)
+"""Kinds without which the log would be read otherwise: which rows may be empty, and which engine is in force."""
 
 
 # The kinds of this module, in its order; a list written by hand could lack one.

@@ -1,6 +1,7 @@
 """Payloads of events: one class for each kind, registered by its module or its capability."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
@@ -75,11 +76,20 @@ def build_models(base: type[BaseModel] = BaseModel) -> None:
 
 
 def decode(kind: str, data: str) -> Payload | None:
-    """Decode the payload of a stored row; None if this version lacks the kind or the data was redacted."""
+    """Decode the payload of a stored row; None if this version lacks the kind.
+
+    Data that was redacted reads as empty: that it happened still counts (a pause goes on). None if the kind needs more.
+    """
     model = KINDS.get(kind)
     if model is None and not _is_complete:
         raise RuntimeError(f"whether {kind!r} is known is not known yet; import pulse_core.composition first")
-    return model.model_validate_json(data) if model and data != REDACTED else None
+    if model is None:
+        return None
+    if data != REDACTED:
+        return model.model_validate_json(data)
+    with suppress(ValidationError):
+        return model()
+    return None
 
 
 def decode_plain(data: str) -> Mapping[str, Json]:

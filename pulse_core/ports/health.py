@@ -22,5 +22,6 @@ class HealthProber(Protocol):
     def ask(self, process: "ProcessSettings", found: "ProcessId | None") -> "Future[HealthAnswer]":
         """A future with the answer, done soon after the probe's timeout at the latest; it holds no exception.
 
-        found: the process that must be the one that answers; None if that is not known.
+        found: the process that must be the one that answers; None if that is not known. Of a process that Pulse itself
+        starts it is known while it lives: else nothing is asked, and told who holds its port.
         """

@@ -21,7 +21,8 @@ class EventLog(Protocol):
         A draft whose id is recorded already with the same content yields the recorded event. Raises
         Conflict if the content differs, Refused if a payload is not valid, LogUnavailable if the disk
         does not take it, LogGone if it would be lost; then nothing of this call is recorded. Cancelling
-        the caller does not undo it.
+        the caller does not undo it. An `event-redacted` empties the data of the event that is its
+        subject, in the same commit.
         """
 
     async def check(self) -> None:

@@ -10,6 +10,7 @@ from pulse_core.model.kinds import (
     DaemonStopped,
     EnginePromoted,
     EngineRolledBack,
+    EventRedacted,
     LogVerified,
     Paused,
     Resumed,
@@ -35,7 +36,8 @@ class Control:
     started / stopped: of the last daemon, with its pid and version;
     verified: when the whole log was last read, and the damage found then;
     crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
-    has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out."""
+    has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
+    redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it."""
 
     paused: Moment | None = None
     by: str = ""
@@ -53,6 +55,7 @@ class Control:
     unproven: Moment | None = None
     safe: Moment | None = None
     left_out: tuple[str, ...] = ()
+    redacted: bool = False
 
 
 KINDS = frozenset(
@@ -63,6 +66,7 @@ KINDS = frozenset(
         DaemonStopped,
         EnginePromoted,
         EngineRolledBack,
+        EventRedacted,
         LogVerified,
         Paused,
         Resumed,
@@ -88,7 +92,11 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 state = replace(state, faults=tuple(one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]))
             case DaemonStarted(pid=pid, version=version):
                 state = _start(state, event.moment)
-                state = replace(state, pid=pid, version=version, started=event.moment, stopped=None)
+                state = replace(
+                    state, pid=pid, version=version, started=event.moment, stopped=None, redacted=False
+                )
+            case EventRedacted():
+                state = replace(state, redacted=True)
             case LogVerified(fault=fault):
                 state = replace(state, verified=event.moment, damage=fault)
             case DaemonStopped():

@@ -66,6 +66,13 @@ class Stage(IntEnum):
     UP = 3
 
 
+class Attempt(NamedTuple):
+    """A restart that was wished: when, and how long it had been up since the one before it, in microseconds."""
+
+    moment: Moment
+    lived_us: int
+
+
 class ProcessHistory(NamedTuple):
     """The recorded history of one guarded process.
 
@@ -73,7 +80,9 @@ class ProcessHistory(NamedTuple):
     before the first look); starting: when a restart was acked that no look has confirmed; attempts: starts wished since
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
-    start: what Pulse started last, which may have left another process to stand for it.
+    recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
+    start: what Pulse started last, which may have left another process to stand for it; unlogged: why its output is not
+    in its log.
     """
 
     pid: int | None = None
@@ -90,7 +99,10 @@ class ProcessHistory(NamedTuple):
     error: str = ""
     stop: Intent | None = None
     evidence: str = ""
+    recent: tuple[Attempt, ...] = ()
+    lived_us: int = 0
     start: Start | None = None
+    unlogged: str = ""
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -175,6 +187,9 @@ def _request_restart(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
     history.attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
     history.starting = None
+    if history.stage is not Stage.NEW:  # its first start of all is no restart
+        kept = history.recent[-ATTEMPTS + 1 :]
+        history.recent, history.lived_us = (*kept, Attempt(event.moment, history.lived_us)), 0
     if history.stage < Stage.STARTED:
         history.free = history.free or history.stage is Stage.NEW
         history.first, history.stage = event.id, Stage.WISHED
@@ -191,6 +206,8 @@ def _settle_restart(history: _History, event: Event) -> None:
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
     if {"pid", "started"} <= result.keys() and "already" not in result:
         history.start = Start(event.subject, result["pid"], result["started"])
+    if "already" not in result:
+        history.unlogged = str(result.get("unlogged", ""))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment
@@ -225,6 +242,8 @@ def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     # What died after its replacement was started was replaced: the new one has its grace.
     replaced = history.pid is not None and data.get("pid") not in (None, history.pid)
     history.starting = down if replaced or data.get("recovering") else None
+    if history.up is not None:
+        history.lived_us = max(history.lived_us, down.since(history.up))
     history.up, history.down, history.evidence = None, down, data.get("evidence", "")
     if data.get("healthy"):
         history.attempts, history.free, history.error = (), False, ""
@@ -241,6 +260,7 @@ def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     history.attempts, history.free, history.error, history.stop = (), False, "", None
+    history.recent = ()
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 

@@ -57,8 +57,8 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 3, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 5, Processes, processes.KINDS, processes.after)
-CONTROL = StateProjection("control", 3, Control, control.KINDS, control.after)
+PROCESSES = StateProjection("processes", 7, Processes, processes.KINDS, processes.after)
+CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 2, Logs, logs.KINDS, logs.after)

@@ -11,7 +11,13 @@ from pulse_core.capability import Check
 from pulse_core.composition import ADMITS, declaration_of
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import Effect, EffectCancelRequested, ProcessStartRequested, ProcessStopRequested
+from pulse_core.model.kinds import (
+    Effect,
+    EffectCancelRequested,
+    EventRedacted,
+    ProcessStartRequested,
+    ProcessStopRequested,
+)
 from pulse_core.model.payload import Role
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import EventLog
@@ -33,7 +39,14 @@ def require_open_effect(draft: Draft, state: State, settings: Settings) -> None:
         raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
 
 
+def refuse_open_effect(draft: Draft, state: State, settings: Settings) -> None:
+    """Refuse to redact an effect that somebody still has to read."""
+    if draft.subject in state.effects.open:
+        raise Refused(f"the effect {draft.subject} is open; cancel it, or wait until it is settled")
+
+
 CHECKS: Mapping[str, Check] = {
+    EventRedacted.kind: refuse_open_effect,
     ProcessStopRequested.kind: require_guarded_process,
     ProcessStartRequested.kind: require_guarded_process,
     EffectCancelRequested.kind: require_open_effect,

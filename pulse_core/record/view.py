@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Checkpoint, Event, Head
+from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
 from pulse_core.ports.log import EventLog
 from pulse_core.ports.stores import Checkpoints, Vitals
@@ -107,8 +108,23 @@ async def restore_state(
 
     What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
     """
-    state = await restore_from_checkpoints(log, await checkpoints.load())
-    ticks = await vitals.ticks(1)
+    found, ticks = await checkpoints.load(), await vitals.ticks(1)
+    prev, state = await _restored(log, vitals, ticks, found, settings)
+    if found and state.control.redacted:  # what was taken out of the log is not to live on in a checkpoint
+        prev, state = await _restored(log, vitals, ticks, {}, settings)
+    view.reset_to(state)
+    return prev
+
+
+async def _restored(
+    log: EventLog,
+    vitals: Vitals,
+    ticks: Sequence[TickRecord],
+    found: Mapping[str, Checkpoint],
+    settings: Settings,
+) -> tuple[Snapshot | None, State]:
+    """The snapshot of the last tick, and the state at the head of the log."""
+    state = await restore_from_checkpoints(log, found)
     prev = None
     if ticks:
         # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
@@ -118,5 +134,4 @@ async def restore_state(
         samples = await vitals.samples(ticks[-1].samples)  # as far as they are still stored
         windows = {sample.key: Window((sample,)) for sample in samples}
         prev = Snapshot(ticks[-1].tick, ticks[-1].moment, settings, windows, state)
-    view.reset_to(await advance_state(log, state, log.head.seq))
-    return prev
+    return prev, await advance_state(log, state, log.head.seq)

@@ -49,12 +49,12 @@ class RestartSettings(Group):
     """How hard to try to bring a process back; the first restart of a process that was healthy is immediate."""
 
     max: int = Field(5, ge=0, le=1000, description="restarts within `within` before it counts as flapping")
-    within: Duration = Field(600_000_000, gt=0, description="the budget's window")
+    within: Duration = Field(600_000_000, gt=0, description="the budget's window; up for so long, it is new")
     backoff: Duration = Field(
         1_000_000, ge=0, description="wait before the second restart; doubles after that"
     )
     backoff_max: Duration = Field(300_000_000, ge=0, description="longest wait before the budget is spent")
-    healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets budget and backoff")
+    healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets the backoff")
     grace: Duration = Field(10_000_000, ge=0, description="time to come up before a start counts as failed")
 
     @property

@@ -58,10 +58,10 @@ class ProbeRecord(NamedTuple):
         return f"{self.error or 'no good answer'}, {evidence_words(failed, process.probes)}"
 
     def as_json(self, process: ProcessSettings) -> Mapping[str, Json]:
-        """What a sample says of it, from which the next daemon goes on."""
+        """What a sample says of it, from which the next daemon goes on; nothing as long as all is well."""
         failed, is_well = self.failed(process), self.newest is not None and self.newest.ok
         return {
-            **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if self.outcomes else {}),
+            **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if failed else {}),
             **({"error": self.error} if self.error and (failed or not is_well) else {}),
         }
 
@@ -79,6 +79,11 @@ def age_us(life: ProcessId | None, history: ProcessHistory, now: Moment) -> int:
     if life is not None:
         return max(0, now.mono - life.started * TICK_US)
     return now.since(history.up) if history.up else 0
+
+
+def is_port_told(process: ProcessSettings, history: ProcessHistory) -> bool:
+    """Whether it is asked while it is dead: only who holds its port, once it has died again and again."""
+    return process.probe == "http" and bool(process.start and history.down and history.charged)
 
 
 @dataclass
@@ -139,11 +144,14 @@ class ProcessHealth:
             one.record = one.record._replace(outcomes="")
         pause = self._pause(process, one.record, history)
         one.left_us = pause - now.since(one.asked) if one.asked else 0
-        if sight.busy or not (sight.found or sight.answering):
+        is_there = bool(sight.found or sight.answering)
+        if sight.busy or not (is_there or is_port_told(process, history)):
             one.left_us = pause
             return sight
         if one.pending is None and one.left_us <= pause // SLACK:
             self._ask(one, process, life, now, urgent=pause < self.usual() or history.up is None)
+        if not is_there:
+            return sight
         newest, is_unproven = one.record.newest, history.down is not None or history.starting is not None
         serves = not one.record.verdict(process)
         if history.up is None and is_unproven:

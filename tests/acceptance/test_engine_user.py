@@ -15,7 +15,9 @@ from pulse_adapters.engine_user.layout import layout_path
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_adapters.workers.control_group import all_home_groups
 from tests.acceptance.conftest import Served
+from tests.control_groups import skip_without_groups
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of
 
 pytestmark = [ROOT_ALONE, pytest.mark.timeout(240)]
@@ -238,6 +240,58 @@ def test_what_the_kernel_refuses_its_hands_needs_no_sandbox(housed: Served, acco
     subprocess.run(
         [sys.executable, "-c", code], check=True, timeout=60
     )  # root can: it is that user who can't
+
+
+HIDER = """
+import os
+from pulse_core import Reading
+
+
+class Hider:
+    name = key = "hider"
+    interval, timeout = 60.0, 20.0
+
+    async def collect(self):
+        for env in ({{}}, {{"PULSE_HANDS": "0" * 16}}):
+            if os.fork() == 0:
+                os.setsid()
+                if os.fork() == 0:
+                    os.execve("/bin/sh", ["sh", "-c", "while :; do sleep 0.05 & sleep {seconds}; done"], env)
+                os._exit(0)
+        return Reading({{}})
+
+    def should_wake(self, window):
+        return False
+"""
+
+
+def test_what_hides_from_its_host_ends_at_the_next_start_and_with_the_engine(
+    housed: Served, account: Account
+) -> None:
+    skip_without_groups()
+    seconds = f"0.0{os.getpid()}"
+
+    def hidden() -> set[int]:
+        return {
+            pid for pid in of_user(account) if seconds.encode() in words_of(pid) and b"while" in words_of(pid)
+        }
+
+    files = {"watchers/hider.py": HIDER.format(seconds=seconds)}
+    files["engine.py"] = "from watchers.hider import Hider\nRULES = []\nWATCHERS = [Hider()]\n"
+    founded(housed, files)
+    housed.start()
+    assert running(housed)["sandbox"]["control group"] is True
+    housed.eventually(lambda: len(hidden()) == 2, "the watcher has looked")
+    first = hidden()
+    housed.kill()
+    assert hidden() == first
+    housed.start()
+    housed.eventually(lambda: len(hidden() - first) == 2, "the watcher has looked again")
+    housed.eventually(lambda: not first & hidden(), "what the first daemon left has ended")
+    assert upulse(housed, "engine", "disable").returncode == 0
+    housed.eventually(lambda: of_user(account) == [], "all has ended with the engine")
+    assert housed.stop() == 0
+    assert not [group for folder in all_home_groups(housed.home.path) for group in folder.children()]
 
 
 def test_gates_run_as_that_user_with_a_place_to_write_in(housed: Served, account: Account) -> None:

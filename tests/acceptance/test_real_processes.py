@@ -23,6 +23,16 @@ while True:
         time.sleep(3600)
 """
 
+PAGES = """
+import socket, sys
+server = socket.create_server(("127.0.0.1", int(sys.argv[1])), backlog=2048)
+while True:
+    peer, _ = server.accept()
+    peer.recv(4096)
+    peer.sendall(b"HTTP/1.1 204 Well\\r\\n\\r\\n")
+    peer.close()
+"""
+
 
 def free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -76,6 +86,29 @@ def test_a_live_process_whose_port_is_closed_is_replaced_after_three_probes(serv
     second = served.pid_when_up("server", other_than=first)
     assert second != first
     assert not Path(f"/proc/{first}").exists()
+
+
+def test_a_stopped_server_takes_connections_for_ever_and_is_replaced_by_what_its_probe_says(
+    served: Served,
+) -> None:
+    port = free_port()
+    served.configure(
+        f'[[process]]\nname = "server"\nstart = {argv(sys.executable, "-c", PAGES, port)}\n'
+        f'http = "http://127.0.0.1:{port}/health"\nevery = "100ms"\ntimeout = "1s"\n{NO_LIMITS}\n'
+    )
+    served.start()
+    first = served.pid_when_up("server")
+    os.kill(first, signal.SIGSTOP)
+    with socket.create_connection(("127.0.0.1", port), timeout=5):  # the kernel takes it, whoever is stopped
+        served.eventually(lambda: "failed, the last one" in served.process("server")["why"], "a failed probe")
+        second = served.pid_when_up("server", other_than=first)
+    assert second != first
+    assert not Path(f"/proc/{first}").exists()
+    why = CliHome(served.home.path).upulse("why").out
+    assert (
+        f"http://127.0.0.1:{port}/health: it took the connection, but did not answer within 1 s, 3 probes"
+        in why
+    )
 
 
 def test_a_matched_process_started_by_somebody_else_is_adopted_and_healed(

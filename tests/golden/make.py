@@ -22,6 +22,7 @@ from pulse_core.model.kinds import (
     EnginePromoted,
     EngineRolledBack,
     ErrorReported,
+    EventRedacted,
     GcDone,
     GcRequested,
     LogMatched,
@@ -81,6 +82,7 @@ RARE: tuple[Payload, ...] = (
     GcRequested(),
     GcDone(samples=3, took_ms=1),
     LogRestored(source="/backup", made_at=5, rows=9, lost=2),
+    EventRedacted(why="it held a password", sha256="0" * 64),
 )
 """What a simulated life does not bring, or seldom."""
 

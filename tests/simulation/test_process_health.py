@@ -204,3 +204,20 @@ def test_a_failing_probe_is_told_before_anything_follows() -> None:
         assert told(world)["why"].endswith("; 2 of the last 4 probes failed, the last one: it answered 503")
 
     simulate(story, one(evidence=3, evidence_of=4))
+
+
+def test_who_holds_the_port_of_what_dies_again_and_again_is_told() -> None:
+    async def story(world: World) -> None:
+        world.host.dying.add("gateway")
+        held = "127.0.0.1:1 is held by process 7 (nginx)"
+        world.host.says["gateway"] = HealthAnswer(None, held)
+        await world.start()
+        await asyncio.sleep(60)
+        assert told(world)["state"] == "flapping"
+        assert told(world)["why"].endswith(f"; {held}")
+        world.host.dying.clear()
+        world.host.says.clear()
+        await asyncio.sleep(400)
+        assert (told(world)["state"], told(world)["why"]) == ("up", "it answers")
+
+    simulate(story, one())

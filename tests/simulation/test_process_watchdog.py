@@ -184,7 +184,7 @@ def test_a_flapping_process_that_recovers_is_forgiven_by_itself() -> None:
         await world.start()
         await asyncio.sleep(60)
         world.host.dying.clear()
-        await asyncio.sleep(600)
+        await asyncio.sleep(1_200)
         assert states(world) == {"gateway": "up"}
         before = starts(world)
         world.host.kill("gateway")
@@ -192,6 +192,25 @@ def test_a_flapping_process_that_recovers_is_forgiven_by_itself() -> None:
         assert starts(world) == before + 1
 
     simulate(story, ONE)
+
+
+def test_a_process_that_always_dies_a_little_after_it_counts_as_healthy_is_flapping_and_told_once() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        for _ in range(60):
+            await asyncio.sleep(2.5)
+            world.host.kill("gateway")
+        assert starts(world) == 1 + 5
+        assert states(world) == {"gateway": "flapping"}
+        for _ in range(100):
+            await asyncio.sleep(60)
+            world.host.kill("gateway")
+        assert [title for title in notices(world) if "still" not in title] == ["gateway stays down"]
+        await asyncio.sleep(4_000)
+        assert notices(world)[-1] == "resolved: gateway stays down"
+
+    process = {"name": "gateway", "start": ["g"], "restart": {"healthy_after": "2s", "backoff": "0s"}}
+    simulate(story, {"process": [process]})
 
 
 def test_a_second_episode_of_flapping_is_told_again() -> None:
@@ -231,6 +250,21 @@ def test_a_dependent_waits_until_what_it_needs_is_up() -> None:
         world.host.dying.clear()
         await asyncio.sleep(400)
         assert starts(world, "worker") == 1
+
+    simulate(story, TWO)
+
+
+def test_a_dependent_that_dies_a_moment_before_what_it_needs_waits_for_it() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        world.host.dying.add("gateway")
+        world.host.kill("worker")
+        await asyncio.sleep(0.02)
+        world.host.kill("gateway")
+        await asyncio.sleep(20)
+        assert starts(world, "worker") == 1
+        assert states(world)["worker"] == "waiting"
 
     simulate(story, TWO)
 

@@ -61,7 +61,7 @@ COLOURS = {"ok": "green", "warn": "yellow", "fail": "bold red"}
 
 def doctor(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Repair what is safe to repair; never the log.")
+        bool, typer.Option("--repair", help="Repair what is safe to repair; never a row of the log.")
     ] = False,
     deep: Annotated[bool, typer.Option("--deep", help="Read the whole log, however long it is.")] = False,
     as_json: AsJson = False,

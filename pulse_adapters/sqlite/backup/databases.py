@@ -10,6 +10,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, head_of
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
+from pulse_adapters.sqlite.redactions import EMPTY_ALL
 from pulse_adapters.sqlite.verify import LogWalk, verify
 from pulse_core.model.errors import Damaged, NewerFormat
 
@@ -129,3 +130,11 @@ def salvage(present: Path, target: Path, objects: Path) -> Salvaged:
             rows += len(batch)
         writer.commit()
     return Salvaged(rows, tail.fault)
+
+
+def empty_redacted(path: Path) -> None:
+    """Empty what the backup still had and a later row says is redacted. Nobody else has the log open."""
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA secure_delete = ON")
+        writer.execute(EMPTY_ALL)
+        writer.commit()

@@ -10,10 +10,12 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import (
     PresentLog,
     Salvaged,
     copy_under_wal,
+    empty_redacted,
     examine,
     read_present_log,
     salvage,
@@ -33,10 +35,10 @@ from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
-from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -80,6 +82,7 @@ class HomeRestore:
                 tail = salvage(log, self.staging / "events.db", self.home.objects)
             restored = self._outcome(present, tail)
             self._record(restored)
+            empty_redacted(self.staging / "events.db")
             examine(self.staging / "events.db", self.home.objects)
             yield restored
         except BaseException as error:
@@ -226,14 +229,11 @@ class HomeRestore:
 
     def _hand_over(self) -> None:
         """All that was made belongs to the owner of the home, also if root did it."""
-        if os.geteuid() == 0:
-            owner = self.home.path.stat()
+        if os.geteuid() == 0 != self.home.path.stat().st_uid:
             for tree in (self.staging, self.home.objects, self.home.damaged):
                 for directory, names, files in os.walk(tree):
-                    for name in (".", *names, *files):
-                        os.chown(
-                            os.path.join(directory, name), owner.st_uid, owner.st_gid, follow_symlinks=False
-                        )
+                    for name in ("", *names, *files):
+                        hand_over(Path(directory, name), self.home.path)
 
 
 def checked_manifest(backup: Path, progress: Progress) -> Manifest:

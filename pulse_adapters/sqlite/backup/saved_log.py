@@ -3,9 +3,9 @@
 import os
 from pathlib import Path
 
+from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.connect import is_orphaned_wal
-from pulse_adapters.sqlite.damage import new_aside
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import rebuild
 from pulse_core.home import HomeLayout

@@ -21,6 +21,8 @@ from pulse_core.settings.processes import ProcessSettings, RestartSettings
 
 WATCHER = "process-alive"
 FRESH_US = 1_000_000
+ORDER_US = 50_000
+"""How long a dead process that depends on others waits: those that die in the same moment are known to be dead by then."""
 START_GRACE_US = 250_000
 """The least grace period of a start: the probe that follows it must have run."""
 STOP_TRIES = 5
@@ -98,16 +100,23 @@ def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:
 
 
 def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:
-    """Pulse's restarts did not bring it back; this is over when it has been up for `healthy_after`."""
+    """Pulse's restarts did not bring it back; this is over when it has been up for `healthy_after`.
+
+    If its budget is spent, it must have been up for as long as that counts, or a process that always dies a little
+    later than `healthy_after` would be told again with each death.
+    """
     name, history = process.name, curr.process(process.name)
     topic, title = f"flapping:{name}", f"{name} stays down"
     if status.tell and status.state not in ALIVE:
-        began = history.attempts[0] if history.attempts else history.down
+        tried = charged_restarts(process.restart, history) or history.attempts
+        began = tried[0] if tried else history.down
         return Verdict(notify_unless_told(topic, title, f"{name}: {status.why}", curr, WATCHER, news=began))
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()
-    age = curr.now.since(history.up)
-    if (left := process.restart.healthy_after - age) > 0:
+    age, restart = curr.now.since(history.up), process.restart
+    is_spent = attempts_at_exhaustion(restart, charged_restarts(restart, history)) is not None
+    needed = max(restart.healthy_after, restart.within if is_spent else 0)
+    if (left := needed - age) > 0:
         return Verdict().after_wait(left)
     return Verdict(notify_over(topic, title, f"{name} is up for {rough_duration(age)}", curr, WATCHER))
 
@@ -162,20 +171,24 @@ def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapsh
         return ProcessStatus(ProcessState.STARTING, left, why)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
+    if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
+        return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     return _backoff_status(process.restart, history, curr.now)
 
 
 def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Moment) -> ProcessStatus:
-    charged, failed = len(history.charged), _failed_attempts(history)
-    spent_at = attempts_at_exhaustion(restart, history.charged)
+    charged = charged_restarts(restart, history)
+    failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
     if restart.max == 0:
         why = "dead, and its budget allows no restart (max = 0)"
         return ProcessStatus(ProcessState.FLAPPING, why=why, tell=True)
     if spent_at is not None:
-        delay = restart.pauses_when_spent.after(charged - spent_at + 1)
+        delay = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
     else:
         delay = restart.pauses.after(failed) if failed else 0
-    tell = charged >= restart.max  # within the window or not: restarts did not help
+    tell = (
+        spent_at is not None or len(history.charged) >= restart.max
+    )  # within the window or not: restarts did not help
     # Since it last died or was last tried, whichever is later.
     left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
     if left <= 0:
@@ -188,6 +201,14 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
 def _failed_attempts(history: ProcessHistory) -> int:
     """How many failed attempts the backoff counts: restarts in a row, and a first start that did not bring it up."""
     return len(history.charged) if history.stage is Stage.UP else len(history.attempts)
+
+
+def charged_restarts(restart: RestartSettings, history: ProcessHistory) -> Sequence[Moment]:
+    """The restarts that its budget is charged with: those since it was last up for the whole of the budget's window."""
+    if history.lived_us >= restart.within:
+        return ()
+    calm = [number for number, one in enumerate(history.recent) if one.lived_us >= restart.within]
+    return [one.moment for one in history.recent[calm[-1] if calm else 0 :]]
 
 
 def attempts_at_exhaustion(restart: RestartSettings, attempts: Sequence[Moment]) -> int | None:

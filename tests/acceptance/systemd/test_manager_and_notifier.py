@@ -138,10 +138,16 @@ def test_a_killed_service_is_back_however_often_it_is_killed(house: Machine) -> 
         eventually(partial(is_back, house, killed), f"restart {killed}", house.words, within=5)
 
 
+def faults_of(house: Machine, unit: str | Path) -> list[str]:
+    """What systemd finds wrong with a unit; before 254 it passes over a key, and says so."""
+    told = house.run(["systemd-analyze", "verify", unit], check=False).stderr.splitlines()
+    return [line for line in told if "'DelegateSubgroup' in section" not in line]
+
+
 def test_install_enables_the_unit_for_the_next_boot(house: Machine) -> None:
     assert ask(house, "systemd.install(home, python=python).path") == str(UNIT)
     assert house.systemctl("is-enabled", UNIT_NAME).stdout == "enabled\n"
-    assert house.run(["systemd-analyze", "verify", UNIT]).stderr == ""
+    assert faults_of(house, UNIT) == []
 
 
 def test_a_system_unit_runs_as_the_owner_of_the_home(house: Machine) -> None:
@@ -213,7 +219,7 @@ def test_instances_have_units_of_their_own_beside_the_usual_one(house: Machine) 
         assert made == "None"
         assert house.systemctl("is-enabled", unit).stdout == "enabled\n"
         assert ask(house, f"systemd.installed(Path({home!r})).name") == unit
-        assert house.run(["systemd-analyze", "verify", f"/etc/systemd/system/{unit}"]).stderr == ""
+        assert faults_of(house, f"/etc/systemd/system/{unit}") == []
     try:
         assert len({house.show(unit, "MainPID") for unit in homes}) == 3
         assert ask(house, "[unit.name for unit in systemd.units()]") == str(sorted(homes))

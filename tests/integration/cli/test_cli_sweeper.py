@@ -14,7 +14,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.files import archive
 from pulse_adapters.host import leftovers
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.host.outputs import ROTATE_AT, open_output
+from pulse_adapters.host.outputs import ROTATE_AT, open_log_output
 from pulse_adapters.objects.files import LATEST, FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.payloads import LARGE
@@ -209,7 +209,7 @@ def test_archives_are_known_by_the_name_that_the_archiver_gives() -> None:
 async def test_a_log_that_is_written_is_CutTo_its_end_and_its_writer_goes_on(home: Home) -> None:
     await large_event(home, FileObjects(home.objects), "x")
     log = home.outputs / "gateway.log"
-    writer = open_output(log)
+    writer = open_log_output(log).target
     lines = [b"%08d\n" % number for number in range(ROTATE_AT // 9 + 1_000)]
     os.write(writer, b"".join(lines))
     swept = await sweeper(home, FileObjects(home.objects))()

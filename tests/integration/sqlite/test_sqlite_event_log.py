@@ -30,6 +30,10 @@ def schema(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
 
 
+FURTHER = len(steps()) + 1
+"""The number of a migration that there is not yet."""
+
+
 async def test_the_schema_is_the_sum_of_the_migrations(tmp_path: Path, open_log: Open) -> None:
     async with open_log():
         pass
@@ -60,6 +64,8 @@ async def test_the_host_stays_the_same(open_log: Open) -> None:
     "statement",
     [
         "UPDATE event SET subject = 'x'",
+        "UPDATE event SET data = NULL",
+        "UPDATE OR REPLACE event SET data = NULL",
         "DELETE FROM event",
         "INSERT OR REPLACE INTO event SELECT * FROM event",
         "REPLACE INTO event SELECT seq + 1, id, at, boot, mono, kind, subject, actor, host, cause, data,"
@@ -69,8 +75,7 @@ async def test_the_host_stays_the_same(open_log: Open) -> None:
 async def test_what_happened_stays(tmp_path: Path, open_log: Open, statement: str) -> None:
     async with open_log() as log:
         await log.append(Draft(Paused()))
-        other = sqlite3.connect(tmp_path / "events.db")
-        other.execute("PRAGMA recursive_triggers = ON")
+        other = sqlite3.connect(tmp_path / "events.db")  # as any tool opens it, without recursive_triggers
         with pytest.raises(sqlite3.IntegrityError, match="events are never"):
             other.execute(statement)
         other.close()
@@ -82,14 +87,14 @@ async def test_a_migration_keeps_a_copy_first(tmp_path: Path, open_log: Open) ->
         await log.append(Draft(Paused()))
     newer = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, newer)
-    (newer / "0002_more.sql").write_text("ALTER TABLE meta ADD COLUMN note TEXT;")
+    (newer / f"{FURTHER:04}_more.sql").write_text("ALTER TABLE meta ADD COLUMN note TEXT;")
     async with open_log(how=Opening(migrations=newer)) as log:
         await log.append(Draft(Resumed()))
-    copy = sqlite3.connect(tmp_path / "events.db.before-2")
-    assert format_of(copy) == 1
+    copy = sqlite3.connect(tmp_path / f"events.db.before-{FURTHER}")
+    assert format_of(copy) == FURTHER - 1
     assert copy.execute("SELECT count(*) FROM event").fetchone() == (1,)
     copy.close()
-    with pytest.raises(NewerFormat, match=r"format 2, .* up to 1"):
+    with pytest.raises(NewerFormat, match=rf"format {FURTHER}, .* up to {FURTHER - 1}"):
         async with open_log():
             pass
 
@@ -99,7 +104,7 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, open_log: 
         await log.append(Draft(Paused()))
     newer = tmp_path / "migrations"
     shutil.copytree(MIGRATIONS, newer)
-    (newer / "0002_bad.sql").write_text(
+    (newer / f"{FURTHER:04}_bad.sql").write_text(
         "ALTER TABLE meta ADD COLUMN note TEXT; SELECT nonsense FROM nowhere;"
     )
     with pytest.raises(LogUnavailable, match="nowhere"):
@@ -132,20 +137,6 @@ async def test_large_payloads_lie_in_the_objects_and_are_verified(tmp_path: Path
         stored.unlink()
         assert "is missing" in verify(tmp_path / "events.db", tmp_path / "objects").fault
         assert "$damaged" in next(reader.events()).data
-
-
-async def test_a_redacted_row_does_not_break_the_chain(tmp_path: Path, open_log: Open) -> None:
-    async with open_log() as log:
-        await log.append(Draft(Paused(why="a secret")), Draft(Resumed()))
-    hand = sqlite3.connect(tmp_path / "events.db")
-    trigger = hand.execute("SELECT sql FROM sqlite_schema WHERE name = 'event_never_changes'").fetchone()[0]
-    hand.executescript(
-        f"DROP TRIGGER event_never_changes; UPDATE event SET data = NULL WHERE seq = 1; {trigger}"
-    )
-    hand.close()
-    assert verify(tmp_path / "events.db", tmp_path / "objects").fault == ""
-    async with open_log() as log:
-        assert [event.data async for batch in log.since(0) for event in batch] == ["null", "{}"]
 
 
 async def test_verify_works_beside_a_writer_and_knows_a_log_that_was_cut(

@@ -1,8 +1,12 @@
 """How a guarded process stands, in the words of `upulse status`."""
 
+from typing import cast
+
 import pytest
 
 from pulse_core.app.compute_status import process_status
+from pulse_core.app.context import HomeContext
+from pulse_core.app.doctor import WARN, DaemonChecks
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.processes import Processes, ProcessHistory
@@ -17,12 +21,33 @@ DEAD = ProcessHistory(pid=1, started=1, down=NOW.plus(-50 * SECOND), evidence="g
 UP = ProcessHistory(pid=1, started=1, up=NOW.plus(-50 * SECOND), evidence="there")
 
 
-def standing(history: ProcessHistory, *silences: Silence, windows: tuple[SilenceSettings, ...] = ()) -> Json:
+def standing(
+    history: ProcessHistory,
+    *silences: Silence,
+    windows: tuple[SilenceSettings, ...] = (),
+    looked: Moment | None = NOW,
+) -> Json:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
-    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {})
+    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {}, looked)
+
+
+def test_what_is_left_of_earlier_lives_is_told() -> None:
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
+    assert process_status(settings.process[0], snapshot, {"leftovers": [7, 8]}, NOW)["leftovers"] == [7, 8]
+    assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
+
+
+def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
+    checks = DaemonChecks(cast("HomeContext", None))
+    vars(checks)["status"] = {
+        "processes": [{"name": "p", "leftovers": [7, 8]}, {"name": "q", "leftovers": []}]
+    }
+    (told,) = checks.leftovers()
+    assert (told.level, told.words) == (WARN, "p: 7, 8 of earlier lives of it")
 
 
 def silence(match: str, minutes: int, why: str = "") -> Silence:
@@ -61,3 +86,17 @@ def test_what_lives_is_up_whatever_is_silenced() -> None:
 def test_what_waits_for_its_next_try_says_so() -> None:
     tried = DEAD._replace(attempts=(NOW.plus(-SECOND),) * 2, error="no")
     assert standing(tried, silence("*", 5))["state"] == "backing-off"
+
+
+@pytest.mark.parametrize("history", [UP, DEAD])
+def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHistory) -> None:
+    stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))
+    assert (stopped["state"], stopped["pid"]) == (stuck["state"], stuck["pid"]) == ("unknown", None)
+    assert stopped["why"].startswith("no daemon looks at it; last known: ")
+    assert stuck["why"].startswith("not looked at for 40s; last known: ")
+    assert standing(history, looked=NOW.plus(-20 * SECOND))["state"] != "unknown"
+
+
+def test_an_output_that_is_not_kept_is_said() -> None:
+    now = standing(UP._replace(unlogged="the output is not kept"))
+    assert (now["state"], now["why"]) == ("up", "there; the output is not kept")

@@ -112,6 +112,7 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "effect-cancel-requested",
         "engine-disabled",
         "engine-enabled",
+        "event-redacted",
         "gc-requested",
         "paused",
         "process-start-requested",

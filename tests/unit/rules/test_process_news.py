@@ -19,7 +19,7 @@ DAY_US = 86_400_000_000
 
 def guarded(**restart: object) -> Story:
     """A gateway that is up, with a budget of one restart."""
-    how = {"max": 1, "backoff": "1m", "backoff_max": "1m", "healthy_after": "2m", **restart}
+    how = {"max": 1, "backoff": "1m", "backoff_max": "1m", "healthy_after": "2m", "within": "2m", **restart}
     process = {"name": "gateway", "start": ["g"], "restart": how}
     story = given(process_watchdog, settings={"process": [process], "notify": {"remind": "1h"}})
     come_up(story)

@@ -123,6 +123,8 @@ def test_a_process_waits_for_those_it_depends_on() -> None:
     up(story, "db").tick()
     assert "gateway: waiting: waits for mq" in notes(story)
     up(story, "mq").tick()
+    assert "gateway: waiting: died just now, as what it depends on may have" in notes(story)
+    story.after("50ms").tick()
     story.expect("restart-process", key=KEY)
 
 

@@ -1,0 +1,56 @@
+"""Taking the data of events out of the log, by an event that says who did it and why; and where else it may be."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from pulse_core.app.append import append
+from pulse_core.app.context import HomeContext
+from pulse_core.model.errors import Refused
+from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import EventRedacted
+from pulse_core.model.stored_data import REDACTED, read_data
+
+SHORTEST = 6
+"""Characters: a shorter text is found by chance."""
+
+
+class Redacted(NamedTuple):
+    """The event that was redacted, the event that says so, and whether a running daemon still has it in memory."""
+
+    event: str
+    by: str
+    in_memory: bool
+
+
+def redactable(home: HomeContext, names: Sequence[str]) -> Sequence[Event]:
+    """The events of these ids, or beginnings of ids. Raises PulseError if one isn't there or is redacted already."""
+    with home.events() as log:
+        found = [log.event(name) for name in names]
+    if gone := [event.id for event in found if event.data == REDACTED]:
+        raise Refused(f"{gone[0]} is redacted already")
+    return list({event.id: event for event in found}.values())
+
+
+def redact(home: HomeContext, events: Sequence[Event], why: str) -> Sequence[Redacted]:
+    """Redact them one by one; on disk when this returns."""
+    done = []
+    for event in events:
+        said = append(home, EventRedacted.kind, event.id, {"why": why})
+        done.append(Redacted(event.id, str(said.event["id"]), said.by_daemon))
+    return done
+
+
+def texts_of(events: Sequence[Event]) -> frozenset[str]:
+    """The texts in the data of these events that are long enough to be looked for elsewhere."""
+    return frozenset(
+        text for event in events for text in _texts(read_data(event.data)) if len(text) >= SHORTEST
+    )
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)

@@ -1,0 +1,54 @@
+"""`upulse redact`: what an event says is taken out, and where else it is, is said."""
+
+import sqlite3
+from contextlib import closing
+
+from tests.integration.cli.cli_home import CliHome
+
+SECRET = "sesame-open-the-door"
+
+
+def paused(quiet: CliHome) -> str:
+    quiet.upulse("pause", "--why", SECRET)
+    return str(quiet.upulse("events", "--kind", "paused", "--json").lines[-1]["id"])
+
+
+def test_what_is_redacted_is_shown_to_nobody_and_the_chain_holds(quiet: CliHome) -> None:
+    name = paused(quiet)
+    told = quiet.upulse("redact", name, "--why", "a password", "--yes")
+    assert "Redacted: 1 event" in told.err
+    shown = quiet.upulse("events", "--json")
+    assert SECRET not in shown.out
+    said = next(event for event in shown.lines if event["kind"] == "event-redacted")
+    assert (said["subject"], said["data"]["why"]) == (name, "a password")
+    assert len(said["data"]["sha256"]) == 64
+    quiet.upulse("verify")
+    assert "already" in quiet.upulse("redact", name, "--why", "again", "--yes", code=1).err
+
+
+def test_a_person_is_asked_first_and_may_refuse(quiet: CliHome) -> None:
+    name = paused(quiet)
+    quiet.upulse("redact", name, "--why", "a password", code=1)  # nobody answers
+    assert SECRET in quiet.upulse("events", "--json").out
+
+
+def test_the_files_that_still_have_it_are_named(quiet: CliHome) -> None:
+    name = paused(quiet)
+    copy = quiet.path / "notes.txt"
+    copy.write_text(f"… {SECRET} …")
+    told = quiet.upulse("redact", name, "--why", "a password", "--yes", "--json")
+    assert told.json["remains"] == [str(copy)]
+
+
+def test_indexes_are_mended_by_the_doctor(quiet: CliHome) -> None:
+    for _ in range(3):
+        paused(quiet)
+    with closing(sqlite3.connect(quiet.path / "events.db")) as hand:
+        root = hand.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'event_subject'").fetchone()[0]
+        size = hand.execute("PRAGMA page_size").fetchone()[0]
+    with (quiet.path / "events.db").open("r+b") as file:
+        file.seek((root - 1) * size)
+        file.write(bytes([0x0A, 0, 0, 0, 0, 0x10, 0, 0]) + bytes(size - 8))
+    assert "an index of the log does not agree" in quiet.upulse("verify", code=1).out
+    quiet.upulse("doctor", "--repair")
+    quiet.upulse("verify")

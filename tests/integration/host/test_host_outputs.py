@@ -1,0 +1,78 @@
+"""A log that can't be opened keeps nobody down: the output goes to what can be, and that is said."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host import outputs
+from pulse_adapters.host.outputs import FileOutput, open_log_output
+from pulse_adapters.host.spawner import Spawner
+
+
+def a_pipe(log: Path) -> None:
+    os.mkfifo(log)
+
+
+def a_link(log: Path) -> None:
+    log.symlink_to("/etc/passwd")
+
+
+def a_directory(log: Path) -> None:
+    log.mkdir()
+
+
+@pytest.mark.parametrize("odd", [a_pipe, a_link, a_directory])
+def test_what_is_no_plain_file_is_passed_over(tmp_path: Path, odd: Callable[[Path], None]) -> None:
+    log = tmp_path / "it.log"
+    odd(log)
+    target, path, why = open_log_output(log)
+    os.write(target, b"words")
+    os.close(target)
+    assert path == tmp_path / "it.log.1"
+    assert path.read_bytes() == b"words"
+    assert why.startswith(f"{log} can't be opened (")
+    assert why.endswith(f"the output goes to {path}")
+
+
+def test_without_a_place_for_it_an_output_is_not_kept(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()  # as if nothing could be written there, for root, too
+    target, path, why = open_log_output(tmp_path / "logs" / "it.log")
+    os.write(target, b"words")
+    os.close(target)
+    assert path is None
+    assert why.endswith("the output is not kept")
+
+
+def test_a_log_that_can_not_be_rotated_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "ROTATE_AT", 3)
+    log = tmp_path / "it.log"
+    log.write_text("first")
+    (tmp_path / "it.log.1").mkdir()
+    target, path, why = open_log_output(log)
+    os.write(target, b" and last")
+    os.close(target)
+    assert path == log
+    assert log.read_text() == "first and last"
+    assert why == f"{log} can't be rotated (Is a directory); the output goes to {log}"
+
+
+def test_a_plain_log_is_opened_without_a_word(tmp_path: Path) -> None:
+    output = FileOutput(tmp_path / "logs" / "it.log")
+    os.write(output.target, b"words")
+    assert (output.end(), output.why) == ("words", "")
+
+
+async def test_a_process_whose_log_can_not_be_opened_is_started_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "logs").touch()
+    log, said, spawner = tmp_path / "logs" / "it.log", list[str](), Spawner()
+    try:
+        found = spawner.start(["sh", "-c", "echo words"], output=log, unlogged=said.append)
+        outcome = await spawner.run(["sh", "-c", "echo words"], timeout=30.0, log=log)
+    finally:
+        spawner.close()
+    assert found.pid
+    assert outcome.exit == 0
+    assert said == [outcome.unlogged]
+    assert "the output is not kept" in outcome.unlogged
