@@ -6,19 +6,32 @@ from contextlib import contextmanager
 
 import pytest
 
-from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, own_group
+from pulse_adapters.workers.control_group import (
+    DELEGATED,
+    LEAF,
+    ControlGroup,
+    NoControlGroups,
+    own_group,
+    parent_of_groups,
+)
 
 _PATIENCE_S = 10.0
-REASON = "no control groups that these tests may use; to have it tested: as root, where cgroup2 is mounted and writable"
+_HOW = "to have it tested: systemd-run --pty --same-dir -p Delegate=yes -p DelegateSubgroup=daemon make test"
+NO_GROUPS = f"no control groups that may be used; {_HOW}"
+NO_CONTROLLERS = f"control groups without the pids controller; {_HOW}"
 
 
 @contextmanager
 def group_of_run() -> Iterator[None]:
-    """Move this process into a new group for the length of a block, and end all that is left there then."""
+    """Move this process into a leaf of a new group for the length of a block, and end all that is left there then."""
     try:
         before = own_group()
-        group = before.child(f"pulse-tests-{os.getpid()}")
-        group.add(0)
+        parent = parent_of_groups(before)
+        if parent != before:
+            parent.enable_controllers()
+        group = parent.child(f"pulse-tests-{os.getpid()}")
+        os.setxattr(group.path, DELEGATED, b"1")
+        group.child(LEAF).add(0)
     except (NoControlGroups, OSError):
         yield
         return
@@ -35,7 +48,7 @@ def skip_without_groups() -> ControlGroup:
         group = own_group()
         probe = group.child("probe")
     except (NoControlGroups, OSError):
-        pytest.skip(REASON)
+        pytest.skip(NO_GROUPS)
     if not probe.remove():
-        pytest.skip(REASON)
+        pytest.skip(NO_GROUPS)
     return group

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.engine_user.account import SYSUSERS, Account, create_account, first_unreadable
+from pulse_adapters.engine_user.account import Account, create_account, first_unreadable
+from pulse_adapters.engine_user.account_record import remove_record
 from pulse_adapters.engine_user.layout import layout_path
 from pulse_adapters.workers import process_tree
 
@@ -32,7 +33,7 @@ def throwaway() -> Iterator[Account]:
     finally:
         process_tree.kill_processes(lambda now: [pid for pid in now if uid_of(pid) == account.uid])
         subprocess.run(["userdel", account.name], check=True, timeout=60)
-        (SYSUSERS / f"{account.name}.conf").unlink(missing_ok=True)
+        remove_record(account.name)
 
 
 def uid_of(pid: int) -> int | None:

@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import re
 import shutil
 import stat
 import subprocess
@@ -10,12 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_core.model.errors import PulseError
+from pulse_adapters.engine_user.account_record import (
+    SHARED,
+    TOLD,
+    NoAccount,
+    recorded_name,
+    remove_record,
+    write_record,
+)
 
-NAME = "pulse-engine"
-SYSUSERS = Path("/etc/sysusers.d")
-_TOLD = "engine of Pulse"
 _PATIENCE = 30.0
+_FAILED = "no user can be made or removed"
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,31}")
 READABLE = "install Python and Pulse where it can, as in /opt"
 """What helps a user that can't read them."""
 _PACKAGES = ("pulse_core", "pulse_adapters", "pydantic", "pydantic_core")
@@ -34,10 +41,6 @@ class Account(NamedTuple):
         return self.uid, self.gid
 
 
-class NoAccount(PulseError):
-    """The user that is meant can't be the engine's."""
-
-
 def find_account(name: str) -> Account | None:
     """The user of this name, if there is one."""
     try:
@@ -47,32 +50,42 @@ def find_account(name: str) -> Account | None:
     return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
 
 
-def engine_account(name: str | None) -> Account | None:
-    """The engine's user: the one of this name, which must be there; or, if none is named, the usual one if it is there.
+def engine_account(home: Path, name: str | None) -> Account | None:
+    """The engine's user of a home: the one of this name, or the one recorded for the home, which must be there.
 
-    None, too, for whoever is not root: nobody else can give a process another user. Raises NoAccount.
+    If none is, the one that homes shared before, if it is there. None, too, for whoever is not root: nobody else can give
+    a process another user. Raises NoAccount.
     """
     if os.geteuid() != 0:
         return None
-    account = find_account(name or NAME)
-    if account is None and name:
-        raise NoAccount(f"there is no user {name!r} on this machine; make it with: useradd --system {name}")
+    meant = name or recorded_name(home)
+    account = find_account(meant or SHARED)
+    if account is None and meant:
+        made = f"useradd --system {meant}" if name else "upulse doctor --repair"
+        raise NoAccount(f"there is no user {meant!r} on this machine; make it with: {made}")
     if account and 0 in account.ids:
         raise NoAccount(f"the user {account.name!r} is root, or of root's group; name a user without rights")
     return account
 
 
-def create_account(name: str = NAME) -> Account:
+def create_account(name: str) -> Account:
     """The user of this name, made now if it is not there: without a home, a login, or other groups. Needs root."""
     if account := find_account(name):
         return account
-    if shutil.which("systemd-sysusers"):
-        _by_sysusers(name)
-    else:
-        _run(
-            "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/", "--shell",
-            "/usr/sbin/nologin", "--comment", _TOLD, name,
-        )  # fmt: skip
+    if not _NAME.fullmatch(name):
+        raise NoAccount(f"no user can be made: {name!r} is no name of one")
+    file = write_record(name)
+    try:
+        if shutil.which("systemd-sysusers"):
+            run_tool("systemd-sysusers", str(file))
+        else:
+            run_tool(
+                "useradd", "--system", "--user-group", "--no-create-home", "--home-dir", "/", "--shell",
+                "/usr/sbin/nologin", "--comment", TOLD, name,
+            )  # fmt: skip
+    except NoAccount:
+        remove_record(name)
+        raise
     account = find_account(name)
     if account is None:
         raise NoAccount(
@@ -81,32 +94,17 @@ def create_account(name: str = NAME) -> Account:
     return account
 
 
-def _by_sysusers(name: str) -> None:
-    """By a file that stays: systemd makes the user again where /etc/passwd is begun anew."""
-    file = SYSUSERS / f"{name}.conf"
-    try:
-        SYSUSERS.mkdir(exist_ok=True)
-        file.write_text(f'# Written by upulse.\nu {name} - "{_TOLD}"\n')
-        file.chmod(0o644)
-    except OSError as error:
-        raise NoAccount(f"{file} can't be written: {error.strerror}") from error
-    try:
-        _run("systemd-sysusers", str(file))
-    except NoAccount:
-        file.unlink(missing_ok=True)
-        raise
-
-
-def _run(*argv: str) -> None:
+def run_tool(*argv: str) -> None:
+    """Run a tool of the machine's that makes or removes users. Raises NoAccount with what it says."""
     try:
         done = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoAccount(f"no user can be made: {argv[0]}: {error}") from error
+        raise NoAccount(f"{_FAILED}: {argv[0]}: {error}") from error
     if done.returncode:
         words = " ".join((done.stderr or done.stdout).split()) or f"exit {done.returncode}"
-        raise NoAccount(f"no user can be made: {argv[0]}: {words}")
+        raise NoAccount(f"{_FAILED}: {argv[0]}: {words}")
 
 
 def first_unreadable(account: Account, paths: Iterable[str] = ()) -> str:

@@ -7,33 +7,36 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.engine_user.account import (
-    NAME,
     READABLE,
     Account,
     create_account,
     find_account,
     first_unreadable,
 )
+from pulse_adapters.engine_user.account_record import SHARED, free_name, record_name, recorded_name
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
+
+_IDLE = "don't run"
 
 
 class AccountState(NamedTuple):
     """account: the user, there or to come; missing: what keeps the engine from it; remedy: what helps.
 
-    can_be_made: whether making the user is all that is missing.
+    can_be_made: whether making the user is all that is missing; meanwhile: what becomes of the engine without it.
     """
 
     account: str
     missing: str = ""
     remedy: str = ""
     can_be_made: bool = False
+    meanwhile: str = "run as root"
 
 
 def account_state(home: Path, user: str | None) -> AccountState:
     """Whether the daemon of this home can give the engine a user. user: as the settings name it."""
-    name = user or NAME
+    name = user or recorded_name(home) or free_name(home)
     if owner := home.stat().st_uid:
         words = (
             f"the daemon runs as {user_name(owner)}, and only root can give the engine's code another user"
@@ -42,10 +45,19 @@ def account_state(home: Path, user: str | None) -> AccountState:
                             "upulse daemon install --home /var/lib/pulse")  # fmt: skip
     account = find_account(name)
     if where := first_unreadable(account or Account(name, -1, -1)):
-        return AccountState(name, f"the user {name} can't read {where}", READABLE)
-    if account is None:
-        return AccountState(name, f"there is no user {name}", "upulse daemon install", can_be_made=True)
-    return AccountState(name)
+        words = f"the user {name} can't read {where}"
+        return AccountState(name, words, READABLE, meanwhile=_IDLE if user else "run as root")
+    if account:
+        return AccountState(name)
+    if user or recorded_name(home):
+        return AccountState(name, f"there is no user {name}", "upulse daemon install", True, _IDLE)
+    shared = f"run as {SHARED}" if find_account(SHARED) else "run as root"
+    return AccountState(name, "the home has no user of its own", "upulse daemon install", True, shared)
+
+
+def make_account(home: Path, user: str | None) -> Account:
+    """The engine's user, made now if it is not there, and recorded as this home's unless the settings name it."""
+    return create_account(user or record_name(home))
 
 
 def set_up_account(home: Path, user: str | None) -> str:
@@ -53,7 +65,7 @@ def set_up_account(home: Path, user: str | None) -> str:
     try:
         now = account_state(home, user)
         if now.can_be_made and os.geteuid() == 0:
-            create_account(now.account)
+            make_account(home, user)
             now = account_state(home, user)
     except PulseError as error:
         return f"Rules of your own have no user of their own: {error}"
@@ -75,16 +87,17 @@ class AccountChecks:
         if not (self.home / "engine").exists():
             return
         try:
-            now = account_state(self.home, self.user())
+            user = self.user()
+            now = account_state(self.home, user)
         except PulseError:
             return  # the settings are another check's
         if self.home.stat().st_uid:
             yield Finding("engine user", OK, f"isolation: partial (no user): {now.missing}", now.remedy)
         elif now.missing:
-            words = f"rules of your own run as root: {now.missing}"
+            words = f"rules of your own {now.meanwhile}: {now.missing}"
 
             def made() -> str:
-                return f"made the user {create_account(now.account).name}; restart the daemon"
+                return f"made the user {make_account(self.home, user).name}; restart the daemon"
 
             may = now.can_be_made and os.geteuid() == 0
             yield Finding("engine user", WARN, words, now.remedy, made if may else None)

@@ -3,7 +3,6 @@
 import hashlib
 import os
 import secrets
-import shutil
 import stat
 import time
 from contextlib import suppress
@@ -12,22 +11,23 @@ from pathlib import Path
 
 from pulse_adapters.engine_user.account import READABLE, Account, engine_account, first_unreadable
 from pulse_adapters.sandbox.copy_tree import copy_tree
+from pulse_adapters.workers.untrusted_paths import make_private, remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import CannotLoad
 
 BASE = Path("/var/cache/pulse-engine")
 """Of all homes; what lies there can be made anew at any time."""
-_BEGUN, _LYING = ".begun-", "lying-"
+_BEGUN, _LYING, _WORK = ".begun-", "lying-", "work-"
 _KEPT_S, _BEGUN_S = 7 * 86_400.0, 3_600.0
 
 
 def engine_user_of(home: Path, name: str | None) -> "EngineUserLayout | None":
     """The user that this home's engine runs as, and its place; None if its code runs as we do. Raises PulseError.
 
-    name: as the settings have it; one that is named must do. The usual one is taken only if it can read Python and
+    name: as the settings have it; one that is named must do. Another one is taken only if it can read Python and
     Pulse: where they were installed in root's own folders, the engine goes on as before.
     """
-    account = engine_account(name)
+    account = engine_account(home, name)
     if account is None:
         return None
     if account.uid == home.stat().st_uid:
@@ -73,7 +73,7 @@ class EngineUserLayout:
     def work(self) -> Path:
         """A folder in which the user may write."""
         self._open()
-        path = self.path / f"work-{self.account.uid}"
+        path = self.path / f"{_WORK}{self.account.uid}"
         if not path.exists():
             new = self._new()
             new.mkdir(mode=0o700)
@@ -92,7 +92,7 @@ class EngineUserLayout:
             name = source.name if is_commit else _LYING + digest[:24]
             shown = _named(begun, self.path / name)
         finally:
-            shutil.rmtree(begun, ignore_errors=True)
+            remove_tree(begun)
         os.utime(shown)  # it is used: not old
         self._sweep(shown)
         return shown
@@ -103,7 +103,7 @@ class EngineUserLayout:
     def _open(self) -> None:
         """Close the home, make the folders, and see that they are root's: whoever owned one could put other code there."""
         if stat.S_IMODE(self.home.stat().st_mode) & 0o077:
-            self.home.chmod(0o700)
+            make_private(self.home, self.home)
         for folder, mode, group in ((self.base, 0o755, 0), (self.path, 0o750, self.account.gid)):
             if not os.path.lexists(folder):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -119,14 +119,16 @@ class EngineUserLayout:
         for one in self.path.iterdir():
             with suppress(FileNotFoundError):  # somebody else sweeps, too
                 if one != keep and self._is_over(one.name, time.time() - one.lstat().st_mtime):
-                    shutil.rmtree(one, ignore_errors=True)
+                    remove_tree(one)
 
     def _is_over(self, name: str, age: float) -> bool:
         if name.startswith(_BEGUN):
             return age > _BEGUN_S
         if name.startswith(_LYING):
             return age > _KEPT_S
-        return not name.startswith("work-") and not (self.home / "revisions" / name).exists()
+        if name.startswith(_WORK):
+            return name != f"{_WORK}{self.account.uid}"  # of the user that the home had before
+        return not (self.home / "revisions" / name).exists()
 
 
 def _named(begun: Path, path: Path) -> Path:

@@ -1,7 +1,7 @@
 """The commits that are laid out to be run, each in a folder of its own name that nobody changes any more."""
 
+import errno
 import os
-import shutil
 import stat
 import tempfile
 import time
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pulse_adapters.git.errors import GitFailed, UnsafeTree
 from pulse_adapters.git.git_files import COMMIT, blob_hash, folder_hash, is_laid_out, revision_folder
 from pulse_adapters.git.locks import repository_lock
+from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
 
@@ -61,12 +62,8 @@ def remove_revisions(home: Path, keep: Collection[str], age_s: float = 0.0) -> t
 
 def remove(folder: Path) -> None:
     """Remove a folder that was laid out, sealed or not, or what was put in its place; it may be gone already."""
-    if folder.is_symlink() or folder.is_file():
-        folder.unlink()
-        return
-    for place, _, _ in os.walk(folder):
-        os.chmod(place, 0o700)
-    shutil.rmtree(folder, ignore_errors=not folder.exists())
+    if not remove_tree(folder):
+        raise OSError(errno.ENOTEMPTY, "it can't be removed", str(folder))
 
 
 def export(git: "Git", commit: str, folder: Path) -> Path | None:

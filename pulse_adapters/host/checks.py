@@ -17,6 +17,7 @@ import psutil
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
 from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.untrusted_paths import hand_over, make_private
 from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
@@ -163,7 +164,9 @@ class HostChecks:
             if mode != PRIVATE:
                 fault = "others may look at settings and secrets, or the daemon can't work there"
                 words = f"{path} has mode {mode:04o}: {fault}"
-                yield Finding("access", FAIL, words, f"chmod 700 {path}", partial(_make_private, path))
+                yield Finding(
+                    "access", FAIL, words, f"chmod 700 {path}", partial(_make_private, path, self.home.path)
+                )
             else:
                 yield Finding("access", OK, f"{path} is its owner's alone")
 
@@ -180,9 +183,9 @@ class HostChecks:
         words = f"{strange[0]}{more} does not belong to {user_name(owner.st_uid)}, whose home it is"
 
         def repair() -> str:
-            for path in strange:
-                os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
-            return f"{len(strange)} files belong to {user_name(owner.st_uid)} now"
+            given = sum(hand_over(path, home) for path in strange)
+            left = f"; {len(strange) - given} that are not root's are left" if given < len(strange) else ""
+            return f"{given} files belong to {user_name(owner.st_uid)} now{left}"
 
         yield Finding("owner", FAIL, words, f"as root: chown -R {user_name(owner.st_uid)} {home}",
                       repair if os.geteuid() == 0 else None)  # fmt: skip
@@ -211,8 +214,8 @@ def kernel_clock_status() -> int | None:
     return None if answer < 0 else int(asked.status)
 
 
-def _make_private(path: Path) -> str:
-    path.chmod(PRIVATE)
+def _make_private(path: Path, home: Path) -> str:
+    make_private(path, home)
     return f"{path} has mode 0700 now"
 
 

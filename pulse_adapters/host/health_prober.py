@@ -13,7 +13,7 @@ from pulse_adapters.host.listening_ports import (
     resolve_addresses,
 )
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.port_holders import port_holder
+from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.process_tree import end_tree
@@ -45,6 +45,7 @@ class LocalHealthProber:
         self._spawner, self._prober, self._home = spawner, prober, home
         self._tasks: set[asyncio.Task[HealthAnswer]] = set()
         self._cleared: set[str] = set()
+        self._ports = PortHolders()
         self._holders: dict[str, tuple[ProcessId, float]] = {}
 
     def ask(self, process: ProcessSettings, found: ProcessId | None) -> "asyncio.Future[HealthAnswer]":
@@ -72,7 +73,7 @@ class LocalHealthProber:
         url = process.http or ""
         where = await resolve_addresses(_address_of(url), self._spawner)
         if found is None and process.start:
-            return HealthAnswer(None, await port_holder(where, None))
+            return HealthAnswer(None, await self._ports.stranger(where, None))
         request = ProbeRequest(
             "http", url, process.timeout, local=True, largest=LARGEST_BODY, body=process.http_body or ""
         )
@@ -144,7 +145,7 @@ class LocalHealthProber:
         seen, at = self._holders.get(name, (None, 0.0))
         if good and seen == found and now - at < HELD_S:
             return ""
-        stranger = await port_holder(where, found)
+        stranger = await self._ports.stranger(where, found)
         self._holders.pop(name, None)
         if not stranger:
             self._holders[name] = found, now

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 
-PATIENCE_S = 1.0
+PATIENCE_S, LOCAL_S = 1.0, 0.2
+"""Seconds that a connection may take; on this machine the kernel makes it at once, or has no room for it."""
 _LISTEN = b"0A"
 _NAMES = {"localhost": ("127.0.0.1", "::1"), "*": ("127.0.0.1", "::1")}
 _ANYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}
@@ -49,9 +50,10 @@ def _family(host: str) -> socket.AddressFamily | None:
     return None
 
 
-async def accepts_connections(where: Iterable[ListeningAddress], timeout: float = PATIENCE_S) -> bool:
-    """Whether one of the addresses accepts a connection within `timeout` seconds, in all."""
-    until = asyncio.get_running_loop().time() + timeout
+async def accepts_connections(where: Sequence[ListeningAddress], timeout: float = 0.0) -> bool:
+    """Whether one of the addresses accepts a connection within `timeout` seconds in all; 0: as long as one may take."""
+    usual = LOCAL_S if all(map(is_of_this_machine, where)) else PATIENCE_S
+    until = asyncio.get_running_loop().time() + (timeout or usual)
     for family, host, port in where:
         with suppress(OSError), socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
             async with asyncio.timeout_at(until):
@@ -72,12 +74,22 @@ def is_of_this_machine(where: ListeningAddress) -> bool:
     return True
 
 
-def listening_inodes(wanted: Iterable[ListeningAddress]) -> frozenset[bytes]:
-    """The inodes of the sockets on this machine that these addresses reach."""
+class ListeningSocket(NamedTuple):
+    """A socket that listens on this machine: its port, the packed address it is bound to, and its inode."""
+
+    port: int
+    bound: bytes
+    inode: bytes
+
+
+def listening_inodes(
+    wanted: Iterable[ListeningAddress], sockets: Iterable[ListeningSocket] | None = None
+) -> frozenset[bytes]:
+    """The inodes of the sockets on this machine that these addresses reach; sockets: all that listen, if known."""
     targets = [(one.port, socket.inet_pton(one.family, one.host)) for one in wanted]
     return frozenset(
         inode
-        for port, packed, inode in _listening()
+        for port, packed, inode in (listening_sockets() if sockets is None else sockets)
         if any(port == want and _reaches(address, packed) for want, address in targets)
     )
 
@@ -88,7 +100,8 @@ def _reaches(address: bytes, bound: bytes) -> bool:
     return anywhere or address == bound or bound == bytes(10) + b"\xff\xff" + address
 
 
-def _listening() -> Iterator[tuple[int, bytes, bytes]]:
+def listening_sockets() -> Iterator[ListeningSocket]:
+    """All sockets of TCP that listen on this machine."""
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         for line in (read_proc_file(table) or b"").splitlines()[1:]:
             field = line.split()
@@ -97,7 +110,7 @@ def _listening() -> Iterator[tuple[int, bytes, bytes]]:
                 # The kernel prints addresses as 32-bit numbers of this machine's byte order.
                 numbers = (int(bound[at : at + 8], 16) for at in range(0, len(bound), 8))
                 packed = b"".join(number.to_bytes(4, sys.byteorder) for number in numbers)
-                yield int(port, 16), packed, field[9]
+                yield ListeningSocket(int(port, 16), packed, field[9])
 
 
 def socket_owners(inodes: frozenset[bytes]) -> tuple[ProcessId, ...]:

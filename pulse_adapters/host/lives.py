@@ -7,91 +7,37 @@ began: a mark alone makes nobody a member, nor does the number of a session, whi
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from pulse_adapters.host.guarded_processes import end_all
+from pulse_adapters.host.life_groups import LifeGroups
+from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
-from pulse_adapters.workers.proc import (
-    TICKS_PER_SECOND,
-    descendants,
-    environment,
-    is_alive,
-    read_stat,
-    start_time_of,
-    ticks_now,
-)
+from pulse_adapters.workers.proc import descendants, is_alive, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
 
-SETTLED = TICKS_PER_SECOND
-"""Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
-
-
-class Bearer(NamedTuple):
-    """A process that an effect has begun; name: the `NAME@HOME` of the guarded process, empty for a command's."""
-
-    found: ProcessId
-    effect: str
-    name: str
-
-
-class MarkedProcesses:
-    """The processes that carry the marks of an effect; each process of the machine is read once, and kept by its inode.
-
-    So a search costs a listing of /proc, 0.3 ms for a hundred processes, and not ten times that.
-    """
-
-    def __init__(self) -> None:
-        self._read: dict[int, tuple[int, Bearer | None]] = {}
-
-    def search(self) -> Iterable[int]:
-        """Look for new processes; returns the pids of all."""
-        kept: dict[int, tuple[int, Bearer | None]] = {}
-        listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
-        listing.pop(os.getpid(), None)
-        for pid, inode in listing.items():
-            if (read := self._read.get(pid)) and read[0] == inode:
-                kept[pid] = read
-            elif (raw := environment(pid)) or _has_none(pid):
-                kept[pid] = inode, _bearer(pid, raw)
-        self._read = kept
-        return listing.keys()
-
-    def bearers(self) -> Iterator[Bearer]:
-        """Those that the last search found and that are alive."""
-        return (one for _, one in self._read.values() if one and is_alive(one.found))
-
-
-def _has_none(pid: int) -> bool:
-    """Whether this process never shows an environment: of another user, of the kernel, dead, or it was cleared."""
-    seen = read_stat(pid)
-    return seen is not None and (not seen.alive or ticks_now() - seen.started > SETTLED)
-
-
-def _bearer(pid: int, raw: bytes) -> Bearer | None:
-    effect, name = _value(raw, EFFECT_MARK), _value(raw, PROCESS_MARK)
-    started = start_time_of(pid) if effect else None
-    return None if started is None else Bearer(ProcessId(pid, started), effect, name)
-
-
-def _value(raw: bytes, variable: str) -> str:
-    return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
-
 
 class Lives:
-    """The last life of each guarded process, and what is left of it. recorded: the lives that the log knows, by name."""
+    """The last life of each guarded process, and what is left of it.
+
+    recorded: the lives that the log knows, by name; groups: those of this home, where there are any.
+    """
 
     def __init__(
-        self, spawner: Spawner, home: Path, recorded: Callable[[], Mapping[str, Life]] = lambda: {}
+        self,
+        spawner: Spawner,
+        home: Path,
+        recorded: Callable[[], Mapping[str, Life]] = lambda: {},
+        groups: LifeGroups | None = None,
     ) -> None:
-        self.spawner, self._home, self._recorded = spawner, home, recorded
+        self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._marked = MarkedProcesses()
 
@@ -104,6 +50,8 @@ class Lives:
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
+        if self._groups:
+            self._groups.begin(life)
         self._begun[name] = life
 
     def last(self, name: str) -> Life | None:
@@ -120,6 +68,8 @@ class Lives:
             return
         now, choice = live_process_table(), self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
+        if self._groups and (life := self.last(process.name)):
+            members |= {one.pid for one in self._groups.members(life.effect) or () if one.pid in now}
         # A group that its leader gets the SIGTERM for gets no second one.
         led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
         others = {one.found for one in led}.difference(mains)
@@ -141,6 +91,14 @@ class Lives:
         At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
+        if self._groups and (life := self.last(name)):
+            inside = self._groups.members(life.effect)
+            if inside == ():
+                return ()
+            if inside or name not in self._begun:  # an earlier daemon may have made it
+                await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
+            if inside:
+                return inside
         if not self._may_be_left(name, main):
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
@@ -148,17 +106,34 @@ class Lives:
             await finish_despite_cancel(end_chosen(choice))
         return found
 
-    def _choice(self, name: str, mains: Iterable[ProcessId], died: int | None = None) -> Chosen:
+    async def end_effect(self, effect: str) -> None:
+        """Kill what an earlier daemon has left running of an effect: it shall not run twice at a time."""
+        self._marked.search()
+        mark = f"{EFFECT_MARK}={effect}"
+        if trees := [in_tree(one.found, mark) for one in self._marked.bearers() if one.effect == effect]:
+            await finish_despite_cancel(end_chosen(any_of(*trees)))
+
+    def close(self) -> None:
+        """Begin no more groups; what lives, lives on."""
+        if self._groups:
+            self._groups.close()
+
+    def _choice(self, name: str, mains: Collection[ProcessId], died: int | None = None) -> Chosen:
         """Choose the members of the last life, and of the trees of these processes."""
         life, choices = self.last(name), list[Chosen]()
         if life:
-            ended = self.spawner.ended(life.found)
-            at = ended.at if ended else None if is_alive(life.found) else life.found.started
-            choices.append(in_tree(life.found, f"{EFFECT_MARK}={life.effect}", at))
+            at = died if life.found in mains else None
+            choices.append(in_tree(life.found, f"{EFFECT_MARK}={life.effect}", self._death(life.found, at)))
         for one in mains:
             if life is None or one != life.found:
-                choices.append(in_tree(one, died=one.started if died is None else died))
+                choices.append(in_tree(one, died=self._death(one, died)))
         return any_of(*choices)
+
+    def _death(self, found: ProcessId, died: int | None) -> int | None:
+        """When it was dead at the latest, None while it lives, in clock ticks after boot; if nobody knows, when it began."""
+        if died is not None or is_alive(found) or self.spawner.reaps(found.pid):
+            return died
+        return ended.at if (ended := self.spawner.ended(found)) else found.started
 
     def _may_be_left(self, name: str, main: ProcessId | None) -> bool:
         life = self.last(name)

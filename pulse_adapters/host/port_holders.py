@@ -4,7 +4,13 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from pulse_adapters.host.listening_ports import ListeningAddress, holds_socket, listening_inodes
+from pulse_adapters.host.listening_ports import (
+    ListeningAddress,
+    ListeningSocket,
+    holds_socket,
+    listening_inodes,
+    listening_sockets,
+)
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
     command_line,
@@ -19,30 +25,45 @@ from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
 _SLICE = 20  # processes after which the event loop is given a turn
-_COMMAND = 80  # characters of a command line that are told
+_FRESH_S = 1.0
+_NAME = 80  # characters of a program's name that are told
 
 
-async def port_holder(where: Sequence[ListeningAddress], found: ProcessId | None) -> str:
-    """Who listens at these addresses, in words, if that is surely neither this process nor one that came out of it.
+class PortHolders:
+    """Looks up who holds a port. One list of all sockets serves all lookups of a second: on some machines it is long."""
 
-    Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead.
-    """
-    inodes = listening_inodes(where)
-    if not inodes or (found and holds_socket(found.pid, inodes)):
-        return ""
-    holders = []
-    for number, pid in enumerate(list(pids())):
-        if holds_socket(pid, inodes):
-            holders.append(pid)
-        if number % _SLICE == 0:
-            await asyncio.sleep(0)
-    if not holders or (found and _is_any_of(found, holders)):
-        return ""
-    one = where[0]
-    address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
-    line = one_line(" ".join(command_line(holders[0])))[:_COMMAND]
-    words = f"{address} is held by process {holders[0]} ({line})"
-    return f"{words}, not by {found.pid}" if found else words
+    def __init__(self) -> None:
+        self._sockets: Sequence[ListeningSocket] = ()
+        self._listed = -_FRESH_S
+
+    async def stranger(self, where: Sequence[ListeningAddress], found: ProcessId | None) -> str:
+        """Who listens at these addresses, in words, if that is surely neither this process nor what came out of it.
+
+        Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead.
+        """
+        inodes = listening_inodes(where, self._all())
+        if not inodes or (found and holds_socket(found.pid, inodes)):
+            return ""
+        holders = []
+        for number, pid in enumerate(list(pids())):
+            if holds_socket(pid, inodes):
+                holders.append(pid)
+            if number % _SLICE == 0:
+                await asyncio.sleep(0)
+        if not holders or (found and _is_any_of(found, holders)):
+            return ""
+        one = where[0]
+        address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
+        # Its name alone: its arguments may hold what does not belong into a log.
+        name = os.path.basename(next(iter(command_line(holders[0])), ""))
+        words = f"{address} is held by process {holders[0]} ({one_line(name)[:_NAME]})"
+        return f"{words}, not by {found.pid}" if found else words
+
+    def _all(self) -> Sequence[ListeningSocket]:
+        now = asyncio.get_running_loop().time()
+        if now - self._listed >= _FRESH_S:
+            self._sockets, self._listed = tuple(listening_sockets()), now
+        return self._sockets
 
 
 def _is_any_of(found: ProcessId, holders: Sequence[int]) -> bool:

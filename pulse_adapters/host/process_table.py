@@ -11,6 +11,7 @@ from pathlib import Path
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
+from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_search import find_marked, find_matching, may_match
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import PROCESS_MARK
@@ -30,8 +31,8 @@ _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of 
 class LinuxProcessTable:
     """Finds processes in /proc and watches them by pidfd; a known process is kept while its start time agrees."""
 
-    def __init__(self, spawner: Spawner, home: Path | None = None) -> None:
-        self._home = home
+    def __init__(self, spawner: Spawner, home: Path | None = None, lives: Lives | None = None) -> None:
+        self._home, self._lives = home, lives
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
@@ -196,6 +197,9 @@ class LinuxProcessTable:
         if handle is not None:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
+
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        return self._lives.leftovers(mains) if self._lives else {}
 
     def close(self) -> None:
         """Stop watching all processes."""

@@ -92,7 +92,8 @@ class HomeLock:
         """A new file with our words, locked and then given the name, while the old one is still locked."""
         ours = LockHolder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
         new = self._path.with_name(self._path.name + ".new")
-        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        new.unlink(missing_ok=True)  # it may be a link to anything, and we may be root
+        file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             if os.geteuid() == 0:  # root may hold anybody's home for a moment, and must leave it usable
                 home = os.stat(self._path.parent)

@@ -102,6 +102,9 @@ class MemoryHost:
         for one in set(self._held) - living:
             self._report_death(one)
 
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        return {}
+
 
 async def at_once(event: Event) -> None:
     """An action that takes no time and always works."""

@@ -58,7 +58,6 @@ class ChildHosts:
 
         try:
             run_as = await asyncio.to_thread(self.run_as)
-            child.scratch.give_to(run_as.user)
             child.group = await asyncio.to_thread(self.group, RULES, prev.settings.engine.memory)
             root = await run_as.path_of(revision)
             confined = await self._confine(child, root, run_as.user, prev)
@@ -70,8 +69,6 @@ class ChildHosts:
             await child.shut_down()
             if isinstance(error, WorkerFault):
                 raise CannotLoad(f"{child.title} said {error}") from error
-            if isinstance(error, OSError):
-                raise CannotLoad(f"its scratch folder can't be handed over: {error}") from error
             raise
 
     def warm(self) -> None:

@@ -100,6 +100,7 @@ class ConfinedReply(NamedTuple):
     seccomp: bool
     rlimits: bool
     user: bool
+    scratch: bool | None = None
 
 
 class LoadReply(NamedTuple):
@@ -116,7 +117,10 @@ class LoadReply(NamedTuple):
     def loaded(self, sandbox: ConfinedReply, no_group: str) -> LoadedRevision:
         """What was loaded, as the engine's side has it. no_group: why the host has no control group; empty if it has."""
         versions = {name: version for name, (version, _) in self.projections.items()}
-        held = {**sandbox._asdict(), CONTROL_GROUP: not no_group}
+        held = {
+            part: holds for part, holds in sandbox._asdict().items() if part != "scratch" or holds is not None
+        }
+        held[CONTROL_GROUP] = not no_group
         missing = {CONTROL_GROUP: no_group} if no_group else {}
         return LoadedRevision(
             self.rules, versions, self.watchers, self.executors, self.plugins, held, missing

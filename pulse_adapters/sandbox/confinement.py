@@ -11,6 +11,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from pulse_adapters.sandbox import landlock, seccomp
+from pulse_adapters.sandbox.scratch_folder import MOST_BYTES, MOST_FILES
+from pulse_adapters.sandbox.scratch_mount import mount_scratch
 from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.syscall_numbers import number_of
 from pulse_adapters.workers.syscalls import Memory, prctl, syscall
@@ -27,12 +29,14 @@ _SYSTEM = (
 class ConfinementTerms(NamedTuple):
     """What is allowed, if other than for rules. roomy: threads and socket pairs are allowed; files: open at a time.
 
-    writable: where it may write besides; listable: where it may learn names, and no more.
+    scratch: bytes and files that its scratch folder may hold; writable: where it may write besides; listable: where it
+    may learn names, and no more.
     """
 
     files: int = 32
     file_bytes: int = 16 * MIB
     roomy: bool = False
+    scratch: tuple[int, int] = (MOST_BYTES, MOST_FILES)
     writable: Sequence[str] = ()
     listable: Sequence[str] = ()
 
@@ -49,12 +53,18 @@ def confine_process(
 ) -> Mapping[str, Any]:
     """Lock this process in, for ever; which parts hold. memory: bytes beyond what it has; user: uid and gid.
 
+    scratch: its folder, which is the user's then, with a file system of its own if the kernel lets us mount one.
+
     Raises OSError if the user can't be had: what is missing of the rest is told, but root's rights are not left to it.
     """
     allowed = [*readable, *_python(), *_SYSTEM]
     held = {"rlimits": _tried(lambda: _limit(memory, terms)), "user": user is not None}
     if user:
-        become_user(*user)
+        uid, gid = user
+        held["scratch"] = _tried(lambda: mount_scratch(scratch, (uid, gid), *terms.scratch))
+        if not held["scratch"]:
+            os.chown(scratch, uid, gid)
+        become_user(uid, gid)
     _tried(_without_capabilities)
     prctl(_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which takes it back
     prctl(_NO_NEW_PRIVS, 1)

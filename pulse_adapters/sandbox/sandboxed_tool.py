@@ -55,7 +55,9 @@ def main(order: Order) -> None:
         first.write("1000")  # rather than anything that is guarded
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     lower_priority()
-    terms = ConfinementTerms(FILES, FILE_BYTES, True, order["writable"], order["listable"])
+    terms = ConfinementTerms(
+        FILES, FILE_BYTES, True, order["scratch_limits"], order["writable"], order["listable"]
+    )
     readable = [order["root"], *order["readable"], *_MACHINE]
     held = confine_process(readable, order["scratch"], order["memory"] * MIB, order["user"], terms)
     if os.getppid() != order["parent"]:  # it died before the kernel was told to end us with it

@@ -1,17 +1,24 @@
-"""The one folder in which a child may write, and how full it is."""
+"""The one folder in which a child may write, and how full it is.
+
+A child that root starts mounts a file system of its own there, which is as large as it may be, and gone with the child
+(`scratch_mount`). Where that can't be had, the folder is looked at now and then, and emptied by a child with a deadline.
+"""
 
 import fcntl
 import os
-import shutil
-import subprocess
+import stat
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+from pulse_adapters.workers.untrusted_paths import FOLDER, empty_folder, open_folder
+
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
+DEEPEST = 300
+"""Folders within each other, each with a descriptor while it is looked at; no rule may make as many."""
+OF_ROOT = "/var/cache/pulse-scratch"
+"""Where root's lie: a folder in which nobody else may change a name."""
 _PREFIX = "pulse-rules-"
-_LOOK = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _YOUNG = 60.0
 
 
@@ -22,7 +29,7 @@ class Scratch:
         self, beneath: str | None, most_bytes: int = MOST_BYTES, most_files: int = MOST_FILES
     ) -> None:
         self._most_bytes, self._most_files = most_bytes, most_files
-        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=beneath)
+        self.path = tempfile.mkdtemp(prefix=_PREFIX, dir=beneath or _parent())
         self._held = _held(self.path)
         self._empty_at: int | None = None
 
@@ -32,24 +39,15 @@ class Scratch:
     def __exit__(self, *_: object) -> None:
         self.remove()
 
-    def give_to(self, user: tuple[int, int] | None) -> None:
-        """Make it this user's (uid and gid), if not ours. Raises OSError."""
-        if user:
-            os.chown(self.path, *user)
-
     def is_over(self) -> bool:
         """Whether there is more in it than may be; nearly free while nobody writes there."""
         changed = os.fstat(self._held).st_mtime_ns
         if changed == self._empty_at:
             return False
-        files = size = 0
-        for entry in _within(self.path):
-            files += 1
-            with suppress(OSError):  # it is gone
-                size += entry.stat(follow_symlinks=False).st_blocks * 512
-            if files > self._most_files or size > self._most_bytes:
-                return True
-        self._empty_at = None if files else changed
+        usage = _Usage(self._most_bytes, self._most_files)
+        if usage.is_over(self._held):
+            return True
+        self._empty_at = None if usage.files else changed
         return False
 
     def remove(self) -> None:
@@ -60,9 +58,49 @@ class Scratch:
                 _delete(path, _held(path))  # nobody holds it
 
 
+class _Usage:
+    """What is in a folder, until it is more than may be."""
+
+    def __init__(self, most_bytes: int, most_files: int) -> None:
+        self._most_bytes, self._most_files = most_bytes, most_files
+        self.files = self.size = 0
+
+    def is_over(self, held: int, depth: int = 0) -> bool:
+        """Count what is in this open folder, too, and whether that makes it too much."""
+        folders = []
+        with os.scandir(held) as entries:
+            for entry in entries:
+                with suppress(OSError):  # it is gone
+                    found = entry.stat(follow_symlinks=False)
+                    self.files, self.size = self.files + 1, self.size + found.st_blocks * 512
+                    if self.files > self._most_files or self.size > self._most_bytes:
+                        return True
+                    if stat.S_ISDIR(found.st_mode) and depth < DEEPEST:
+                        folders.append(entry.name)
+        return any(self._is_over(name, held, depth + 1) for name in folders)
+
+    def _is_over(self, name: str, within: int, depth: int) -> bool:
+        with suppress(OSError), open_folder(name, within) as held:  # it may be a link by now
+            return self.is_over(held, depth)
+        return False
+
+
+def _parent() -> str | None:
+    """Where scratch folders lie: root's in a folder of root's, others' where temporary files do (None)."""
+    if os.geteuid():
+        return None
+    with suppress(FileExistsError):
+        os.mkdir(OF_ROOT, 0o711)
+        os.chmod(OF_ROOT, 0o711)
+    found = os.lstat(OF_ROOT)
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid or found.st_mode & 0o022:
+        raise OSError(f"{OF_ROOT} is not root's own folder; move it away")
+    return OF_ROOT
+
+
 def _held(path: str) -> int:
     """A descriptor that holds a folder for as long as its process lives. Raises OSError if it is held already."""
-    held = os.open(path, _LOOK)
+    held = os.open(path, FOLDER)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -75,39 +113,20 @@ def _left(beneath: str) -> list[str]:
     """Scratch folders that are old enough not to be about to be held."""
     with suppress(OSError), os.scandir(beneath) as entries:
         old = time.time() - _YOUNG
-        ours = (entry for entry in entries if entry.name.startswith(_PREFIX))
-        return [entry.path for entry in ours if entry.stat(follow_symlinks=False).st_mtime < old]
+        found = [
+            (one.path, one.stat(follow_symlinks=False)) for one in entries if one.name.startswith(_PREFIX)
+        ]
+        return [path for path, known in found if known.st_mtime < old and known.st_uid == os.geteuid()]
     return []
 
 
 def _delete(path: str, held: int) -> None:
-    """Delete a folder, as far as that is possible. held: it, open; it is closed.
-
-    Its owner may live and change it meanwhile, and we may be root: every name is looked up in a folder that is open, and
-    no link is followed. Python gives up where folders are nested too deep, or must not be written.
-    """
-    with suppress(RecursionError):
-        shutil.rmtree(".", ignore_errors=True, dir_fd=held)
-    if left := os.listdir(held):
-        allow: list[Sequence[str]] = [("chmod", "-R", "u+rwx", ".")] if os.geteuid() else []
-        for command in (*allow, ("rm", "-rf", "--", *left)):
-            with suppress(OSError):
-                subprocess.run(command, cwd=f"/proc/self/fd/{held}", stderr=subprocess.DEVNULL, check=False)
-    os.close(held)
-    with suppress(OSError):
+    """Delete a folder, as far as that is possible. held: it, open; it is closed."""
+    try:
         os.rmdir(path)
-
-
-def _within(path: str) -> Iterator["os.DirEntry[str]"]:
-    """Everything beneath a folder, as deep as a path can be told."""
-    folders = [path]
-    while folders:
-        try:
-            entries = os.scandir(folders.pop())
-        except OSError:
-            continue  # its path is too long, or it is gone
-        with entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
-                yield entry
+    except OSError:
+        empty_folder(held)
+        with suppress(OSError):
+            os.rmdir(path)
+    finally:
+        os.close(held)

@@ -65,7 +65,7 @@ class ToolResult(NamedTuple):
     def missing(self) -> Sequence[str]:
         """The parts of the cage that this kernel doesn't give."""
         cage = self.told.get("cage", {})
-        return [part for part in _KERNEL if not cage.get(part)]
+        return [part for part in (*_KERNEL, *cage.keys() & {"scratch"}) if not cage.get(part)]
 
 
 def run(source: Path, job: ToolJob, *fine: int, make_group: MakeGroup = no_host_group) -> ToolResult:
@@ -77,7 +77,6 @@ def run(source: Path, job: ToolJob, *fine: int, make_group: MakeGroup = no_host_
     try:
         limits = SCRATCH_BYTES, SCRATCH_FILES
         with Scratch(None, *limits) as beneath, Scratch(None, *limits) as scratch:
-            scratch.give_to(job.user)
             result = _run(job, _laid_out(source, beneath.path, job.user), scratch, group)
     except OSError as error:
         raise GateFailed(f"{job.tool} could not be run: {error}") from error
@@ -121,7 +120,8 @@ def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None
 
 def _argv(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup, telling: int) -> Sequence[str]:
     order = {
-        **asdict(job), "root": str(root), "scratch": scratch.path, "listable": _needed(job.tool), "tell": telling,
+        **asdict(job), "root": str(root), "scratch": scratch.path,
+        "scratch_limits": (SCRATCH_BYTES, SCRATCH_FILES), "listable": _needed(job.tool), "tell": telling,
         "parent": os.getpid(), "group": group.path, "memory": MEMORY,
     }  # fmt: skip
     return (sys.executable, "-P", "-s", "-m", "pulse_adapters.sandbox.sandboxed_tool", json.dumps(order))

@@ -1,7 +1,6 @@
 """What the doctor asks of the stores: is all there that was written?"""
 
 import json
-import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +23,7 @@ from pulse_adapters.sqlite.opening import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -77,8 +77,7 @@ class StoreChecks:
         def repair() -> str:
             if not Reserve(path).make():
                 raise PulseError("there is no room for it")
-            owner = self.home.path.stat()
-            os.chown(path, owner.st_uid, owner.st_gid)
+            hand_over(path, self.home.path)
             return f"{SIZE >> 20} MiB are held back again"
 
         yield Finding("reserve", WARN, "nothing is held back for a full disk: it was given up, or never made",

@@ -4,6 +4,7 @@ Everything that Pulse has done by a process of its own goes through here: nothin
 daemon, and nothing else reads what one says. What a worker does is not known here.
 
     daemon's side    environment · spawn · worker (one life) · conversation (questions and answers) · host_process
+                     control_group · host_groups (what ends with a host, and what it may have)
     between them     descriptors · messages
     worker's side    child_side · host_side · drop_privileges
 

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from pulse_adapters.workers.proc import is_alive, read_stat
@@ -24,8 +25,10 @@ from pulse_core.ports.host import ProcessId
 
 LEAF = "daemon"
 """The daemon's own group in a unit that is delegated to it."""
+DELEGATED = "user.delegate"
+"""The attribute by which a service manager shows that a group belongs to the unit alone."""
 CONTROLLERS = ("pids", "memory", "cpu")
-_MOST_NAME = 200
+_MOST_NAME, _MOST_GROUPS, _DEEPEST = 200, 20_000, 50
 
 
 class NoControlGroups(PulseError):
@@ -63,8 +66,19 @@ class ControlGroup:
 
     def children(self) -> Iterator["ControlGroup"]:
         """The groups directly within."""
-        with suppress(FileNotFoundError), os.scandir(self.path) as entries:
+        with suppress(OSError), os.scandir(self.path) as entries:
             yield from (ControlGroup(one.path) for one in entries if one.is_dir(follow_symlinks=False))
+
+    def whole(self) -> Iterator["ControlGroup"]:
+        """It and all groups within, each before those within it; no more than a person would make."""
+        ahead = [(self, 0)]
+        for _ in range(_MOST_GROUPS):
+            if not ahead:
+                return
+            group, depth = ahead.pop()
+            yield group
+            if depth < _DEEPEST:
+                ahead += [(one, depth + 1) for one in group.children()]
 
     def limit(self, limits: GroupLimits) -> None:
         """Set these limits, as far as their controllers are there."""
@@ -84,13 +98,12 @@ class ControlGroup:
                 self._write("cgroup.subtree_control", f"+{one}")
 
     def add(self, pid: int) -> None:
-        """Move a process into it, 0 for the calling one. Raises OSError."""
+        """Move a process into it, 0 for the calling one; its children stay where they are. Raises OSError."""
         self._write("cgroup.procs", str(pid))
 
     def members(self) -> frozenset[int]:
         """The pids of all processes in it; none if it is gone."""
-        own = frozenset(map(int, self._read("cgroup.procs").split()))
-        return own.union(*(group.members() for group in self.children()))
+        return frozenset(int(pid) for group in self.whole() for pid in group._read("cgroup.procs").split())
 
     def is_populated(self) -> bool:
         """Whether a process that is no zombie is in it."""
@@ -117,17 +130,17 @@ class ControlGroup:
             self.kill()
             while self.is_populated() and (left := until - time.monotonic()) > 0:
                 change.poll(left * 1000)
-                os.pread(events, 256, 0)
+                with suppress(OSError):  # somebody else has removed it
+                    os.pread(events, 256, 0)
         finally:
             os.close(events)
         return self.remove()
 
     def remove(self) -> bool:
         """Remove it with the groups within, deepest first; whether it is gone. What has members stays."""
-        for group in list(self.children()):
-            group.remove()
-        with suppress(OSError):
-            os.rmdir(self.path)
+        for group in reversed(list(self.whole())):
+            with suppress(OSError):
+                os.rmdir(group.path)
         return not os.path.isdir(self.path)
 
     def _read(self, file: str) -> str:
@@ -151,12 +164,11 @@ def home_name(home: str | os.PathLike[str]) -> str:
 def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     """The group in which this process may make groups for the home, made if it is not there. Raises NoControlGroups."""
     own = own_group()
-    is_leaf = own.name == LEAF
-    above = ControlGroup(os.path.dirname(own.path)) if is_leaf else own
+    above = parent_of_groups(own)
     # What is moved from a group to another one asks for rights to what is above both.
     if not all(os.access(path, os.W_OK) for path in (above.path, os.path.join(above.path, "cgroup.procs"))):
         raise NoControlGroups(f"this process may not make control groups below {above.path}")
-    if is_leaf:
+    if above != own:
         above.enable_controllers()
     try:
         group = above.child(home_name(home))
@@ -165,6 +177,9 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     if not os.path.exists(os.path.join(group.path, "cgroup.kill")):
         group.remove()
         raise NoControlGroups("this kernel can't end a control group; Linux 5.14 and later can")
+    if group._read("cgroup.type").strip() != "domain":
+        group.remove()
+        raise NoControlGroups(f"{above.path} is a control group of threads")
     group.enable_controllers()
     return group
 
@@ -173,26 +188,32 @@ def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
     """Every folder of this home's groups, also of daemons that ran in another session or unit."""
     name = home_name(home)
     found: dict[int, ControlGroup] = {}
-    for mount, _ in _mounts():
-        for path, folders, _ in os.walk(mount):
-            if name in folders:
-                folders.remove(name)
-                known = os.stat(os.path.join(path, name))
-                if known.st_uid == os.geteuid():
-                    found[known.st_ino] = ControlGroup(os.path.join(path, name))
+    places = [ControlGroup(mount).whole() for mount, _ in _mounts()]
+    with suppress(NoControlGroups):
+        places.insert(
+            0, parent_of_groups(own_group()).children()
+        )  # the likeliest; whoever nests many can't hide it
+    for group in chain.from_iterable(places):
+        if group.name == name:
+            with suppress(FileNotFoundError):
+                known = os.stat(group.path)
+                if os.geteuid() in (0, known.st_uid):
+                    found.setdefault(known.st_ino, group)
     return list(found.values())
 
 
 def maker_prefix() -> str:
     """What the name of a group begins with that shall not outlive this process: by that its leftovers are known."""
     own = read_stat(os.getpid())
-    return f"of-{os.getpid()}-{own.started if own else 0}-"
+    return f"of-{_pid_namespace()}-{os.getpid()}-{own.started if own else 0}-"
 
 
 def is_left_over(group: ControlGroup) -> bool:
-    """Whether it was made by a process, as `maker_prefix` says, that is gone."""
-    made = re.match(r"of-(\d+)-(\d+)-", group.name)
-    return made is not None and not is_alive(ProcessId(int(made[1]), int(made[2])))
+    """Whether it was made by a process, as `maker_prefix` says, that is gone; a container's are not ours to judge."""
+    made = re.match(r"of-(\d+)-(\d+)-(\d+)-", group.name)
+    if made is None or int(made[1]) != _pid_namespace():
+        return False
+    return not is_alive(ProcessId(int(made[2]), int(made[3])))
 
 
 def end_left_over(home: str | os.PathLike[str], seconds: float) -> list[str]:
@@ -216,6 +237,19 @@ def own_group() -> ControlGroup:
         if not below.startswith("..") and os.path.exists(os.path.join(path, "cgroup.procs")):
             return ControlGroup(path)
     raise NoControlGroups("this machine shows no control groups (cgroup2 is not mounted)")
+
+
+def parent_of_groups(own: ControlGroup) -> ControlGroup:
+    """Where a process in this group makes groups: beside a leaf of a delegated unit, else below its own."""
+    parent = ControlGroup(os.path.dirname(own.path))
+    with suppress(OSError):
+        if own.name == LEAF and os.getxattr(parent.path, DELEGATED) == b"1":
+            return parent
+    return own
+
+
+def _pid_namespace() -> int:
+    return os.stat("/proc/self/ns/pid").st_ino
 
 
 def _mounts() -> Iterator[tuple[str, str]]:

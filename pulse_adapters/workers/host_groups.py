@@ -16,7 +16,7 @@ from pulse_adapters.workers.control_group import (
 )
 from pulse_core.model.errors import PulseError
 
-PATIENCE_S = 5.0
+PATIENCE_S = 2.0
 """Seconds for what is killed to be gone; what takes longer is held by the kernel itself."""
 MIB = 1024 * 1024
 RULES, ACTIONS, TOOLS = "rules", "actions", "tools"

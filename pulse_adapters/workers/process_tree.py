@@ -154,6 +154,11 @@ def marked(mark: str) -> Chosen:
     return lambda now: [pid for pid in now if has_marker(pid, value, name)]
 
 
+def of_user(uid: int) -> Chosen:
+    """Choose the processes of a user."""
+    return lambda now: [pid for pid in now if _uid(pid) == uid]
+
+
 def orphans_of_user(uid: int) -> Chosen:
     """Choose a user's orphans: processes whose parents are gone and that have removed their mark.
 
@@ -162,7 +167,7 @@ def orphans_of_user(uid: int) -> Chosen:
     """
 
     def chosen(now: Table) -> Iterable[int]:
-        theirs = {pid for pid in now if _uid(pid) == uid} if not _is_ours(1) else set()
+        theirs = set(of_user(uid)(now)) if not _is_ours(1) else set()
         return [pid for pid in theirs if _answers(pid, theirs, now) == 1 and _MARKED not in environment(pid)]
 
     return chosen

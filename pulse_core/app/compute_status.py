@@ -129,6 +129,7 @@ def process_status(
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
         "why": "; ".join(filter(None, (why, probe_words(look), history.unlogged))),
+        "leftovers": look.get("leftovers", []),
     }
 
 

@@ -44,8 +44,8 @@ class DaemonControl:
     """Who starts and stops the daemon of one home.
 
     is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
-    gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; say: tells
-    what was done.
+    gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
+    what hosts of a daemon that is gone have left; say: tells what was done.
     """
 
     background: BackgroundDaemon
@@ -53,6 +53,7 @@ class DaemonControl:
     is_held: Callable[[], bool]
     stop_grace: Callable[[], float]
     set_up_account: Callable[[], str]
+    end_hosts: Callable[[], None]
     say: Callable[[str], None]
 
     def start(self, *options: str) -> None:
@@ -85,7 +86,12 @@ class DaemonControl:
             self.start()
 
     def stop(self) -> bool:
-        """Stop the daemon whoever runs it; False if none ran."""
+        """Stop the daemon whoever runs it, and end what its hosts have left; False if none ran."""
+        was_there = self._stop()
+        self.end_hosts()
+        return was_there
+
+    def _stop(self) -> bool:
         # Without a daemon its unit may be about to start it again.
         if self.unit.is_active() or (self.unit.path() and not self.is_held()):
             self.unit.stop()

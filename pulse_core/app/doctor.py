@@ -149,6 +149,17 @@ class DaemonChecks:
             )
             yield Finding("engine", WARN, words, "upulse engine enable")
 
+    def leftovers(self) -> Iterator[Finding]:
+        """What the daemon says of processes that outlived who is guarded, and of those in its way."""
+        status = self.status
+        for one in status["processes"] if isinstance(status, Mapping) else ():
+            if left := one.get("leftovers"):
+                words = f"{one['name']}: {', '.join(map(str, left))} of earlier lives of it"
+                remedy = (
+                    'kill what is not meant to stay; with kill = "tree" a restart and a stop end what is left'
+                )
+                yield Finding("leftovers", WARN, words, remedy)
+
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""
         found, faults = self.settings_in_file
@@ -181,7 +192,7 @@ class DaemonChecks:
         if weak := [part for part, holds in now["sandbox"].items() if not holds and part not in others]:
             words = f"isolation: partial (no {', '.join(weak)})"
             yield Finding("rule host", WARN, words, "use a newer kernel")
-        if why := now["missing"].get(CONTROL_GROUP):
+        if why := now.get("missing", {}).get(CONTROL_GROUP):
             words = f"isolation: partial (no {CONTROL_GROUP}): {why}"
             remedy = "a service has control groups of its own: upulse daemon install"
             yield Finding("control group", WARN if now["sandbox"]["user"] else OK, words, remedy)

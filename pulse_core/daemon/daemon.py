@@ -66,7 +66,14 @@ class Daemon:
         self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
         self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
         self.executor = ExecutorLoop(
-            self.journal, p.view, p.current_settings, self.executors, p.clock, p.dice, self.reporter
+            self.journal,
+            p.view,
+            p.current_settings,
+            self.executors,
+            p.clock,
+            p.dice,
+            self.reporter,
+            p.end_remains,
         )
         self.processes = ProcessAlive(
             p.table,

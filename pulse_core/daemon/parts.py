@@ -7,6 +7,7 @@ from random import Random
 from pulse_core.composition import RULES
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.engine.engine_context import EngineParts
+from pulse_core.execute.loop import nothing_remains
 from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import SettingsLoaded, SettingsRejected
@@ -64,7 +65,8 @@ class Parts:
 
     engine: the user's rules, folded in a process of their own; rules: those of the capabilities, folded in this one,
     outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home; optional_watchers:
-    those without which processes and the machine are kept alive all the same, so that safe mode may leave them out.
+    those without which processes and the machine are kept alive all the same, so that safe mode may leave them out;
+    end_remains: ends what an earlier daemon has left running of an effect.
     """
 
     log: EventLog
@@ -89,3 +91,4 @@ class Parts:
     rules: Sequence[Rule] = RULES
     news: Sequence[Draft] = ()
     sweep: Sweep = nothing_to_sweep
+    end_remains: Callable[[str], Awaitable[None]] = nothing_remains

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import UserDict
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -141,7 +141,8 @@ def acked_payload(result: Result, seconds: float) -> EffectAcked:
 class EffectTasks:
     """Runs effects that are on disk as executing, and records how each one went.
 
-    done: called with the effect's id whenever a task has ended.
+    done: called with the effect's id whenever a task has ended; end_remains: ends what an earlier daemon, which died,
+    has left running of an effect, before that is begun again.
     """
 
     def __init__(
@@ -152,8 +153,9 @@ class EffectTasks:
         clock: Clock,
         dice: Random,
         done: Callable[[str], None],
+        end_remains: Callable[[str], Awaitable[None]],
     ) -> None:
-        self.journal, self.current_state = journal, current_state
+        self.journal, self.current_state, self.end_remains = journal, current_state, end_remains
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
         self.clock, self.dice, self.done = clock, dice, done
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -238,6 +240,7 @@ class EffectTasks:
         if why := objection(state.effects.open.get(effect.id, effect), state, self.clock.now()):
             await self._settle(effect, EffectCancelled(why=f"interrupted, and {why}"))
             return
+        await self.end_remains(effect.id)
         await self._settle(effect, EffectExecuting(attempt=effect.attempt + 1))
         await self._carry_out(self.current_state().effects.open[effect.id])
 

@@ -1,7 +1,7 @@
 """The executor loop: find due effects, record that they begin, begin them."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from random import Random
@@ -52,11 +52,16 @@ LONG = 10 * US_PER_SECOND
 """How long effects wait for a slot until it is told who holds them."""
 
 
+async def nothing_remains(effect: str) -> None:
+    """A machine on which nothing outlives the daemon."""
+
+
 class ExecutorLoop:
     """Begins effects when they are due: up to `daemon.concurrency` of survival at a time; others have their own slots.
 
     Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
-    action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long.
+    action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long;
+    end_remains: as `EffectTasks` has it.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -70,10 +75,11 @@ class ExecutorLoop:
         clock: Clock,
         dice: Random,
         failed: Callable[[str, str], None],
+        end_remains: Callable[[str], Awaitable[None]] = nothing_remains,
     ) -> None:
         self.journal, self.current_state, self.settings, self.clock = journal, current_state, settings, clock
         self.failed = failed
-        self.workers = EffectTasks(journal, current_state, executors, clock, dice, done=self._done)
+        self.workers = EffectTasks(journal, current_state, executors, clock, dice, self._done, end_remains)
         self.slots = Slots(lambda: settings().daemon.concurrency)
         self._full_since: Moment | None = None
         self._refusals = Refusals()

@@ -65,7 +65,7 @@ class LogStatus(TypedDict):
 
 
 class GuardedProcessStatus(TypedDict):
-    """A guarded process; `why` is the watchdog's reason for its state."""
+    """A guarded process; `why` is the watchdog's reason for its state, `leftovers` are the pids of earlier lives."""
 
     name: str
     state: str
@@ -73,6 +73,7 @@ class GuardedProcessStatus(TypedDict):
     since: str | None
     restarts: int
     why: str
+    leftovers: NotRequired[Json]
 
 
 class ConditionStatus(TypedDict):

@@ -54,3 +54,6 @@ class ProcessTable(Protocol):
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
+
+    def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+        """By name, the live processes of earlier lives, where there are any; `mains` are those who stand for it now."""

@@ -35,8 +35,8 @@ class EngineSettings(Group):
     user: Annotated[str, context_check(USER_CHECK)] | None = Field(
         None,
         description="user of the machine that its code runs as where the daemon runs as root;"
-        " not set: `pulse-engine`, if there is one",
-        examples=["pulse-engine"],
+        " not set: the home's own, `pulse-engine-…`, which the install makes",
+        examples=["engine-of-ada"],
     )
     new_effects_per_hour: int = Field(
         120,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.health import HealthProber
@@ -47,6 +47,8 @@ class ProcessAlive:
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
     _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
     _starting: bool = field(default=False, init=False)
+    _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
+    _searched: Moment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.health = ProcessHealth(
@@ -106,6 +108,10 @@ class ProcessAlive:
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
+        is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
+        if is_due and not proofs:  # else a death waits for its answer
+            mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
+            self._leftovers, self._searched = self.table.leftovers(mains), now
         return Reading(self._data(processes, sights, histories), tuple(drafts))
 
     def _earlier(self) -> Mapping[str, Mapping[str, Json]]:
@@ -150,4 +156,5 @@ class ProcessAlive:
             **({"probe": probe} if probe else {}),
             **({"streak": streak} if streak else {}),
             **({"detail": sight.detail} if sight.detail else {}),
+            **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
         }

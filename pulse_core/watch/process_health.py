@@ -58,10 +58,10 @@ class ProbeRecord(NamedTuple):
         return f"{self.error or 'no good answer'}, {evidence_words(failed, process.probes)}"
 
     def as_json(self, process: ProcessSettings) -> Mapping[str, Json]:
-        """What a sample says of it, from which the next daemon goes on."""
+        """What a sample says of it, from which the next daemon goes on; nothing as long as all is well."""
         failed, is_well = self.failed(process), self.newest is not None and self.newest.ok
         return {
-            **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if self.outcomes else {}),
+            **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if failed else {}),
             **({"error": self.error} if self.error and (failed or not is_well) else {}),
         }
 

@@ -274,9 +274,7 @@ class PuppetHosts(ChildHosts):
     forger: Forger
 
     def _child(self) -> RuleChild:
-        scratch: Any = SimpleNamespace(
-            path="/nowhere", is_over=lambda: False, remove=lambda: None, give_to=lambda user: None
-        )
+        scratch: Any = SimpleNamespace(path="/nowhere", is_over=lambda: False, remove=lambda: None)
         PuppetRuleChild.forger = self.forger
         return cast(RuleChild, PuppetRuleChild({}, scratch))
 

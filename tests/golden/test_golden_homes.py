@@ -1,14 +1,13 @@
 """A home that an earlier release made starts under this one, with all that it holds in force."""
 
 import json
-import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.golden.make_home import HOMES
+from tests.golden.make_home import HOMES, unpack_home
 from tests.integration.cli.cli_home import CliHome, eventually
 
 RELEASES = sorted(path.stem for path in HOMES.glob("*.json"))
@@ -31,12 +30,7 @@ def kept(release: str) -> dict[str, Any]:
 def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[CliHome]:
     """The home, with a daemon of this release running in it."""
     path = tmp_path / "home"
-    with tarfile.open(HOMES / f"{release}.tar.xz") as archive:
-        # Debian 12's Python 3.11.2 knows no filter yet; later ones warn without one.
-        safely: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
-        archive.extractall(path, **safely)
-    path.chmod(0o700)
-    (path / "run").mkdir(mode=0o700)
+    unpack_home(release, path)
     made = CliHome(path)
     made.upulse("daemon", "start")
     try:

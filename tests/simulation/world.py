@@ -56,11 +56,18 @@ class World:
         self.daemon: Daemon | None = None
         self.stop = asyncio.Event()
         self._life: asyncio.Task[None] | None = None
+        self.remains: list[tuple[str, list[int]]] = []
+        """The effects of which the remains were ended, and how often they had begun."""
         self._ids = 0
 
     def new_id(self) -> str:
         self._ids += 1
         return f"wish-{self._ids:08}"
+
+    async def _end_remains(self, effect: str) -> None:
+        self.remains.append(
+            (effect, [len(one.began) for one in self.executors.values() if effect in one.began])
+        )
 
     async def _load(self) -> Settings:
         return self.settings
@@ -92,6 +99,7 @@ class World:
                 rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,
+                end_remains=self._end_remains,
             )
         )
         before = self.service_manager.told.count("ready")

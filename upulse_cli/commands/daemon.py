@@ -142,7 +142,7 @@ def install(
 ) -> None:
     """Have systemd run it, now and at each boot.
 
-    Where the home is root's, rules of your own get a user of their own, pulse-engine, which is made if it is missing.
+    Where the home is root's, its rules of your own get a user of their own, pulse-engine-ID, which is made if it is missing.
     """
     from upulse_cli.wiring.daemon_control import daemon_control, lingers
     from upulse_cli.wiring.home import settings_in
@@ -158,14 +158,15 @@ def install(
 def uninstall(home: HomeDir = None) -> None:
     """Stop it, and take its unit from systemd.
 
-    The home stays as it is, and the guarded processes go on running. The user pulse-engine stays, too: files may be its
-    own, and other homes may need it.
+    The home stays as it is, and the guarded processes go on running. The user that the install made for rules of your
+    own goes with all that it runs and what it left in /tmp; one that the settings name stays.
     """
-    from upulse_cli.wiring.daemon_control import uninstall_unit
+    from upulse_cli.wiring.daemon_control import uninstall_daemon
 
     where = open_home(home)
     guarded = guarded_processes(where)
-    say(f"Removed {uninstall_unit(where.layout)}.")
+    for sentence in uninstall_daemon(where.layout):
+        say(sentence)
     say(guarded)
 
 

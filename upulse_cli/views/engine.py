@@ -29,7 +29,7 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
     table.add_row("runs", _runs(now["running"]))
     if (running := now["running"]) and running["sandbox"]:
         table.add_row("", isolation(running))
-        for part, why in running["missing"].items():
+        for part, why in running.get("missing", {}).items():
             table.add_row("", Text(one_line(f"no {part}: {why}"), style="dim"))
     table.add_row("last good", Text(_short(now["good"]) or "none yet"))
     table.add_row("errors", Text(str(now["errors"])))

@@ -100,6 +100,8 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
     )
     for one in processes:
         pid, since, why = one["pid"] or None, ago(one.get("since")), one.get("why", "")
+        if left := one.get("leftovers"):
+            why += f"; of earlier lives {', '.join(map(str, left))}"
         table.line(one["name"], coloured_state(one), pid, since, one["restarts"], why)
     return table
 

@@ -138,6 +138,7 @@ async def real_daemon(
                 pid=os.getpid(),
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
+                end_remains=acting.lives.end_effect,
                 watchers=(system,),
                 optional_watchers=optional_watchers,
                 services=services,

@@ -3,6 +3,7 @@
 import glob
 import os
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,7 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         is_held=lambda: home.daemon.lock_holder() is not None,
         stop_grace=stop_grace,
         set_up_account=set_up_account,
+        end_hosts=partial(end_hosts_left_over, path),
         say=say,
     )
 
@@ -104,17 +106,17 @@ def become_daemon(home: HomeLayout, *options: str) -> None:
     process.replace_process(process.daemon_command(home, *options))
 
 
-def uninstall_unit(home: HomeLayout) -> str:
-    """Take the daemon's unit from systemd, what its hosts left, and what was laid out for the engine's user, if we may."""
-    import shutil
+def uninstall_daemon(home: HomeLayout) -> Iterator[str]:
+    """Take the daemon's unit from systemd, and what root made for the engine from the machine; what was done."""
+    from pulse_adapters.engine_user.account_removal import has_account, remove_account
 
-    from pulse_adapters.engine_user.layout import layout_path
-
-    unit = uninstall(home.path)
+    if os.geteuid() == 0 and has_account(home.path) and installed(home.path) is None:
+        demand_free(home)  # one in the background
+    else:
+        yield f"Removed {uninstall(home.path).path}."
     end_hosts_left_over(home.path)
     if os.geteuid() == 0:
-        shutil.rmtree(layout_path(home.path), ignore_errors=True)
-    return str(unit.path)
+        yield from remove_account(home.path)
 
 
 def lingers() -> bool:

@@ -70,6 +70,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.vitals,
         stores.aside,
         repository.engine,
+        daemon.leftovers,
         daemon.safe_mode,
         daemon.rule_host,
         account.engine_user,

@@ -6,6 +6,7 @@ from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
@@ -58,11 +59,13 @@ class MachineExecutors:
     table: LinuxProcessTable
     consumers: MemoryConsumers
     notify: Notify
+    lives: Lives
     executors: Mapping[str, Executor]
 
     def close(self) -> None:
         """Let go of the processes; they live on."""
         self.table.close()
+        self.lives.close()
         self.spawner.close()
 
 
@@ -90,8 +93,8 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    last = Lives(spawner, home.path, lives)
-    table = LinuxProcessTable(spawner, home=home.path)
+    last = Lives(spawner, home.path, lives, LifeGroups(home.path))
+    table = LinuxProcessTable(spawner, home=home.path, lives=last)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(current_settings, table, known, last, home.outputs),
@@ -104,5 +107,5 @@ def machine_executors(
         *executors_of(ExecutorContext(current_settings, view)),
     )
     return MachineExecutors(
-        spawner, table, consumers, notify, {executor.action: executor for executor in made}
+        spawner, table, consumers, notify, last, {executor.action: executor for executor in made}
     )

@@ -4,7 +4,6 @@ A log that was cut short is sound in itself; only who knows one of its later row
 """
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from pulse_adapters.sqlite.backup.files import write_synced
 from pulse_adapters.sqlite.backup.manifest import Manifest
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
@@ -72,9 +72,7 @@ def remember_backup(home: HomeLayout, path: Path, manifest: Manifest) -> None:
     with suppress(OSError):
         kept = {"path": str(path), "made_at": manifest.made_at, "seq": manifest.seq, "chain": manifest.chain}
         write_synced(home.path / LAST_BACKUP, json.dumps(kept) + "\n")
-        if os.geteuid() == 0:
-            owner = home.path.stat()
-            os.chown(home.path / LAST_BACKUP, owner.st_uid, owner.st_gid)
+        hand_over(home.path / LAST_BACKUP, home.path)
 
 
 def last_backup(home: HomeLayout) -> LastBackup | None:

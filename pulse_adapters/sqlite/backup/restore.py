@@ -38,6 +38,7 @@ from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, ref
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -228,14 +229,11 @@ class HomeRestore:
 
     def _hand_over(self) -> None:
         """All that was made belongs to the owner of the home, also if root did it."""
-        if os.geteuid() == 0:
-            owner = self.home.path.stat()
+        if os.geteuid() == 0 != self.home.path.stat().st_uid:
             for tree in (self.staging, self.home.objects, self.home.damaged):
                 for directory, names, files in os.walk(tree):
-                    for name in (".", *names, *files):
-                        os.chown(
-                            os.path.join(directory, name), owner.st_uid, owner.st_gid, follow_symlinks=False
-                        )
+                    for name in ("", *names, *files):
+                        hand_over(Path(directory, name), self.home.path)
 
 
 def checked_manifest(backup: Path, progress: Progress) -> Manifest:

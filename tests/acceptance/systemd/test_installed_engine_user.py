@@ -1,14 +1,16 @@
-"""A system install for a home that is root's: the engine's user is made, used, and kept."""
+"""A system install for homes that are root's: each engine's user is made, used, kept to its own, and removed."""
 
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
 
-HOME, OF_A_PERSON, VENV = "/root/.upulse", "/home/ada/.upulse", "/opt/pulse"
+HOME, OTHER, OF_A_PERSON, VENV = "/root/.upulse", "/root/.upulse-other", "/home/ada/.upulse", "/opt/pulse"
+LEFT = "/tmp /var/tmp /dev/shm /var/cache /run /etc/sysusers.d"
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 PYTHON = f"/usr/bin/{VERSION}"
 
@@ -29,8 +31,24 @@ class Install:
         assert done.returncode == code, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    def user(self) -> str:
-        return self.machine.run(["getent", "passwd", "pulse-engine"], check=False).stdout.strip()
+    def users(self) -> list[list[str]]:
+        """The users of engines, as in /etc/passwd."""
+        lines = self.machine.run(["getent", "passwd"]).stdout.splitlines()
+        return [line.split(":") for line in lines if line.startswith("pulse-engine")]
+
+    def as_user(self, name: str, *words: str) -> int:
+        """The exit code of a program of that user."""
+        argv = ["setpriv", f"--reuid={name}", f"--regid={name}", "--clear-groups", *words]
+        return self.machine.run(argv, check=False).returncode
+
+    def engine(self, home: str) -> dict[str, Any]:
+        """What the daemon says of its engine, once that is up."""
+
+        def up() -> dict[str, Any] | None:
+            engine = json.loads(self.upulse("status", "--json", home=home)).get("engine")
+            return engine if engine and engine["sandbox"] else None
+
+        return eventually(up, "the engine is up", self.machine.words)
 
 
 @pytest.fixture(scope="module")
@@ -40,41 +58,91 @@ def install(machine: Machine) -> Install:
     return Install(machine)
 
 
-def test_an_install_makes_the_user_that_the_engine_then_runs_as(install: Install) -> None:
+@pytest.mark.timeout(240)
+def test_each_home_has_a_user_of_its_own_from_its_install_to_its_uninstall(install: Install) -> None:
+    group = an_install_makes_the_user_that_the_engine_then_runs_as(install)
+    another_home_gets_another_user_which_reads_nothing_of_the_first(install)
+    an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install)
+    assert not install.machine.path(f"/sys/fs/cgroup{group}").exists()
+
+
+def an_install_makes_the_user_that_the_engine_then_runs_as(install: Install) -> str:
+    """The control group of its rules' host."""
     install.upulse("init")
-    assert install.user() == ""
+    assert install.users() == []
     (before,) = [
         one
         for one in json.loads(install.upulse("doctor", "--json"))["findings"]
         if one["name"] == "engine user"
     ]
     assert (before["level"], before["remedy"]) == ("warn", "upulse daemon install")
-    assert "Rules of your own run as the user pulse-engine." in install.upulse("daemon", "install")
-    name, _, uid, gid, _, home, shell = install.user().split(":")
-    assert (name, home, shell.rpartition("/")[2]) == ("pulse-engine", "/", "nologin")
-    engine = eventually(
-        lambda: (
-            (one := json.loads(install.upulse("status", "--json")).get("engine")) and one["sandbox"] and one
-        ),
-        "the engine is up",
-        install.machine.words,
-    )
-    assert engine["sandbox"]["user"] is engine["sandbox"]["control group"] is True
-    pids = install.machine.run(["pgrep", "-u", "pulse-engine", "-f", "rule_host.child"]).stdout.split()
+    said = install.upulse("daemon", "install")
+    ((name, _, uid, gid, _, home, shell),) = install.users()
+    assert f"Rules of your own run as the user {name}." in said
+    assert name.startswith("pulse-engine-")
+    assert (home, shell.rpartition("/")[2]) == ("/", "nologin")
+    engine = install.engine(HOME)
+    assert {engine["sandbox"][part] for part in ("user", "scratch", "control group")} == {True}
+    pids = install.machine.run(["pgrep", "-u", name, "-f", "rule_host.child"]).stdout.split()
     assert len(pids) == 1
     group = install.machine.run(["cat", f"/proc/{pids[0]}/cgroup"]).stdout.rpartition("::")[2]
     assert group.startswith("/system.slice/upulse.service/pulse-")
     status = install.machine.run(["cat", f"/proc/{pids[0]}/status"]).stdout
     assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}" in status
     assert f"Gid:\t{gid}\t{gid}\t{gid}\t{gid}" in status
+    assert "pulse-scratch" not in install.machine.run(["cat", "/proc/mounts"]).stdout
     assert "engine user" in install.upulse("doctor")
-    laid = install.machine.run(["ls", "/var/cache/pulse-engine"]).stdout.split()
-    assert len(laid) == 1
-    uninstalled = install.upulse("daemon", "uninstall")
-    assert "Removed" in uninstalled
-    assert install.machine.run(["ls", "/var/cache/pulse-engine"]).stdout.split() == []
-    assert not install.machine.path(f"/sys/fs/cgroup{group.strip()}").exists()
-    assert install.user().startswith("pulse-engine:")
+    return group.strip()
+
+
+def another_home_gets_another_user_which_reads_nothing_of_the_first(install: Install) -> None:
+    install.upulse("init", home=OTHER)
+    install.upulse("daemon", "install", home=OTHER)
+    first, second = (line[0] for line in sorted(install.users(), key=lambda line: int(line[2])))
+    code = {}
+    for home, place in ((HOME, "upulse-"), (OTHER, "upulse-other-")):
+        commit = install.engine(home)["runs"]
+        found = install.machine.run(
+            ["sh", "-c", f"ls -d /var/cache/pulse-engine/{place}*/{commit}"]
+        ).stdout.split()
+        code[home] = f"{found[0]}/engine.py"
+    owner = {
+        home: next(user for user in (first, second) if install.as_user(user, "cat", file) == 0)
+        for home, file in code.items()
+    }
+    assert {*owner.values()} == {first, second}
+    assert install.as_user(owner[HOME], "cat", code[OTHER]) != 0
+    assert install.as_user(owner[OTHER], "cat", code[HOME]) != 0
+
+
+def an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install: Install) -> None:
+    def tells(words: str) -> str:
+        return install.machine.run(["sh", "-c", words]).stdout
+
+    conf = tells(f"grep -l '\"{HOME}\"' /etc/sysusers.d/*").strip()
+    name = conf.rpartition("/")[2].removesuffix(".conf")
+    uid = next(line[2] for line in install.users() if line[0] == name)
+    kept = {line[0] for line in install.users()} - {name}
+    (laid_out,) = tells(f"find /var/cache/pulse-engine -maxdepth 1 -group {name}").split()
+    tells(f"install -d -m 0700 -o {name} -g {name} {laid_out}/work-{uid}")
+    # What hands may leave: links, folders that are closed to it itself, files, and programs in sessions of their own.
+    litter = (
+        f"cd {laid_out}/work-{uid} && ln -s /etc link && mkdir -p a/b && chmod 0 a && "
+        "mkdir /tmp/mine && touch /tmp/mine/x /dev/shm/y && (setsid sleep 600 >/dev/null 2>&1 &)"
+    )
+    assert install.as_user(name, "sh", "-c", litter) == 0
+    etc = tells("stat -c '%a %U' /etc")
+    said = install.upulse("daemon", "uninstall")
+    assert f"Removed the user {name}." in said
+    assert {line[0] for line in install.users()} == kept
+    assert install.machine.run(["getent", "group", name], check=False).stdout == ""
+    assert tells(f"find {LEFT} -name '*{name}*' -o -uid {uid} -o -gid {uid}") == ""
+    assert tells(f"ps -o pid= -u {uid} || true") == ""
+    assert tells("stat -c '%a %U' /etc") == etc
+    assert install.engine(OTHER)["sandbox"]["user"] is True
+    install.upulse("daemon", "uninstall", home=OTHER)
+    assert install.users() == []
+    assert tells("ls -d /var/cache/pulse* /etc/sysusers.d/pulse* 2>/dev/null || true") == ""
 
 
 def test_a_home_that_is_a_persons_gets_none_and_says_what_would_help(install: Install) -> None:

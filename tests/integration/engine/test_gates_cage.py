@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sandbox import tool_sandbox
+from pulse_adapters.sandbox import scratch_folder, tool_sandbox
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.control_group import all_home_groups
@@ -347,6 +347,7 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     place = tmp_path / "tmp"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setattr(scratch_folder, "OF_ROOT", str(place))
     test = "import os\n\n\ndef test_deep(tmp_path):\n    os.chdir(tmp_path)\n    for _ in range(1200):\n" \
            "        os.mkdir('d')\n        os.chdir('d')\n"  # fmt: skip
     tried = candidate(tmp_path, {"tests/test_deep.py": test})

@@ -6,16 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.engine_user import account as accounts
+from pulse_adapters.engine_user import account_record
 from pulse_adapters.engine_user.account import (
-    NAME,
     Account,
-    NoAccount,
     create_account,
     engine_account,
     find_account,
     first_unreadable,
 )
+from pulse_adapters.engine_user.account_record import NoAccount
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway
 
 
@@ -39,27 +38,37 @@ def test_it_is_made_once_without_a_login_a_home_or_other_groups(account: Account
 
 
 @ROOT_ALONE
-def test_one_that_is_named_must_be_there_and_the_usual_one_need_not(account: Account) -> None:
-    assert engine_account(account.name) == account
-    assert engine_account(None) == find_account(NAME)
+def test_one_that_is_named_must_be_there(account: Account, tmp_path: Path) -> None:
+    assert engine_account(tmp_path, account.name) == account
     with pytest.raises(
         NoAccount, match="there is no user 'pulse-nobody-at-all' on this machine; make it with"
     ):
-        engine_account("pulse-nobody-at-all")
+        engine_account(tmp_path, "pulse-nobody-at-all")
     with pytest.raises(NoAccount, match="'root' is root"):
-        engine_account("root")
+        engine_account(tmp_path, "root")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may give a process any user")
-def test_who_is_not_root_has_none_to_give() -> None:
-    assert engine_account("root") is None
+def test_who_is_not_root_has_none_to_give(tmp_path: Path) -> None:
+    assert engine_account(tmp_path, "root") is None
 
 
 @ROOT_ALONE
-def test_what_can_not_be_made_says_why_and_leaves_nothing() -> None:
-    with pytest.raises(NoAccount, match="no user can be made"):
-        create_account("No User: at all")
-    assert not (accounts.SYSUSERS / "No User: at all.conf").exists()
+def test_what_can_not_be_made_says_why_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account_record, "SYSUSERS", tmp_path / "sysusers.d")
+    for name in ("No User: at all", "../passwd", ""):
+        with pytest.raises(NoAccount, match="no user can be made"):
+            create_account(name)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "systemd-sysusers").write_text("#!/bin/sh\necho no room >&2; exit 1\n")
+    (tools / "systemd-sysusers").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+    with pytest.raises(NoAccount, match="systemd-sysusers: no room"):
+        create_account("pulse-test-none")
+    assert list((tmp_path / "sysusers.d").iterdir()) == []
 
 
 def test_the_first_folder_on_the_way_that_is_closed_is_named() -> None:

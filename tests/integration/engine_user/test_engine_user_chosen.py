@@ -9,6 +9,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.engine_user import account as accounts
+from pulse_adapters.engine_user import account_record
 from pulse_adapters.engine_user.account import READABLE, Account, first_unreadable
 from pulse_adapters.engine_user.layout import engine_user_of
 from pulse_core.model.errors import PulseError
@@ -27,7 +28,8 @@ def account() -> Iterator[Account]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setattr(account_record, "SYSUSERS", tmp_path / "sysusers.d")
     made = Home(tmp_path / "home")
     made.create()
     return made
@@ -40,12 +42,12 @@ def closed(home: Home) -> Path:
     return path
 
 
-def test_the_usual_one_is_taken_if_it_can_read_python_and_else_left(
+def test_an_older_home_goes_on_with_the_user_that_homes_shared_if_it_can_read_python(
     account: Account, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(accounts, "NAME", account.name)
+    monkeypatch.setattr(accounts, "SHARED", account.name)
     found = engine_user_of(home.path, None)
-    assert (found is None) == bool(first_unreadable(account))
+    assert (found and found.account) == (None if first_unreadable(account) else account)
     monkeypatch.setattr(sys, "executable", str(closed(home)))
     assert engine_user_of(home.path, None) is None
 

@@ -12,6 +12,7 @@ import pytest
 
 from pulse_adapters.engine_user.account import Account
 from pulse_adapters.rule_host.hosts import ChildHosts
+from pulse_adapters.sandbox import scratch_folder
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import proc, process_tree
 from pulse_adapters.workers.run_as import RunAs
@@ -91,6 +92,75 @@ async def test_there_is_no_way_back_for_a_rule(account: Account, folder: Path) -
     assert [layer.notes for layer in fold_result.layers] == [
         (*["Operation not permitted"] * 4, str((account.uid,) * 3 + (account.gid,) * 3))
     ]
+
+
+async def test_its_scratch_folder_is_a_file_system_of_its_own_that_is_full_one_day(
+    account: Account, folder: Path
+) -> None:
+    fills = rule(
+        """
+        said = []
+        try:
+            for number in range(1_000):
+                open(os.path.join(os.environ["TMPDIR"], str(number)), "w").close()
+        except OSError as error:
+            said.append(error.strerror)
+        said.append(str(len(os.listdir(os.environ["TMPDIR"]))))
+        return (await inner(prev, curr)).noting(*said)
+        """,
+        before="import os",
+    )
+    revision, scratch = rule_host_engines.written(folder / "engine", fills), folder / "scratch"
+    scratch.mkdir()
+    hosts = ChildHosts(scratch=str(scratch), run_as=lambda: RunAs(account.ids))
+    async with host_supervisor(revision, hosts=hosts) as host:
+        assert host.loaded.sandbox["scratch"] is True
+        fold_result = await folded(host, 2)
+        assert [layer.notes for layer in fold_result.layers] == [("No space left on device", "200")]
+        assert host.alive
+        assert not fold_result.faults
+        (own,) = scratch.iterdir()
+        assert own.stat().st_uid == 0  # which nobody but the host itself sees full
+        assert not list(own.iterdir())
+    assert not list(scratch.iterdir())
+
+
+def test_where_nothing_can_be_mounted_the_folder_is_the_users_and_that_is_said(
+    account: Account, folder: Path
+) -> None:
+    (folder / "scratch").mkdir()
+    code = f"""
+from pulse_adapters.sandbox import confinement
+def refused(*_):
+    raise OSError("no mounts here")
+confinement.mount_scratch = refused
+print(confinement.confine_process(["/"], {str(folder / "scratch")!r}, 2**29, {account.ids!r})["scratch"])
+open({str(folder / "scratch" / "x")!r}, "w").close()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout == "False\n"
+    assert (folder / "scratch" / "x").stat().st_uid == account.uid
+
+
+def test_roots_scratch_lies_in_a_folder_of_roots(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = folder / "of-root"
+    monkeypatch.setattr(scratch_folder, "OF_ROOT", str(place))
+    with Scratch(None) as scratch:
+        assert Path(scratch.path).parent == place
+        assert (place.stat().st_mode & 0o777, place.stat().st_uid) == (0o711, 0)
+    for mode, owner in ((0o777, 0), (0o711, 54321)):
+        os.chmod(place, mode)
+        os.chown(place, owner, owner)
+        with pytest.raises(OSError, match="is not root's own folder"):
+            Scratch(None)
+        os.chown(place, 0, 0)
+        os.chmod(place, 0o711)
+    place.rmdir()
+    place.symlink_to(folder)
+    with pytest.raises(OSError, match="is not root's own folder"):
+        Scratch(None)
 
 
 async def test_the_users_limit_of_processes_holds_a_rule_even_without_seccomp(

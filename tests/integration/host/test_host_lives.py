@@ -14,11 +14,14 @@ from random import Random
 
 import pytest
 
-from pulse_adapters.host import lives, process_executors
-from pulse_adapters.host.lives import Lives, MarkedProcesses
+from pulse_adapters.host import marked_processes, process_executors
+from pulse_adapters.host.life_groups import LifeGroups
+from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.control_group import NoControlGroups, home_groups
 from pulse_adapters.workers.proc import ProcStat, command_line, environment, is_alive, live_processes
 from pulse_adapters.workers.process_tree import in_tree
 from pulse_core.actions import RestartParams, StopParams
@@ -62,6 +65,7 @@ class Scene:
         program: str,
         size: int = 0,
         lives: Callable[[], Mapping[str, Life]] = dict,
+        groups: LifeGroups | None = None,
         **more: str,
     ) -> None:
         self.seconds = f"9{uuid.uuid4().int % 10**12:012}"
@@ -72,7 +76,7 @@ class Scene:
         argv = ["sh", "-c", re.sub(r"\bS\b", f"sleep {self.seconds}", script.replace("PID", str(pid_file)))]
         self.settings = Settings.model_validate({"process": [{"name": "it", "start": argv, **more}]})
         self.table, self.known = table, dict[str, ProcessId]()
-        self.lives = Lives(spawner, place, lives)
+        self.lives = Lives(spawner, place, lives, groups)
         arguments = (lambda: self.settings, table, lambda: self.known)
         self.restarter = RestartProcess(*arguments, self.lives, place / "logs")
         self.stopper = StopProcess(*arguments, self.lives)
@@ -123,11 +127,28 @@ def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection
             one.wait()
 
 
+@pytest.fixture(params=["with control groups", "without"])
+def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LifeGroups | None]:
+    if request.param == "without":
+        yield None
+        return
+    try:
+        folder = home_groups(tmp_path)
+    except NoControlGroups as error:
+        pytest.skip(str(error))
+    groups = LifeGroups(tmp_path)
+    yield groups
+    groups.close(wait=True)
+    for one in folder.children():
+        one.end(10)
+    assert folder.remove()
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_nothing_is_left_of_a_killed_life_and_nobody_else_is_touched(
-    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, program: str
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, program: str, groups: LifeGroups | None
 ) -> None:
-    it, dice = Scene(spawner, table, tmp_path, program), Random(program)
+    it, dice = Scene(spawner, table, tmp_path, program, groups=groups), Random(program)
     forged = {"PULSE_PROCESS": f"it@{tmp_path}", "PULSE_EFFECT": str(uuid.uuid4())}
     with strangers({}, forged) as touched:
         await it.begin()
@@ -192,6 +213,9 @@ async def test_only_the_main_process_is_ended_where_that_is_wanted(
     await it.kill(it.main)
     await it.begin()
     assert kept < it.alive()
+    assert set(it.lives.leftovers({"it": it.main})["it"]) == kept
+    assert set(it.lives.leftovers({"it": None})["it"]) == it.alive()
+    assert it.lives.leftovers({"another": None}) == {}
     kept = helpers(it)
     await it.stop()
     assert it.alive() == kept
@@ -269,8 +293,45 @@ def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatc
         return environment(pid)
 
     with strangers({"PULSE_EFFECT": "one"}):
-        monkeypatch.setattr(lives, "environment", counted)
+        monkeypatch.setattr(marked_processes, "environment", counted)
         for _ in range(2):
             marked.search()
             mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
         assert read.count(mine[0]) == 1
+
+
+async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_again(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    effect, seconds = str(uuid.uuid4()), f"9{uuid.uuid4().int % 10**12:012}"
+    script = f"setsid sleep {seconds} & env -i sleep {seconds} & sleep {seconds}"
+    spawner.start(["sh", "-c", script], output=tmp_path / "log", env={"PULSE_EFFECT": effect})
+
+    def running() -> list[int]:
+        return [one.pid for one in live_processes() if command_line(one.pid) == ["sleep", seconds]]
+
+    await until(lambda: len(running()) == 3)
+    with strangers({"PULSE_EFFECT": str(uuid.uuid4())}) as touched:
+        await Lives(spawner, tmp_path).end_effect(effect)
+        assert (running(), touched()) == ([], [])
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_session_is_no_stranger(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+) -> None:
+    go = tmp_path / "go"
+    program = f"(until test -e {go}; do sleep 0.01; done; setsid env -i S) & exec S"
+    it = Scene(spawner, table, tmp_path, program, 1, groups=groups)
+    await it.begin()
+    life = it.lives.last("it")
+    assert life is not None
+    await until(lambda: groups.members(life.effect))  # it is complete
+    go.touch()
+    await until(lambda: len(it.alive()) == 2)
+    escaped = helpers(it)
+    await it.kill(it.main)
+    go.unlink()
+    await it.begin()
+    assert not escaped & it.alive()
+    await it.stop()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.workers.control_group import (
+    DELEGATED,
     ControlGroup,
     GroupLimits,
     NoControlGroups,
@@ -21,7 +22,7 @@ from pulse_adapters.workers.control_group import (
     own_group,
 )
 from pulse_adapters.workers.proc import is_alive, read_stat
-from tests.control_groups import skip_without_groups
+from tests.control_groups import NO_CONTROLLERS, skip_without_groups
 from tests.processes import PATIENCE, child_of_test
 
 FORKS = """
@@ -98,7 +99,9 @@ def test_what_a_dead_maker_left_is_found_and_ended_and_nothing_else(
 ) -> None:
     gone = subprocess.Popen(["true"])
     gone.wait(PATIENCE)
-    left = groups.child(f"of-{gone.pid}-1-host")
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+    left = groups.child(f"of-{namespace}-{gone.pid}-1-host")
+    containers = groups.child(f"of-{namespace + 1}-{gone.pid}-1-host")
     mine, process = groups.child(f"{maker_prefix()}host"), groups.child("process-web")
     with child_of_test(subprocess.Popen(["sleep", "1000"])) as survivor:
         left.add(survivor.pid)
@@ -107,7 +110,7 @@ def test_what_a_dead_maker_left_is_found_and_ended_and_nothing_else(
         assert not is_left_over(process)
         assert end_left_over(tmp_path, PATIENCE) == []
         assert survivor.wait(PATIENCE) == -signal.SIGKILL
-    assert {one.name for one in groups.children()} == {mine.name, process.name}
+    assert {one.name for one in groups.children()} == {mine.name, process.name, containers.name}
 
 
 def test_groups_are_found_wherever_the_home_made_them_and_no_other_homes_are(
@@ -123,17 +126,39 @@ def test_groups_are_found_wherever_the_home_made_them_and_no_other_homes_are(
         assert ControlGroup(os.path.dirname(elsewhere.path)).remove()
 
 
-def test_a_process_in_a_leaf_of_its_own_makes_groups_beside_it(groups: ControlGroup, tmp_path: Path) -> None:
+def test_groups_nested_deeper_than_anybody_nests_them_hold_nothing_up(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    nested = deepest = groups.child("nested")
+    try:
+        for _ in range(300):
+            deepest = deepest.child("x")
+        assert all_home_groups(tmp_path) == [groups]
+        assert not nested.remove()
+        assert len(list(nested.whole())) < 100
+    finally:
+        while deepest.path != groups.path:
+            os.rmdir(deepest.path)
+            deepest = ControlGroup(os.path.dirname(deepest.path))
+
+
+@pytest.mark.parametrize("is_delegated", [True, False])
+def test_a_process_in_a_leaf_of_a_delegated_unit_makes_groups_beside_it(
+    is_delegated: bool, groups: ControlGroup, tmp_path: Path
+) -> None:
     code = (
         "import sys; from pulse_adapters.workers.control_group import *\n"
         "g = ControlGroup(sys.argv[1]); g.add(0); print(home_groups(sys.argv[2]).path)"
     )
     unit = groups.child("unit")
+    leaf = unit.child("daemon")
+    if is_delegated:
+        os.setxattr(unit.path, DELEGATED, b"1")
     home = tmp_path / "home"
     home.mkdir()
-    argv = [sys.executable, "-c", code, unit.child("daemon").path, str(home)]
+    argv = [sys.executable, "-c", code, leaf.path, str(home)]
     made = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout
-    assert Path(made.strip()).parent == Path(unit.path)
+    assert Path(made.strip()).parent == Path(unit.path if is_delegated else leaf.path)
 
 
 def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
@@ -160,9 +185,7 @@ def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
 
 def test_limits_hold(groups: ControlGroup) -> None:
     if "pids" not in groups.controllers():
-        pytest.skip(
-            "no pids controller for these tests; to have it tested: as root, where cgroup v2 holds the controllers"
-        )
+        pytest.skip(NO_CONTROLLERS)
     group = groups.child("small", GroupLimits(pids=4))
     argv = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; for i in 1 2 3 4 5 6; do sleep 100 & done', group.path]
     done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)

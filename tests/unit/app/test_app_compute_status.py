@@ -1,8 +1,12 @@
 """How a guarded process stands, in the words of `upulse status`."""
 
+from typing import cast
+
 import pytest
 
 from pulse_core.app.compute_status import process_status
+from pulse_core.app.context import HomeContext
+from pulse_core.app.doctor import WARN, DaemonChecks
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.processes import Processes, ProcessHistory
@@ -28,6 +32,22 @@ def standing(
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
     return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {}, looked)
+
+
+def test_what_is_left_of_earlier_lives_is_told() -> None:
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
+    assert process_status(settings.process[0], snapshot, {"leftovers": [7, 8]}, NOW)["leftovers"] == [7, 8]
+    assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
+
+
+def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
+    checks = DaemonChecks(cast("HomeContext", None))
+    vars(checks)["status"] = {
+        "processes": [{"name": "p", "leftovers": [7, 8]}, {"name": "q", "leftovers": []}]
+    }
+    (told,) = checks.leftovers()
+    assert (told.level, told.words) == (WARN, "p: 7, 8 of earlier lives of it")
 
 
 def silence(match: str, minutes: int, why: str = "") -> Silence:

@@ -13,12 +13,14 @@ class Machine:
     def __init__(self, unit: str | None = None, active: bool = False, pid: int | None = None) -> None:
         self.background, self.unit = MemoryBackgroundDaemon(pid), MemoryDaemonUnit(unit, active)
         self.said: list[str] = []
+        self.ended: list[int | None] = []
         self.control = DaemonControl(
             background=self.background,
             unit=self.unit,
             is_held=lambda: self.background.pid is not None or self.unit.is_active(),
             stop_grace=lambda: 1.0,
             set_up_account=lambda: "Rules of your own run as the user x.",
+            end_hosts=lambda: self.ended.append(self.background.pid),
             say=self.said.append,
         )
 
@@ -46,6 +48,7 @@ def test_a_daemon_in_the_background_is_stopped_although_there_is_a_unit() -> Non
     assert machine.control.stop()
     assert machine.background.pid is None
     assert machine.said == ["Stopped, it was process 17."]
+    assert machine.ended == [None]
 
 
 def test_a_unit_that_may_be_about_to_start_it_again_is_stopped() -> None:
@@ -58,6 +61,7 @@ def test_nothing_to_stop_is_said() -> None:
     machine = Machine()
     assert not machine.control.stop()
     assert machine.said == ["No daemon runs."]
+    assert machine.ended == [None]
 
 
 @pytest.mark.parametrize(

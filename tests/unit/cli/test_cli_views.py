@@ -55,6 +55,11 @@ def standing(processes: int, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def test_what_is_left_of_earlier_lives_is_shown() -> None:
+    one = {**process("p"), "why": "", "leftovers": [77, 78]}
+    assert "of earlier lives 77, 78" in drawn(overview({**standing(0), "processes": [one]}))
+
+
 @pytest.mark.parametrize("kind", ["effect-acked", "effect-attempt-failed", "process-up", "log-matched"])
 def test_an_event_without_what_its_kind_says_is_told_all_the_same(kind: str) -> None:
     odd = {"seq": 7, "at": AT, "kind": kind, "subject": "x", "actor": "pulse", "id": ID, "data": {"kex": "y"}}

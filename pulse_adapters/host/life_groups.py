@@ -1,0 +1,88 @@
+"""Control groups of the lives of guarded processes, where they may be made: whatever a member does, it stays one.
+
+A process is started first and moved then, in a thread: the kernel takes about ten milliseconds for that, which whoever waits
+for a dead process shall not lose. What it has forked meanwhile is moved after it, until a search finds nobody outside: then
+the group is complete, and what it holds is all that there is.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
+from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_core.ports.host import Life, ProcessId
+
+PREFIX = "life-"
+PASSES = 20
+"""Searches for who is outside, at most; who forks faster is known by session and mark."""
+PATIENCE_S = 5.0
+
+
+class LifeGroups:
+    """The groups of a home's lives, each named by the effect that began it. They are made in a thread of their own."""
+
+    def __init__(self, home: Path) -> None:
+        self._home, self._marked = home, MarkedProcesses()
+        self._complete: dict[str, ControlGroup] = {}
+        self._thread = ThreadPoolExecutor(1, "life groups")
+
+    def begin(self, life: Life) -> None:
+        """Have a new life moved into a group of its own, and the groups removed of those that are over."""
+        self._thread.submit(self._begin, life)
+
+    def _begin(self, life: Life) -> None:
+        with suppress(NoControlGroups, OSError):
+            folder = home_groups(self._home)
+            for one in list(folder.children()):
+                if one.name.startswith(PREFIX) and not one.is_populated() and one.remove():
+                    self._complete.pop(one.name.removeprefix(PREFIX), None)
+            group = folder.child(PREFIX + life.effect)
+            if is_alive(life.found):
+                self._add(group, life.found.pid)
+            for _ in range(PASSES):
+                if not (outside := self._outside(life, group)):
+                    self._complete[life.effect] = group
+                    return
+                for pid in outside:
+                    self._add(group, pid)
+
+    def _add(self, group: ControlGroup, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            group.add(pid)
+
+    def _outside(self, life: Life, group: ControlGroup) -> set[int]:
+        """Who belongs to a life that has just begun, and is not in its group."""
+        pids = self._marked.search()
+        found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
+        if is_alive(life.found):
+            found |= {pid for pid in pids if _session(pid) == life.found.pid}
+        return found - group.members()
+
+    def members(self, effect: str) -> tuple[ProcessId, ...] | None:
+        """The live processes of the life that this effect began; None where they are not all in a group."""
+        if (group := self._complete.get(effect)) is None:
+            return None
+        if not group.is_populated():
+            return ()
+        there = (read_stat(pid) for pid in group.members())
+        return tuple(one.found for one in there if one and one.alive)
+
+    def end(self, effect: str) -> None:
+        """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
+        with suppress(NoControlGroups, OSError):
+            group = self._complete.get(effect)
+            (group or home_groups(self._home).child(PREFIX + effect)).end(PATIENCE_S)
+
+    def close(self, wait: bool = False) -> None:
+        """Make no more of them. wait: until those are made that were begun."""
+        self._thread.shutdown(wait=wait, cancel_futures=not wait)
+
+
+def _session(pid: int) -> int:
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0

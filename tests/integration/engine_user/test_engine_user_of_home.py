@@ -1,0 +1,242 @@
+"""A user for the engine of each home: recorded, made, taken instead of the shared one, and removed without a rest."""
+
+import grp
+import os
+import pwd
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.engine_user import account as accounts
+from pulse_adapters.engine_user import account_record, account_removal, account_setup, layout
+from pulse_adapters.engine_user.account import Account, engine_account, find_account
+from pulse_adapters.engine_user.account_record import (
+    SHARED,
+    NoAccount,
+    free_name,
+    is_ours,
+    record_name,
+    recorded_name,
+)
+from pulse_adapters.engine_user.account_removal import remove_account
+from pulse_adapters.engine_user.account_setup import (
+    AccountChecks,
+    account_state,
+    make_account,
+    set_up_account,
+)
+from pulse_adapters.engine_user.layout import EngineUserLayout
+from pulse_adapters.workers import process_tree
+from pulse_core.app.doctor import OK, WARN
+from pulse_core.home import HomeLayout
+from tests.engine_user import ROOT_ALONE, open_folder, throwaway
+from tests.golden.make_home import unpack_home
+from upulse_cli.wiring.engine import run_as
+from upulse_cli.wiring.home import home_context
+
+
+@pytest.fixture
+def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with what Pulse writes on a machine, of which the users alone are real; none is left."""
+    with open_folder() as folder:
+        records = folder / "sysusers.d"
+        monkeypatch.setattr(account_record, "SYSUSERS", records)
+        monkeypatch.setattr(account_removal, "EVERYBODYS", (str(folder / "tmp"),))
+        for module in (account_setup, layout):
+            monkeypatch.setattr(module, "first_unreadable", lambda account: "")
+        yield folder
+        for file in records.glob("*.conf"):
+            with suppress(KeyError):
+                pwd.getpwnam(file.stem)
+                subprocess.run(["userdel", file.stem], check=True, timeout=60)
+
+
+def home(machine: Path, name: str = "home") -> Path:
+    made = machine / name
+    (made / "engine").mkdir(parents=True)
+    made.chmod(0o700)
+    return made
+
+
+def eventually(holds: object, until: float = 10.0) -> None:
+    end = time.monotonic() + until
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_home_keeps_its_name_and_no_other_home_gets_it(machine: Path) -> None:
+    one, other = home(machine), home(machine, "other")
+    assert recorded_name(one) is None
+    name = free_name(one)
+    assert record_name(one) == name == record_name(one) == recorded_name(one)
+    assert name.startswith(f"{SHARED}-")
+    assert len(name) <= 32
+    (machine / "link").symlink_to(one)
+    assert recorded_name(machine / "link") == name
+    assert record_name(other) not in ("", name)
+    assert is_ours(name)
+
+
+def test_of_two_homes_with_one_short_id_the_second_gets_another(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        account_record, "_names", lambda home: (f"{SHARED}-test{number}" for number in count())
+    )
+    one, other = home(machine), home(machine, "other")
+    assert (record_name(one), record_name(other)) == (f"{SHARED}-test0", f"{SHARED}-test1")
+    assert (recorded_name(one), recorded_name(other)) == (f"{SHARED}-test0", f"{SHARED}-test1")
+    assert len(list(account_record.SYSUSERS.iterdir())) == 2  # nothing unfinished
+
+
+def test_a_name_that_the_machine_has_already_is_not_taken(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account_record, "_names", lambda home: iter(("root", f"{SHARED}-test")))
+    assert record_name(home(machine)) == f"{SHARED}-test"
+
+
+def test_where_no_record_can_be_written_none_is_made(machine: Path) -> None:
+    (machine / "sysusers.d").write_text("")
+    with pytest.raises(NoAccount, match="can't be written"):
+        record_name(home(machine))
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may do that")
+def test_who_is_not_root_removes_nobody(machine: Path) -> None:
+    with pytest.raises(NoAccount, match="only root ends those of another user"):
+        account_removal._end_processes(Account("me", os.geteuid(), os.getegid()))
+
+
+@ROOT_ALONE
+def test_no_removal_ends_the_processes_of_root(machine: Path) -> None:
+    with pytest.raises(NoAccount, match="only root ends those of another user"):
+        account_removal._end_processes(Account("root", 0, 0))
+
+
+@ROOT_ALONE
+def test_a_home_of_roots_gets_a_user_of_its_own_and_the_settings_win(machine: Path) -> None:
+    one, other = home(machine), home(machine, "other")
+    now = account_state(one, None)
+    assert (now.can_be_made, now.missing) == (True, "the home has no user of its own")
+    assert set_up_account(one, None) == f"Rules of your own run as the user {now.account}."
+    own, others = engine_account(one, None), make_account(other, None)
+    assert own is not None
+    assert own.name == recorded_name(one)
+    assert own.ids != others.ids
+    assert engine_account(one, others.name) == others  # the settings name it
+    (found,) = AccountChecks(one, lambda: None, lambda: False).engine_user()
+    assert (found.level, found.words) == (OK, f"rules of your own run as {own.name}")
+    subprocess.run(["userdel", own.name], check=True, timeout=60)
+    with pytest.raises(NoAccount, match=r"there is no user .*; make it with: upulse doctor --repair"):
+        engine_account(one, None)
+    (found,) = AccountChecks(one, lambda: None, lambda: False).engine_user()
+    assert found.words == f"rules of your own don't run: there is no user {own.name}"
+    assert found.repair is not None
+    assert found.repair() == f"made the user {own.name}; restart the daemon"
+    for one_home in (one, other):
+        assert len(list(remove_account(one_home, machine / "base"))) == 1
+
+
+@ROOT_ALONE
+def test_one_home_reads_nothing_that_was_laid_out_for_another(machine: Path) -> None:
+    one, other = home(machine), home(machine, "other")
+    layouts = [EngineUserLayout(make_account(each, None), each, machine / "base") for each in (one, other)]
+    for laid_out in layouts:
+        (laid_out.home / "staging").mkdir()
+        (laid_out.home / "staging" / "engine.py").write_text("RULES = []\n")
+        laid_out.shown(str(laid_out.home / "staging"))
+    code = next(layouts[0].path.glob("lying-*/engine.py"))
+    for laid_out, is_allowed in zip(layouts, (True, False), strict=True):
+        uid, gid = laid_out.account.ids
+        read = subprocess.run(
+            ["cat", str(code)],
+            user=uid,
+            group=gid,
+            extra_groups=(),
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+        assert (read.returncode == 0) is is_allowed
+    for each in (one, other):
+        list(remove_account(each, machine / "base"))
+
+
+@ROOT_ALONE
+def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Path) -> None:
+    one = home(machine)
+    account = make_account(one, None)
+    laid_out = EngineUserLayout(account, one, machine / "base")
+    work = laid_out.work()
+    (machine / "precious").mkdir(mode=0o711)
+    (machine / "precious" / "coin").write_text("x")
+    (machine / "tmp").mkdir()
+    (machine / "tmp").chmod(0o1777)
+    (machine / "tmp" / "of-root").write_text("x")
+    litter = f"mkdir -p a/b; chmod 0 a/b; ln -s {machine}/precious link; mkdir {machine}/tmp/d; touch {machine}/tmp/d/x"
+    uid, gid = account.ids
+    subprocess.run(
+        ["sh", "-c", litter], cwd=work, user=uid, group=gid, extra_groups=(), check=True, timeout=60
+    )
+    # A process in a session of its own that forks as quickly as it can, as hands may leave one.
+    fork = "while :; do setsid sleep 300 & sleep 0.02; done"
+    child = subprocess.Popen(
+        ["sh", "-c", fork], cwd="/", user=uid, group=gid, extra_groups=(), start_new_session=True
+    )
+    eventually(lambda: len(of_user(uid)) > 2)
+    assert list(remove_account(one, machine / "base")) == [f"Removed the user {account.name}."]
+    child.wait(timeout=30)
+    assert of_user(uid) == []
+    assert find_account(account.name) is None
+    with pytest.raises(KeyError):
+        grp.getgrnam(account.name)
+    assert sorted(path.name for path in machine.iterdir()) == ["home", "precious", "sysusers.d", "tmp"]
+    assert list(account_record.SYSUSERS.iterdir()) == []
+    assert [path.name for path in (machine / "tmp").iterdir()] == ["of-root"]
+    assert (machine / "precious").stat().st_mode & 0o777 == 0o711
+    assert (machine / "precious" / "coin").exists()
+    assert list(remove_account(one, machine / "base")) == []  # nor is anything to be done again
+
+
+def of_user(uid: int) -> list[int]:
+    return list(process_tree.of_user(uid)(process_tree.live_process_table()))
+
+
+@ROOT_ALONE
+def test_an_older_home_leaves_the_shared_user_which_goes_with_its_last_home(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, other = machine / "home", home(machine, "other")
+    unpack_home("0.1.0", one)
+    with throwaway() as shared:
+        for module in (accounts, account_setup, account_removal):
+            monkeypatch.setattr(module, "SHARED", shared.name)
+        settings = home_context(HomeLayout(one)).settings().settings
+        assert run_as(HomeLayout(one), lambda: settings).user == shared.ids
+        for each in (one, other):  # as an earlier version laid it out
+            assert engine_account(each, None) == shared
+            EngineUserLayout(shared, each, machine / "base").work()
+        (found,) = AccountChecks(one, lambda: None, lambda: False).engine_user()
+        assert found.level == WARN
+        assert found.words == f"rules of your own run as {shared.name}: the home has no user of its own"
+        assert "run as the user" in set_up_account(one, None)
+        own = engine_account(one, None)
+        assert own is not None
+        assert own != shared
+        assert engine_account(other, None) == shared
+        laid_out = EngineUserLayout(own, one, machine / "base")
+        laid_out.shown(str(one / "staging"))
+        assert not list(laid_out.path.glob(f"work-{shared.uid}"))  # nothing is left of the one before
+        assert list(remove_account(one, machine / "base")) == [f"Removed the user {own.name}."]
+        assert find_account(shared.name) == shared
+        words = f"Removed the user {shared.name}, which no home uses any more."
+        assert list(remove_account(other, machine / "base")) == [words]
+        assert find_account(shared.name) is None
+        subprocess.run(["useradd", "--system", shared.name], check=True, timeout=60)  # for who takes it away
