@@ -108,6 +108,16 @@ def live_processes() -> list[ProcStat]:
     return [seen for pid in pids() if pid != own and (seen := read_stat(pid)) and seen.alive]
 
 
+def children(pid: int) -> set[int]:
+    """The pids of a live process's children; none where the kernel doesn't keep them (CONFIG_PROC_CHILDREN)."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return set()
+    told = (read_proc_file(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
+    return {int(child) for words in told for child in words.split()}
+
+
 def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:
     """These and everything that came out of them."""
     children: dict[int, list[int]] = {}
