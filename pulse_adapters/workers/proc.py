@@ -86,6 +86,14 @@ def command_line(pid: int) -> list[str]:
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
 
 
+def uid_of(pid: int) -> int | None:
+    """The real user of a process; None if it is gone."""
+    for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return None
+
+
 def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     return f"\0{variable}={marker}\0".encode() in environment(pid)
