@@ -48,10 +48,6 @@ class LogFiles:
                 self._size = found.st_size
         return ""
 
-    def forget_sizes(self) -> None:
-        """Let them be shorter from now on: the writer has emptied its -wal itself."""
-        self._known = {name: (device, inode, 0) for name, (device, inode, _) in self._known.items()}
-
 
 async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:
     """Copy the log out of the connection that has it open to `path`; the number of its last row.
