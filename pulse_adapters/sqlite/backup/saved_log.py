@@ -62,4 +62,7 @@ def _rebuild(home: HomeLayout) -> None:
             with copy:
                 copy.execute("UPDATE meta SET value = (SELECT host FROM event LIMIT 1) WHERE key = 'host'")
             copy.execute("PRAGMA journal_mode = DELETE")
+        if os.geteuid() == 0:
+            owner = home.path.stat()
+            os.chown(made, owner.st_uid, owner.st_gid)
         put_file(made, home.saved_log)

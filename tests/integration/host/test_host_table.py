@@ -12,6 +12,7 @@ import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
+from pulse_adapters.host.process_identity import doubtful_matches
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, has_marker, live_processes, read_stat, start_time_of
@@ -250,6 +251,22 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
     sight = await seen(table, by(match=word, start=forks))
     assert (sight.found, sight.doubt) == ((it,), "")
     assert f"1 other matches: {other.pid}" in sight.detail
+
+
+async def test_who_matches_beside_the_known_one_is_told(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    forks = [sys.executable, "-c", "import os, time; os.fork(); time.sleep(1000)", word]
+    it, other = spawner.start(forks, output=log), spawner.start(sleeper(word), output=log)
+    await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 3)
+    process = by(match=word, start=forks)
+    assert await table.others([process], {"it": it}) == {"it": f"1 other matches: {other.pid}"}
+    told = await doubtful_matches([process, by(name="else", match=f"none {word}")])
+    assert told == {"it": f"process {it.pid} matches; 1 other matches: {other.pid}"}
+    os.kill(other.pid, 9)
+    await until(lambda: read_stat(other.pid) is None)
+    assert await table.others([process], {"it": it}) == await doubtful_matches([process]) == {}
 
 
 @pytest.mark.parametrize("way", ["match", "pid_file", "tcp"])
