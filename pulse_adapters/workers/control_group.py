@@ -177,6 +177,9 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     if not os.path.exists(os.path.join(group.path, "cgroup.kill")):
         group.remove()
         raise NoControlGroups("this kernel can't end a control group; Linux 5.14 and later can")
+    if group._read("cgroup.type").strip() != "domain":
+        group.remove()
+        raise NoControlGroups(f"{above.path} is a control group of threads")
     group.enable_controllers()
     return group
 

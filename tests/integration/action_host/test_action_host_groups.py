@@ -73,13 +73,19 @@ async def begun(scene: Scene, path: Path) -> ProcessId:
     return one.found
 
 
+@pytest.mark.parametrize("is_replaced", [True, False])
 @pytest.mark.parametrize("how", HIDES)
-async def test_what_hides_ends_with_a_host_that_is_told_to_end(how: str, tmp_path: Path) -> None:
+async def test_what_hides_ends_with_a_host_that_is_told_to_end(
+    how: str, is_replaced: bool, tmp_path: Path
+) -> None:
     skip_without_groups()
     revision = written(tmp_path / "engine", executor(BEGINS.format(hides=HIDES[how]), policy=POLICY))
     async with at_work(revision, group=partial(host_group, tmp_path)) as scene:
         hidden = await begun(scene, tmp_path / "pid")
         assert group_of(tmp_path).members() >= {hidden.pid, scene.pid}
+        if is_replaced:  # as by a promote or a rollback
+            await scene.hands.retire()
+            assert not is_alive(hidden)
     assert not is_alive(hidden)
     assert not scene.faults
     end_hosts_left_over(tmp_path)
