@@ -15,7 +15,7 @@ from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
 
 PATIENCE = 10.0
-EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm")
+EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 """Where any user may leave files."""
 
 
@@ -66,7 +66,8 @@ def _end_processes(account: Account) -> None:
 def _remove(name: str, account: Account | None) -> None:
     if account:
         find = ("find", *EVERYBODYS, "-xdev", "-mindepth", "1", "-user", str(account.uid), "-delete")
-        run_as_user(find, account.ids, None, PATIENCE)
+        for command in (find, ("ipcrm", "--all")):
+            run_as_user(command, account.ids, None, PATIENCE)
         run_tool("userdel", name)
     with suppress(KeyError):
         grp.getgrnam(name)  # whatever userdel is told to do with groups

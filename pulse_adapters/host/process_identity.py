@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import environment, live_processes, uid_of
+from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
@@ -82,6 +82,8 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     uid = uid_of(pid)
     if uid is not None and uid != wanted:
         return f'process {pid} belongs to another user (user = "{_user_name(uid)}" would allow it)'
+    if pid in own_line():
+        return f"process {pid} is Pulse, or runs it"
     if outside_pulse(pid, command_line_of(pid)) is None:
         return f"process {pid} is Pulse's own, or its engine's"
     return ""

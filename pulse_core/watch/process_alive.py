@@ -113,7 +113,7 @@ class ProcessAlive:
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
         is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
-        if is_due and not proofs:  # else a death waits for its answer
+        if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
             self._leftovers, self._searched = self.table.leftovers(mains), now
             if self._compared is None or now.since(self._compared) >= OTHERS_US:
