@@ -16,7 +16,7 @@ LONGEST = 500
 WILDCARDS = 50
 """Wildcards of a pattern at most: with more it takes milliseconds to read."""
 
-_CLASS = re.compile(r"\[(!?)(\]?[^\]]*)\]", re.DOTALL)
+_CLASS = re.compile(r"\[(!?)(\]?+[^\]]*)\]", re.DOTALL)
 _ITEM = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
