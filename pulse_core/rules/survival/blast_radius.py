@@ -7,7 +7,7 @@ from typing import NamedTuple
 from pulse_core.actions import BUDGET, RULES_BUDGET
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import OUTWARD
+from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
@@ -58,7 +58,8 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     acted = curr.effects.acted if survival else curr.effects.wished
     spent = [then for then in acted if curr.now.since(then) < MINUTE]
     new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
-    wanted = list(dict.fromkeys(one.key for one in new))
+    # A rollback, though it is begun last, has the first claim: it may be what ends the need for all the others.
+    wanted = list(dict.fromkeys(one.key for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE)))
     return ActionBudget(topic, spent, frozenset(wanted[max(0, limit - len(spent)) :] if limit else ()))
 
 

@@ -1,6 +1,7 @@
 """Rolls the engine back when its code fails during probation, or when survival's actions fail since a promote."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
@@ -15,11 +16,10 @@ TOPIC, ASIDE = "engine:rollback", "engine:set-aside"
 
 
 async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Roll the engine back, and skip the inner rules in this tick, when survival's actions fail repeatedly."""
-    why = panic_reason(curr)
+    """Roll the engine back, and let survival alone speak in this tick, when survival's actions fail repeatedly."""
+    why, verdict = panic_reason(curr), await inner(prev, curr)
     if why and curr.engine.asked is None:
-        return rollback(why, curr)
-    verdict = await inner(prev, curr)
+        return rollback(why, verdict, curr)
     return verdict.noting(why) if why else verdict
 
 
@@ -35,11 +35,11 @@ def panic_reason(curr: Snapshot) -> str:
 
 
 async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Roll the engine back, and skip the inner rules in this tick, when its code fails too often."""
-    why, asked = rollback_reason(curr), curr.engine.asked
+    """Roll the engine back, and let survival alone speak in this tick, when its code fails too often."""
+    why, asked, verdict = rollback_reason(curr), curr.engine.asked, await inner(prev, curr)
     if why and asked is None:
-        return rollback(why, curr)
-    verdict = (await inner(prev, curr)).plus(*rollback_notices(curr), *set_aside_notices(curr))
+        return rollback(why, verdict, curr)
+    verdict = verdict.plus(*rollback_notices(curr), *set_aside_notices(curr))
     if note := why or probation_summary(curr):
         verdict = verdict.noting(note)
     return verdict if asked is None else verdict.within(curr.settings.rollback.patience // 1000)
@@ -72,12 +72,17 @@ def probation_summary(curr: Snapshot) -> str:
     return f"{note}, {broken} of {bounds.breakdowns} breakdowns" if broken else note
 
 
-def rollback(why: str, curr: Snapshot) -> Verdict:
-    """The request to go back to the commit before the one in force."""
+def rollback(why: str, verdict: Verdict, curr: Snapshot) -> Verdict:
+    """What survival wishes besides, first, and the request to go back to the commit before the one in force.
+
+    A rollback may take long: what has died meanwhile is not kept waiting for it.
+    """
     engine = curr.engine
     params = {"to": engine.previous, "reject": engine.commit, "why": why}
     reason = f"{engine.commit[:12]} is taken back: {why}"
-    return Verdict((survival_effect(ROLLBACK_ENGINE, ROLLBACK_ENGINE, params, reason),), notes=(why,))
+    effects = [one for one in verdict.effects if one.survival and one.key != ROLLBACK_ENGINE]
+    wish = survival_effect(ROLLBACK_ENGINE, ROLLBACK_ENGINE, params, reason)
+    return replace(verdict, effects=(*effects, wish)).noting(why)
 
 
 def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:

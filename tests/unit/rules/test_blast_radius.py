@@ -32,9 +32,8 @@ class Wishes:
 
 
 def wish(key: str) -> Effect:
-    return Effect(
-        action="notify" if "notify" in key else "note", key=key, survival=not key.startswith("mine:")
-    )
+    action = next((one for one in ("notify", "rollback-engine") if one in key), "note")
+    return Effect(action=action, key=key, survival=not key.startswith("mine:"))
 
 
 def limited(limit: int, **settings: Any) -> tuple[Story, Wishes]:
@@ -65,6 +64,11 @@ def test_beyond_it_the_later_ones_are_held_back_and_that_is_told() -> None:
     assert story.layers[-1].notes == ("2 actions held back: 2 a minute over all targets are spent",)
     assert story.emitted[-1].params == {"title": TITLE, "text": story.layers[-1].notes[0]}
     assert story.verdict.tick_ms == 60_001
+
+
+def test_a_rollback_that_is_wished_last_has_the_first_claim() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "a", "b", "rollback-engine") == ["a", "rollback-engine", NOTICE]
 
 
 def test_survivals_notices_are_free() -> None:

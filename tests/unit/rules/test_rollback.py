@@ -46,13 +46,27 @@ HARMS = {"failures": fail, "errors": err}
 
 
 @pytest.mark.parametrize("harm", HARMS)
-def test_harm_takes_the_promote_back_and_nothing_inside_speaks(harm: str) -> None:
+def test_harm_takes_the_promote_back_and_nobody_but_survival_speaks(harm: str) -> None:
     story = promoted()
     HARMS[harm](story, 3)
     story.tick()
     effect = story.expect(KEY, key=KEY, to="good", reject="bad")
     assert effect.survival
     story.expect_nothing("note")
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_what_survival_wishes_in_the_same_tick_comes_before_the_rollback(harm: str) -> None:
+    async def revives(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        wish = Effect(action="restart-process", key="restart-process:g", survival=True)
+        return (await inner(prev, curr)).plus(wish).within(70)
+
+    story = given(panic_rollback, auto_rollback, revives, busy, settings=BOUNDS)
+    story.event(EnginePromoted(previous="good", watch_us=5 * MINUTE), "bad")
+    HARMS[harm](story, 3)
+    story.tick()
+    assert [effect.key for effect in story.emitted] == ["restart-process:g", KEY]
+    assert story.verdict.tick_ms == 70
 
 
 @pytest.mark.parametrize("harm", HARMS)
@@ -363,7 +377,8 @@ def test_after_the_wish_people_are_told_in_time_and_what_is_inside_speaks_again(
     why = "its rules and projections raised 3 errors while it was watched"
     assert story.emitted[0].reason == f"bad is taken back: {why}"
     assert [(layer.outcome, layer.notes) for layer in story.layers] == [
-        ("bypassed", (why,)),
+        ("added", ()),
+        ("dropped", (why,)),
         ("passed", ()),
     ]
     story.failed(KEY)
