@@ -23,11 +23,18 @@ INDEX_FAULT = "an index of the log does not agree with its rows, which are good"
 
 
 class VerifyResult(NamedTuple):
-    """How many rows are good from the first on, what is wrong after them (nothing: empty), milliseconds."""
+    """How many rows are good from the first on, what is wrong after them (nothing: empty), milliseconds.
+
+    is_accepted: a person had accepted the damage; fits_itself: the rows fit each other, but not what others know of
+    them; notes: what else there is to say.
+    """
 
     rows: int
     fault: str
     took_ms: int
+    is_accepted: bool = False
+    fits_itself: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None) -> VerifyResult:

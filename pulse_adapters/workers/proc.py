@@ -86,6 +86,14 @@ def command_line(pid: int) -> list[str]:
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
 
 
+def uid_of(pid: int) -> int | None:
+    """The real user of a process; None if it is gone."""
+    for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return None
+
+
 def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     return f"\0{variable}={marker}\0".encode() in environment(pid)
@@ -106,6 +114,16 @@ def live_processes() -> list[ProcStat]:
     """All live processes but this one."""
     own = os.getpid()
     return [seen for pid in pids() if pid != own and (seen := read_stat(pid)) and seen.alive]
+
+
+def children(pid: int) -> set[int]:
+    """The pids of a live process's children; none where the kernel doesn't keep them (CONFIG_PROC_CHILDREN)."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return set()
+    told = (read_proc_file(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
+    return {int(child) for words in told for child in words.split()}
 
 
 def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:

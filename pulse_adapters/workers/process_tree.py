@@ -15,9 +15,9 @@ from pulse_adapters.workers.proc import (
     environment,
     has_marker,
     live_processes,
-    read_proc_file,
     send,
     ticks_now,
+    uid_of,
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
@@ -156,7 +156,7 @@ def marked(mark: str) -> Chosen:
 
 def of_user(uid: int) -> Chosen:
     """Choose the processes of a user."""
-    return lambda now: [pid for pid in now if _uid(pid) == uid]
+    return lambda now: [pid for pid in now if uid_of(pid) == uid]
 
 
 def orphans_of_user(uid: int) -> Chosen:
@@ -183,11 +183,6 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
     while pid in theirs:
         pid = now[pid].parent
     return pid
-
-
-def _uid(pid: int) -> int | None:
-    told = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
-    return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
 
 
 def _is_ours(pid: int) -> bool:

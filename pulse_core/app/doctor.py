@@ -180,7 +180,11 @@ class DaemonChecks:
         status = self.status
         if isinstance(status, PulseError) or not (now := status.get("engine")):
             return
-        if not now["runs"] and not now.get("disabled") and not now.get("left_out"):
+        if why := now.get("missing"):
+            yield Finding(
+                "engine", FAIL, str(why), "upulse restore, or put engine/ back; then: upulse daemon restart"
+            )
+        elif not now["runs"] and not now.get("disabled") and not now.get("left_out"):
             words = "no host is up; your rules don't run"
             yield Finding("rule host", WARN, words, "see: upulse events --kind error")
         elif now["degraded"]:

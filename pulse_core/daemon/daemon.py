@@ -13,7 +13,7 @@ from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.daemon.safe_mode import left_out
 from pulse_core.engine.engine_context import EngineContext, EngineParts
-from pulse_core.engine.engine_controller import EngineController
+from pulse_core.engine.engine_controller import NO_HOST, EngineController
 from pulse_core.engine.loop_supervisor import LoopSupervisor
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.execute import ExecutorLoop, ExecutorRegistry
@@ -36,7 +36,7 @@ from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
-from pulse_core.projections.conditions import UNWRITTEN
+from pulse_core.projections.conditions import ENGINE_MISSING, UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
 from pulse_core.projections.state import Snapshot
 from pulse_core.record.gate import Gate
@@ -360,6 +360,13 @@ class Daemon:
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
         whole["log"]["left_out"] = self.journal.left_out
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
+        if missing := p.view().conditions[ENGINE_MISSING]:
+            whole["engine"] = {
+                **NO_HOST,
+                **(whole["engine"] or {}),
+                "degraded": True,
+                "missing": missing.evidence,
+            }
         whole["shed"] = self.budget.report()
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
         whole["watchers"] = [

@@ -1,39 +1,90 @@
-"""Services that run beside the loops: the check of the whole log, and work that restarts when its settings change."""
+"""Services that run beside the loops: checks of the log and of the engine's repository, and work that restarts when its
+settings change."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from pulse_core.daemon.request_handler import RequestHandler
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import LogVerified, SettingsLoaded
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, LogVerified, SettingsLoaded
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.log import EventLog
+from pulse_core.projections.conditions import DAMAGED, ENGINE_MISSING
+from pulse_core.projections.state import State
 
 T = TypeVar("T")
 
-DELAY = 3.0
+DELAY, LOOK = 3.0, 60.0
+"""Seconds from the start to the first check of the log, and between two looks at the engine's repository."""
 LOG = logging.getLogger("pulse.log")
-Verify = Callable[[], Awaitable[LogVerified]]
+Failed = Callable[[str, str], None]
 
 
-async def check_log(log: EventLog, verify: Verify) -> None:
-    """Verify the log once and record the result; then wait for ever, as a service of the daemon does.
+class Verdict(NamedTuple):
+    """What a reading of the whole log found, and whether a person had accepted its damage."""
+
+    found: LogVerified
+    is_accepted: bool = False
+
+
+Verify = Callable[[], Awaitable[Verdict]]
+
+
+async def check_log(
+    log: EventLog, state: Callable[[], State], verify: Verify, failed: Failed, every_us: int
+) -> None:
+    """Verify the log soon, and then at this interval (0: only once); record what is found, and raise its condition.
 
     verify: reads the log in another process. It may raise PulseError, OSError, or ValueError or KeyError for an
     invalid answer.
     """
     await asyncio.sleep(DELAY)
-    try:
-        found = await verify()
-        if found.fault:
-            LOG.critical("the event log is damaged: %s", found.fault)
-        await log.append(Draft(found))
-    except (PulseError, OSError, ValueError, KeyError) as error:
-        LOG.error("the background check of the log failed: %s", error)
-    await asyncio.Event().wait()  # a loop of the daemon never returns
+    while True:
+        try:
+            found, is_accepted = await verify()
+            if found.fault:
+                LOG.critical("the event log is damaged: %s", found.fault)
+            await log.append(Draft(found))
+            fault = "" if is_accepted else found.fault
+            await settle(
+                log, state(), DAMAGED, fault, "the whole log is what was written, or was accepted as it is"
+            )
+        except (PulseError, OSError, ValueError, KeyError) as error:
+            failed("deep check", f"the log could not be verified: {error}")
+        if not every_us:
+            await asyncio.Event().wait()  # a loop of the daemon never returns
+        await asyncio.sleep(every_us / US_PER_SECOND)
+
+
+async def watch_repository(
+    log: EventLog, state: Callable[[], State], look: Callable[[str], Awaitable[str]], failed: Failed
+) -> None:
+    """For ever, raise a condition while the repository of the engine in force is gone.
+
+    look: what is wrong with the repository of this commit, or empty.
+    """
+    while True:
+        fault = await look(commit) if (commit := state().engine.commit) else ""
+        if fault and state().conditions[ENGINE_MISSING] is None:
+            failed("engine", fault)
+        try:
+            await settle(log, state(), ENGINE_MISSING, fault, "the engine's repository is there")
+        except PulseError:  # the next look tries it again
+            LOG.warning("not recorded: %s", fault)
+        await asyncio.sleep(LOOK)
+
+
+async def settle(log: EventLog, state: State, condition: str, fault: str, over: str) -> None:
+    """Raise a condition, or clear it, unless that was done."""
+    is_raised = state.conditions[condition] is not None
+    if fault and not is_raised:
+        await log.append(Draft(ConditionRaised(evidence=fault), condition))
+    elif is_raised and not fault:
+        await log.append(Draft(ConditionCleared(evidence=over), condition))
 
 
 @dataclass(frozen=True)

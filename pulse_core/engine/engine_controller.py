@@ -32,6 +32,16 @@ KEEP_EVERY, LOOK = 60.0, 1.0
 CRASHED = "the daemon was killed or crashed while it carried this out, which is not tried again; look why, then ask again"
 RUNNING_AGAIN = frozenset({EngineEnabled.kind, SafeModeLeft.kind})
 WAKING = OWN | RUNNING_AGAIN
+NO_HOST: Mapping[str, Json] = {
+    "commit": None,
+    "runs": None,
+    "rules": [],
+    "watchers": [],
+    "executors": [],
+    "quarantined": {},
+    "sandbox": {},
+}
+"""The status of an engine that has no controller."""
 
 
 class EngineController:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.fields import FieldInfo
 
+from pulse_core.model.durations import UNITS
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
@@ -17,7 +18,13 @@ from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.secrets import IN_CLEAR
-from pulse_core.settings.telemetry import HeartbeatSettings, MetricsSettings, NotifySettings, SelfSettings
+from pulse_core.settings.telemetry import (
+    AnchorSettings,
+    HeartbeatSettings,
+    MetricsSettings,
+    NotifySettings,
+    SelfSettings,
+)
 
 GROUP_CHECK = "group_check"
 """In a validation's context: a function that raises ValueError for a group that this machine does not have."""
@@ -44,6 +51,11 @@ class DaemonSettings(Group):
     )
     stop_grace: Duration = Field(10_000_000, ge=0, description="how long a stop waits for running effects")
     checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")
+    verify_every: Duration = Field(
+        UNITS["d"],
+        ge=0,
+        description="how often the whole log is read in the background; 0: only after each start",
+    )
 
     @model_validator(mode="after")
     def _bounds_agree(self) -> "DaemonSettings":
@@ -143,6 +155,7 @@ class Settings(Group):
     notify: NotifySettings = NotifySettings()
     metrics: MetricsSettings = MetricsSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    anchor: AnchorSettings = AnchorSettings()
     self_: SelfSettings = Field(SelfSettings(), alias="self")
     process: tuple[ProcessSettings, ...] = ()
     log: tuple[LogSettings, ...] = ()

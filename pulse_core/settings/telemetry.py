@@ -6,6 +6,7 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.settings.groups import AbsolutePath, Duration, Group, HttpUrl, is_host_port, text_check
+from pulse_core.settings.processes import Argv
 from pulse_core.settings.secrets import BeatUrl, NoticeUrl
 
 SECOND, HOUR = UNITS["s"], UNITS["h"]
@@ -78,6 +79,27 @@ class HeartbeatSettings(Group):
         examples=["env:PULSE_HEARTBEAT_URL"],
     )
     every: Duration = Field(60 * SECOND, ge=SECOND, description="how often")
+
+
+class AnchorSettings(Group):
+    """`[anchor]`: the head of the log, written down where whoever forges the home can't take it back.
+
+    `upulse verify` compares the log with what it can read of that: the file and the journal.
+    """
+
+    file: AbsolutePath | None = Field(
+        None,
+        description="file outside of the home that gets a line each time",
+        examples=["/var/log/pulse-anchor"],
+    )
+    journal: bool = Field(False, description="a line in the journal, from `pulse-anchor`")
+    notice: bool = Field(False, description="a message to the addresses of `[notify] urls`")
+    command: Argv = Field(
+        (),
+        description="argv of a program that is given the line in the variable PULSE_ANCHOR",
+        examples=[["/usr/local/bin/keep-anchor"]],
+    )
+    every: Duration = Field(10 * UNITS["m"], ge=SECOND, description="how often, if the log has grown")
 
 
 class SelfSettings(Group):

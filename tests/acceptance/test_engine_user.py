@@ -198,6 +198,7 @@ def test_its_rules_run_as_that_user_and_status_calls_that_full(housed: Served, a
     housed.start()
     engine = running(housed)
     assert engine["sandbox"]["user"] is True
+    housed.eventually(lambda: len(of_user(account)) == 1, "the host that looked for watchers has ended")
     (host,) = of_user(account)
     ids = [line.split()[1:] for line in Path(f"/proc/{host}/status").read_text().splitlines()
            if line.startswith(("Uid:", "Gid:", "Groups:"))]  # fmt: skip

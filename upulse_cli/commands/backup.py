@@ -95,7 +95,8 @@ def restored_in_words(restored: "Restored") -> Iterator[str]:
 def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Check the whole log.
 
-    Names the first row that was altered or is missing, and exits 1 if there is one.
+    Names the first row that was altered or is missing, and exits 1 if there is one. Indexes, the last backup and the
+    anchor outside of the home are compared with it.
     """
     from upulse_cli.wiring.backup import verify_log
 
@@ -103,9 +104,13 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     with progress_line("reading the log …"):  # a million rows take seconds
         verdict = verify_log(where.layout)
     if as_json:
-        put_json({"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault})
+        shown = {"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault}
+        put_json(shown | {"is_accepted": verdict.is_accepted, "notes": list(verdict.notes)})
     elif verdict.fault:
-        put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows before it are good"))
+        good = "fit each other" if verdict.fits_itself else "before it are good"
+        put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows {good}"))
     else:
         put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
+    for note in () if as_json else verdict.notes:
+        say(note)
     raise typer.Exit(1 if verdict.fault else 0)

@@ -12,6 +12,7 @@ from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
+from upulse_cli.wiring.anchors import compared
 
 WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
@@ -31,4 +32,4 @@ def backups_of(home: HomeLayout) -> HomeBackups:
 
 def verify_log(home: HomeLayout) -> VerifyResult:
     """How many rows of the log are what was written, and what is wrong with the next."""
-    return verify(home.events, home.objects, expect=last_checkpoint_row(home))
+    return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)))

@@ -34,7 +34,8 @@ from pulse_core import __version__
 from pulse_core.capability import WatcherContext
 from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
-from pulse_core.daemon.services import check_log
+from pulse_core.daemon.services import SettingsService, Verdict, check_log, watch_repository
+from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported, LogVerified
@@ -44,7 +45,8 @@ from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
-from upulse_cli.wiring.engine import engine_of
+from upulse_cli.wiring.anchors import anchoring
+from upulse_cli.wiring.engine import engine_of, has_engine
 from upulse_cli.wiring.executors import machine_executors, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
@@ -96,11 +98,21 @@ async def real_daemon(
         stack.callback((prober := ChildProber()).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
+        engine = engine_of(home, clock, current_settings, windows)
         services: dict[str, Service] = {
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
             "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed),
-            "deep check": lambda _, begun: later(
-                begun, check_log(log, partial(read_log, home, acting.spawner))
+            "deep check": SettingsService(
+                lambda: current_settings().daemon.verify_every,
+                partial(check_log, log, view, partial(read_log, home, acting.spawner), failed),
+            ),
+            "engine repository": lambda _, begun: later(
+                begun,
+                watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),
+            ),
+            "anchor": SettingsService(
+                lambda: current_settings().anchor,
+                anchoring(home, log, clock, acting.spawner, current_settings, failed),
             ),
             "room": lambda _, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
@@ -143,7 +155,7 @@ async def real_daemon(
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *torn(log)),
-                engine=engine_of(home, clock, current_settings, windows),
+                engine=engine,
             )
         )
         daemon.journal.listen_once(acting.notify.log_notices)
@@ -171,13 +183,29 @@ def torn(log: SqliteEventLog) -> Sequence[Draft]:
     return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
 
 
-async def read_log(home: Home, spawner: Spawner) -> LogVerified:
+async def read_log(home: Home, spawner: Spawner) -> Verdict:
     """Read the whole log in a child of low priority; what it found."""
     verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
     argv = ("nice", "-n", "19", *verify)
     outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
     found = json.loads(outcome.output)
-    return LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
+    verified = LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
+    return Verdict(verified, found["is_accepted"])
+
+
+async def engine_fault(
+    home: Home, current_settings: CurrentSettings, engine: EngineParts | None, commit: str
+) -> str:
+    """What is wrong with the repository of the engine in force; empty if it is there, or not wanted."""
+    if not current_settings().engine.enabled:
+        return ""
+    if not await asyncio.to_thread(has_engine, home):
+        return f"the log says that {commit[:12]} is in force, and {home.path}/engine/.git is gone"
+    if engine is None:
+        return (
+            f"{commit[:12]} does not run, since its repository was gone at the start: upulse daemon restart"
+        )
+    return ""
 
 
 async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> None:

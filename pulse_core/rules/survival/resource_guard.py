@@ -13,7 +13,15 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, OF_MEMORY, STOP_PROCESS, SYSTEM_RESOURCE
 from pulse_core.model.text import format_size
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.conditions import FOR, GONE, UNWRITTEN, Condition, Measure
+from pulse_core.projections.conditions import (
+    DAMAGED,
+    ENGINE_MISSING,
+    FOR,
+    GONE,
+    UNWRITTEN,
+    Condition,
+    Measure,
+)
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import (
@@ -34,6 +42,8 @@ TITLES = {
     "pressure:io": "everything waits for the disks",
     UNWRITTEN: "the log can't be written",
     GONE: "the log was deleted or replaced",
+    DAMAGED: "the log is damaged",
+    ENGINE_MISSING: "the engine's repository is gone",
 }
 OF_PATHS = {
     "disk": "{} is nearly full",
@@ -117,6 +127,10 @@ def describe_plan(name: str, curr: Snapshot) -> str:
         return "Pulse acts from memory, and writes it down when there is room: make some."
     if name == GONE:
         return "Pulse acts from memory, and what it does is recorded nowhere."
+    if name == DAMAGED:
+        return "Pulse goes on; put the log back from a backup: upulse restore."
+    if name == ENGINE_MISSING:
+        return "Survival goes on; put the repository back from a backup, and start the daemon anew."
     resources = curr.settings.resources
     planned = allowed_actions(name, curr)
     steps = []

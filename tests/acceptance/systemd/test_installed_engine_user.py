@@ -142,7 +142,10 @@ def an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install: Instal
     assert install.engine(OTHER)["sandbox"]["user"] is True
     install.upulse("daemon", "uninstall", home=OTHER)
     assert install.users() == []
-    assert tells("ls -d /var/cache/pulse* /etc/sysusers.d/pulse* 2>/dev/null || true") == ""
+    assert (
+        tells("ls -d /var/cache/pulse-engine/upulse-* /etc/sysusers.d/pulse-engine* 2>/dev/null || true")
+        == ""
+    )
 
 
 def test_a_home_that_is_a_persons_gets_none_and_says_what_would_help(install: Install) -> None:

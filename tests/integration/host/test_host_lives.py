@@ -326,7 +326,7 @@ async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_sess
     await it.begin()
     life = it.lives.last("it")
     assert life is not None
-    await until(lambda: groups.members(life.effect))  # it is complete
+    await until(lambda: groups.is_complete(life.effect))
     go.touch()
     await until(lambda: len(it.alive()) == 2)
     escaped = helpers(it)

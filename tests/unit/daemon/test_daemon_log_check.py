@@ -1,35 +1,112 @@
-"""The check of the whole log in the background: what it finds is recorded, and the loop never returns."""
+"""Checks in the background: of the whole log, again and again, and of the engine's repository; no loop ever returns."""
 
 import asyncio
-import time
+from collections.abc import Awaitable, Callable
 
 import pytest
 
-from pulse_adapters.memory.clock import VirtualClock
+from pulse_adapters.memory.clock import VirtualClock, virtual_loop
 from pulse_adapters.memory.log import MemoryLog
-from pulse_core.daemon import services
-from pulse_core.daemon.services import check_log
+from pulse_core.daemon.services import Verdict, Verify, check_log, watch_repository
 from pulse_core.model.errors import PulseError
-from pulse_core.model.kinds import LogVerified
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import EnginePromoted, LogVerified
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.record.view import View
+
+DAY = 86_400
 
 
-async def sound() -> LogVerified:
-    return LogVerified(rows=3, took_ms=1, fault="")
+def verdicts(*faults: str, is_accepted: bool = False) -> Verify:
+    """What the readings of the log find, one after the other."""
+    left = list(faults)
+
+    async def verify() -> Verdict:
+        return Verdict(LogVerified(rows=3, took_ms=1, fault=left.pop(0) if left else ""), is_accepted)
+
+    return verify
 
 
-async def failing() -> LogVerified:
+async def failing() -> Verdict:
     raise PulseError("the child was killed")
 
 
-@pytest.mark.parametrize(("verify", "recorded"), [(sound, ["log-verified"]), (failing, [])])
-async def test_it_records_what_was_found_and_goes_on_waiting(
-    monkeypatch: pytest.MonkeyPatch, verify: services.Verify, recorded: list[str]
-) -> None:
-    monkeypatch.setattr(services, "DELAY", 0.0)
-    log = MemoryLog(VirtualClock(time.monotonic))
-    checking = asyncio.create_task(check_log(log, verify))
-    done, _ = await asyncio.wait([checking], timeout=0.2)
-    assert not done
-    assert [event.kind for event in log.events] == recorded
-    checking.cancel()
-    await asyncio.wait([checking])
+def lived(
+    seconds: float, work: Callable[[MemoryLog, View, list[str]], Awaitable[None]]
+) -> tuple[MemoryLog, list[str]]:
+    """The log, and what was reported, after so much time with this at work."""
+    said = list[str]()
+    with asyncio.Runner(loop_factory=virtual_loop) as runner:
+        log, view = MemoryLog(VirtualClock(runner.get_loop().time)), View()
+        log.listen(view.on_events)
+
+        async def live() -> None:
+            working = asyncio.ensure_future(work(log, view, said))
+            done, _ = await asyncio.wait([working], timeout=seconds)
+            assert not done
+            working.cancel()
+            await asyncio.wait([working])
+
+        runner.run(live())
+    return log, said
+
+
+@pytest.mark.parametrize(("every", "times"), [(0, 1), (DAY * US_PER_SECOND, 4)])
+def test_the_log_is_read_soon_and_then_again_and_again(every: int, times: int) -> None:
+    log, _ = lived(
+        3.5 * DAY, lambda log, view, said: check_log(log, view, verdicts(), lambda *words: None, every)
+    )
+    assert [event.kind for event in log.events] == ["log-verified"] * times
+
+
+def test_damage_is_a_condition_until_it_is_gone() -> None:
+    verify = verdicts("row 3 was altered", "row 3 was altered")
+    log, _ = lived(
+        2.5 * DAY,
+        lambda log, view, said: check_log(log, view, verify, lambda *words: None, DAY * US_PER_SECOND),
+    )
+    told = [event for event in log.events if event.kind != "log-verified"]
+    assert [(event.kind, event.subject) for event in told] == [
+        ("condition-raised", "log-damaged"),
+        ("condition-cleared", "log-damaged"),
+    ]
+    assert "row 3 was altered" in told[0].data
+
+
+def test_damage_that_was_accepted_is_recorded_and_troubles_nobody() -> None:
+    log, _ = lived(
+        DAY,
+        lambda log, view, said: check_log(
+            log, view, verdicts("row 3 was altered", is_accepted=True), lambda *words: None, 0
+        ),
+    )
+    assert [event.kind for event in log.events] == ["log-verified"]
+
+
+def test_a_check_that_fails_is_reported_and_tried_again() -> None:
+    log, said = lived(
+        1.5 * DAY,
+        lambda log, view, said: check_log(
+            log, view, failing, lambda *words: said.append(": ".join(words)), DAY * US_PER_SECOND
+        ),
+    )
+    assert log.events == []
+    assert said == ["deep check: the log could not be verified: the child was killed"] * 2
+
+
+def test_a_repository_that_is_gone_is_an_error_and_a_condition() -> None:
+    there = [True]
+
+    async def look(commit: str) -> str:
+        return "" if there[0] else f"{commit} is in force, and engine/.git is gone"
+
+    async def work(log: MemoryLog, view: View, said: list[str]) -> None:
+        await log.append(Draft(EnginePromoted(previous="", watch_us=1), subject="abc"))
+        asyncio.get_running_loop().call_later(100, there.__setitem__, 0, False)
+        asyncio.get_running_loop().call_later(400, there.__setitem__, 0, True)
+        await watch_repository(log, view, look, lambda *words: said.append(": ".join(words)))
+
+    log, said = lived(600, work)
+    assert said == ["engine: abc is in force, and engine/.git is gone"]
+    told = [(event.kind, event.subject) for event in log.events[1:]]
+    assert told == [("condition-raised", "engine-missing"), ("condition-cleared", "engine-missing")]

@@ -1,0 +1,46 @@
+"""Lines that are kept outside of a home: in a file, and in the journal."""
+
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.anchor.places import add_to_file, add_to_journal, lines_of_file, lines_of_journal
+from pulse_core.model.errors import PulseError
+
+
+def test_lines_are_added_to_a_file_and_none_is_taken_away(tmp_path: Path) -> None:
+    path = tmp_path / "anchor"
+    path.write_text("first\n")
+    add_to_file(path, "second")
+    assert list(lines_of_file(path)) == ["first\n", "second\n"]
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), Path.mkdir])
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> None:
+    path = tmp_path / "anchor"
+    make(path)  # type: ignore[operator]
+    with pytest.raises((PulseError, OSError)):
+        add_to_file(path, "line")
+    with pytest.raises(PulseError):
+        list(lines_of_file(path))
+
+
+def test_the_journal_is_told_who_speaks(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+        journal.bind(str(tmp_path / "journal"))
+        add_to_journal("a line", tmp_path / "journal")
+        said = journal.recv(1000).decode().splitlines()
+    assert said == ["MESSAGE=a line", "SYSLOG_IDENTIFIER=pulse-anchor", "PRIORITY=6"]
+
+
+def test_the_journal_is_read_by_who_has_spoken(tmp_path: Path) -> None:
+    program = tmp_path / "journalctl"
+    program.write_text('#!/bin/sh\necho "$@"\necho a line\n')
+    program.chmod(0o755)
+    asked, line = lines_of_journal(str(program))
+    assert "--identifier=pulse-anchor" in asked
+    assert line == "a line"
+    with pytest.raises(PulseError, match="no journalctl"):
+        list(lines_of_journal(str(tmp_path / "nothing")))

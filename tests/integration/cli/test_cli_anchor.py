@@ -1,0 +1,111 @@
+"""A log whose chain was recomputed to the end, or a whole home that was forged: whoever knew a row of it can tell."""
+
+import hashlib
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, link, seal
+from pulse_core.model.anchor import Anchor
+from pulse_core.model.event import Head
+from tests.integration.cli.cli_home import CliHome
+
+
+def forge(home: Path) -> None:
+    """Say something else in the second row, and compute all chain values anew, as one who knows how it is done."""
+    with closing(sqlite3.connect(home / "events.db", isolation_level=None)) as hand:
+        rows = [list(row) for row in hand.execute(f"SELECT {ALL_COLUMNS} FROM event ORDER BY seq")]
+        trigger = hand.execute("SELECT sql FROM sqlite_schema WHERE name = 'event_never_changes'").fetchone()
+        hand.execute("DROP TRIGGER event_never_changes")
+        chain = START
+        for row in rows:
+            if row[0] == 2:
+                row[10] = json.dumps({"why": "forged"})
+            row[11] = hashlib.sha256(row[10].encode()).digest()
+            chain = link(chain, row[0], seal(tuple(row[1:10]), row[11]))
+            hand.execute(
+                "UPDATE event SET data = ?, data_sha256 = ?, chain = ? WHERE seq = ?",
+                (*row[10:12], chain, row[0]),
+            )
+        hand.execute(*trigger)
+    for path in home.glob("state.db*"):
+        path.unlink()
+
+
+@pytest.fixture(autouse=True)
+def rows(quiet: CliHome) -> None:
+    for number in range(3):
+        quiet.upulse("pause", "--why", f"reason {number}")
+
+
+def head_of(home: Path, at: int = 0) -> Anchor:
+    with closing(sqlite3.connect(home / "events.db")) as log:
+        seq, chain, host, last = log.execute(
+            "SELECT seq, chain, host, at FROM event ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
+    return Anchor(host, str(home), Head(seq, chain), at or last)
+
+
+def anchored(quiet: CliHome, *lines: str) -> Path:
+    path = quiet.path.parent / "anchor"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    with (quiet.path / "config.toml").open("a") as config:
+        config.write(f'\n[anchor]\nfile = "{path}"\n')
+    return path
+
+
+def test_the_last_backup_knows_a_row_that_was_computed_anew(quiet: CliHome, tmp_path: Path) -> None:
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    quiet.upulse("verify")
+    forge(quiet.path)
+    words = quiet.upulse("verify", code=1).out
+    assert "is not the one that the backup of" in words
+    assert "rows fit each other" in words
+
+
+def test_what_the_home_says_of_its_backup_is_not_all_that_counts(quiet: CliHome, tmp_path: Path) -> None:
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    forge(quiet.path)
+    note = quiet.path / "last-backup.json"
+    head = head_of(quiet.path).head
+    note.write_text(json.dumps(json.loads(note.read_text()) | {"seq": head.seq, "chain": head.chain.hex()}))
+    assert "is not the one that the backup of" in quiet.upulse("verify", code=1).out
+
+
+def test_a_home_that_was_forged_as_a_whole_is_found_by_its_anchor(quiet: CliHome) -> None:
+    anchored(quiet, "junk", head_of(quiet.path).line(), '{"home": "cut sho')
+    quiet.upulse("verify")
+    forge(quiet.path)
+    assert "is not the one that the anchor" in quiet.upulse("verify", code=1).out
+
+
+def test_rows_that_the_anchor_knows_and_the_log_lacks_are_lost(quiet: CliHome) -> None:
+    anchor = head_of(quiet.path)
+    anchored(quiet, anchor._replace(head=Head(99, anchor.head.chain)).line())
+    assert "knows row 99, the log ends at row" in quiet.upulse("verify", code=1).out
+
+
+def test_another_home_in_the_place_of_the_one_that_is_known(quiet: CliHome) -> None:
+    anchored(quiet, head_of(quiet.path)._replace(home="another").line())
+    assert "it is another one" in quiet.upulse("verify", code=1).out
+
+
+def test_an_anchor_that_is_gone_is_said_and_is_no_damage(quiet: CliHome) -> None:
+    anchored(quiet).unlink()
+    assert "is not there" in quiet.upulse("verify").err
+
+
+def test_a_home_that_was_put_back_may_lack_what_the_anchor_knew_before(
+    quiet: CliHome, tmp_path: Path
+) -> None:
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    quiet.upulse("pause", "--why", "later")
+    anchored(quiet, head_of(quiet.path).line())
+    shutil.copy(quiet.path / "config.toml", tmp_path)
+    quiet.upulse("restore", str(tmp_path / "backup"), "--no-tail")
+    shutil.copy(tmp_path / "config.toml", quiet.path)
+    assert "of the log before row" in quiet.upulse("verify").err
