@@ -56,6 +56,7 @@ class ActionDeclaration:
 
     params: the model of its effects' params; summary: what it does, for people;
     exclusive_by: the param whose value only one open effect may have at a time, or nothing;
+    concurrency: how many that rules, or people, request may execute at a time, where that is less than the settings say;
     is_reserved: whether only survival rules may request effects whose key begins with its name;
     objection: why an effect of survival's must not begin now, though it was right when it was requested;
     refusal: why a rule of the engine may never request such an effect;
@@ -66,6 +67,7 @@ class ActionDeclaration:
     params: type[BaseModel]
     summary: str = ""
     exclusive_by: str = ""
+    concurrency: int | None = None
     is_reserved: bool = False
     objection: Callable[[Effect, State, Moment], str] = lambda effect, state, now: ""
     refusal: Callable[[Effect, Snapshot], str] = lambda effect, curr: ""
@@ -113,12 +115,14 @@ CLEAN_PATHS = ActionDeclaration(
     names.CLEAN_PATHS,
     CleanParams,
     "Deletes what nobody touched for long beneath the directories that the settings name, and nowhere else.",
+    concurrency=1,  # a process that reads the disk for long; a second one would find nothing more
     is_reserved=True,
 )
 ARCHIVE_SESSIONS = ActionDeclaration(
     names.ARCHIVE_SESSIONS,
     ArchiveParams,
     "Packs away the sessions that nobody touched for long, and deletes them once the archive was read back.",
+    concurrency=1,
     is_reserved=True,
 )
 
@@ -152,6 +156,7 @@ COLLECT = ActionDeclaration(
     names.COLLECT,
     CollectParams,
     "Writes a bundle of what is known at this moment, for whoever looks into it later.",
+    concurrency=1,  # a process that takes seconds of a processor
     is_reserved=True,
 )
 

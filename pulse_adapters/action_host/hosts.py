@@ -63,15 +63,17 @@ class ChildActionHost:
                     known[name].nudge.set()
             await asyncio.sleep(NUDGES)
 
-    def retire(self) -> asyncio.Future[None]:
-        """Close once the calls under way have ended, each within its time; for when another host has taken over."""
-        retirement = asyncio.create_task(self._retire(), name="retire the action host")
+    def retire(self, seconds: float) -> asyncio.Future[None]:
+        """Close once the calls under way have ended, or when these seconds are over; another host has taken over."""
+        retirement = asyncio.create_task(self._retire(seconds), name="retire the action host")
         self._tasks.add(retirement)
         return retirement
 
-    async def _retire(self) -> None:
+    async def _retire(self, seconds: float) -> None:
         if self.supervisor:
-            await self.supervisor.idle()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self.supervisor.idle()
         if task := asyncio.current_task():
             self._tasks.discard(task)  # closing would cancel it, and it is done only once that is
         await self.close()

@@ -159,7 +159,9 @@ class ActionChild(HostProcess):
 
     async def shut_down(self, seconds: float) -> None:
         """Let it end by itself, kill it after these seconds, and end what is left of its tree."""
-        self.blame(f"{self.title} was told to end", culprit=EngineFault(ENGINE, ""))
+        self.blame(
+            f"{self.title} was told to end, since its commit is run no more", culprit=EngineFault(ENGINE, "")
+        )
         self.hang_up()
         is_orderly = await self.ended(seconds)
         self.kill()

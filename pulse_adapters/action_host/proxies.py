@@ -18,6 +18,7 @@ from pulse_adapters.action_host.replies import (
 )
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.framing import Message, WorkerFault
+from pulse_adapters.workers.host_process import ENGINE
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -197,6 +198,10 @@ class ChildExecutor:
                 raise Unsure(f"{words}; and nobody can look whether it was done: {error}") from None
             if data is not None:
                 return Result(data)
+        if (
+            self._supervisor.is_closed
+        ):  # the next one is of another commit, which has not promised to go on with this
+            raise GivenUp(words) from None
         raise EngineCodeBroken(words) from None
 
     async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
@@ -241,4 +246,5 @@ def _error(reply: CallReply, seconds: float) -> Exception:
 
 
 def _broken_off(lost: CallLost) -> str:
-    return f"broken off: {lost.fault.whose} {lost.fault.message}"
+    whose = "" if lost.fault.whose == ENGINE else f"{lost.fault.whose} "
+    return f"broken off: {whose}{lost.fault.message}"

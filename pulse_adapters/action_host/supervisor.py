@@ -45,6 +45,11 @@ class ChildSupervisor:
         """Whether a child is up."""
         return not self._is_closed and self.child.alive
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether none will be up again."""
+        return self._is_closed
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Inside, the host does not count as idle: in a call, and between two that belong together."""

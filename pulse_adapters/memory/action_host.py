@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,7 +11,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.vitals import Reading
 from pulse_core.ports.engine import CannotLoad, EngineCodeBroken, EngineFault, ReservedNames, Revision
-from pulse_core.ports.executor import Executor, Result, Safety, Unsure
+from pulse_core.ports.executor import Executor, GivenUp, Result, Safety, Unsure
 from pulse_core.ports.watcher import Watcher
 
 T = TypeVar("T")
@@ -19,7 +20,7 @@ Actions = tuple[Sequence[Watcher], Sequence[Executor]]
 TAKEN = "left out: another one has this name already"
 
 
-class LostWithHost(PulseError):
+class LostWithHost(GivenUp):
     """The host was closed while a call was under way."""
 
 
@@ -88,13 +89,15 @@ class MemoryActionHost:
                 raise LostWithHost("broken off: its host was closed") from None
             raise EngineCodeBroken("it cancelled itself") from None
 
-    def retire(self) -> asyncio.Future[None]:
-        self._retirement = asyncio.create_task(self._retire(), name="retire the action host")
+    def retire(self, seconds: float) -> asyncio.Future[None]:
+        self._retirement = asyncio.create_task(self._retire(seconds), name="retire the action host")
         return self._retirement
 
-    async def _retire(self) -> None:
-        while self._calls:
-            await asyncio.wait(self._calls)
+    async def _retire(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while self._calls:
+                    await asyncio.wait(self._calls)
         await self.close()
 
     async def close(self) -> None:

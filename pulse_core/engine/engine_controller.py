@@ -12,6 +12,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
+    EffectCancelRequested,
     EngineChangeStarted,
     EngineEnabled,
     EngineLoaded,
@@ -25,6 +26,7 @@ from pulse_core.model.names import ENGINE
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
+from pulse_core.projections.effects import Phase, is_of_rules
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
@@ -140,7 +142,7 @@ class EngineController:
         host_supervisor = self.host_supervisor
         running = host_supervisor.running
         if not self.is_wanted:
-            await host_supervisor.retire()
+            await host_supervisor.close()  # nothing of it, nor of one before it, goes on
         elif running and running.host.alive and running.parts is not host_supervisor.current_parts:
             revision = await self._export(running.commit)
             await host_supervisor.switch_to(await host_supervisor.start_host(revision))
@@ -265,8 +267,9 @@ class EngineController:
         cause: str | None,
     ) -> None:
         """Record it, then do it: if it can't be recorded, nothing changes. running: its host, if it is to run."""
+        taken_back = self._taken_back(what.rejected) if isinstance(what, EngineRolledBack) else ()
         try:
-            await self.context.log.append(Draft(what, subject=commit, cause=cause))
+            await self.context.log.append(Draft(what, subject=commit, cause=cause), *taken_back)
         except BaseException:
             if running:
                 await running.end()
@@ -277,6 +280,20 @@ class EngineController:
         self.instead_of, self.set_aside = "", ""
         self._told = (commit, commit) if running else None
         self._woken.set()  # `main` is to follow
+
+    def _taken_back(self, rejected: str) -> Sequence[Draft]:
+        """Requests to cancel what rules have wished for since the rejected commit came into force, and is not begun."""
+        state = self.context.current_state()
+        since = state.engine.promoted or state.engine.rolled_back
+        why = EffectCancelRequested(why=f"{rejected[:12]}, whose rules wished for it, was taken back")
+        return [
+            Draft(why, subject=one.id)
+            for one in state.effects.open.values()
+            if since is not None
+            and one.phase is not Phase.EXECUTING
+            and is_of_rules(one.event.data)
+            and one.event.moment.since(since) >= 0
+        ]
 
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:
         return EnginePromoted(

@@ -11,7 +11,7 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
    assignment of `running` nothing is awaited, so no event falls between the two hosts, and none reaches one twice.
 4. The executors of the new commit are registered before its rules can wish for them. A fold that is under way keeps its
    reference to the old host and is answered by that one; then the old host is closed. Its action host is retired, not
-   closed: what it is doing is finished first.
+   closed: what it is doing is finished first, if that takes no longer than the daemon's own stop would wait for it.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from pulse_core.engine.record_limit import RecordLimit
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import PLUGINS
 from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldResult, LoadedRevision, Revision
 from pulse_core.projections.engine import Engine, fault_words
@@ -160,7 +161,10 @@ class HostSupervisor:
             self.ended.set()
             return FoldResult()
         async with running.lock:
-            fold_result = filter_effects(await running.host.fold(prev, curr), curr, running.host.defined)
+            folded = await running.host.fold(prev, curr)
+        if self._engine.is_taken_back(running.commit):
+            return FoldResult()
+        fold_result = filter_effects(folded, curr, running.host.defined)
         running.is_end_reported = not running.host.alive and bool(fold_result.faults)
         await self._judge(running, fold_result, curr)
         if not running.host.alive:
@@ -272,7 +276,8 @@ class HostSupervisor:
         if old:
             if former := old.action_host:
                 self._former.add(former)
-                former.retire().add_done_callback(lambda _: self._former.discard(former))
+                grace = self.context.settings().daemon.stop_grace / US_PER_SECOND
+                former.retire(grace).add_done_callback(lambda _: self._former.discard(former))
             await old.close()
 
     async def retire(self) -> None:

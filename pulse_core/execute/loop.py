@@ -9,7 +9,7 @@ from random import Random
 from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.refusals import Refusals
-from pulse_core.execute.slots import SURVIVAL, Slots, holder
+from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -57,7 +57,7 @@ async def nothing_remains(effect: str) -> None:
 
 
 class ExecutorLoop:
-    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time; others have their own slots.
+    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time; rules and people have their own.
 
     Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
     action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long;
@@ -184,7 +184,8 @@ class ExecutorLoop:
             wish = draft.payload
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
-            if self.slots.has_room(who := SURVIVAL if wish.survival else wish.action):
+            # It comes from a rule, as all that is submitted.
+            if self.slots.has_room(who := SURVIVAL if wish.survival else Holder(wish.action, of_rules=True)):
                 self._reserve(draft.id, who)
                 both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
         return both
@@ -198,7 +199,7 @@ class ExecutorLoop:
                 self.workers.start(self._group, effect)
         self._reserved.difference_update(ids)
 
-    def _reserve(self, id_: str, who: str) -> None:
+    def _reserve(self, id_: str, who: Holder) -> None:
         self._reserved.add(id_)
         self.slots.take(id_, who)
 
@@ -239,7 +240,7 @@ class ExecutorLoop:
 
     def _waiting(self) -> Iterator[OpenEffect]:
         """Effects without a task, oldest first; those for which no slot is free only if they need none."""
-        full: set[str] = set()  # nothing ends during a round: whoever has no room gets none
+        full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
         is_outside = bool(self.settings().notify.urls)
         for id_, effect in self.current_state().effects.open.items():
             if id_ in self.workers:

@@ -3,31 +3,46 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
-from pulse_core.projections.effects import decode_plain_effect
+from pulse_core.composition import ACTIONS
+from pulse_core.projections.effects import decode_plain_effect, is_of_rules
 
-SURVIVAL = ""
-"""Who holds a slot: survival, or else the action that a rule or a person requested."""
-OTHERS = 1.5
-"""Slots of all others, for each that survival has. One action has as many as survival, so that a slow one leaves some."""
+
+class Holder(NamedTuple):
+    """Who holds a slot: survival, or else this action, requested by rules or by people."""
+
+    action: str = ""
+    of_rules: bool = False
+
+    @property
+    def share(self) -> tuple[bool, bool]:
+        """Those who share a bound: of rules or of people; and whether the action is one of the engine's own."""
+        return self.of_rules, self.action not in ACTIONS
+
+
+SURVIVAL = Holder()
+TOGETHER, OWN = 1.5, 1.25
+"""Slots of rules, and as many of people, for each that survival has; and of these, of all actions of the engine's own
+together. One action has as many as survival at most. So who is slow leaves some to others: an action, an engine, rules."""
 
 
 @lru_cache(maxsize=4_096)
-def holder(data: str) -> str:
+def holder(data: str) -> Holder:
     """Who would hold the slot of the effect with this data."""
     wish = decode_plain_effect(data)
-    return SURVIVAL if wish.get("survival") else str(wish.get("action", ""))
+    return SURVIVAL if wish.get("survival") else Holder(str(wish.get("action", "")), is_of_rules(data))
 
 
 class Slots:
-    """Who holds slots. most: how many survival has, and as many each other action, up to `OTHERS` of it together."""
+    """Who holds slots. most: how many survival has."""
 
     def __init__(self, most: Callable[[], int]) -> None:
         self._most = most
-        self._held: dict[str, str] = {}
-        self._count: Counter[str] = Counter()
+        self._held: dict[str, Holder] = {}
+        self._count: Counter[Holder] = Counter()
 
-    def take(self, effect: str, who: str) -> None:
+    def take(self, effect: str, who: Holder) -> None:
         """Hold a slot for the effect with this id until it is released."""
         if effect not in self._held:
             self._held[effect] = who
@@ -39,15 +54,26 @@ class Slots:
             if (who := self._held.pop(effect, None)) is not None:
                 self._count[who] -= 1
 
-    def has_room(self, who: str) -> bool:
+    def has_room(self, who: Holder) -> bool:
         """Whether one more may begin."""
         most = self._most()
-        return self._count[who] < most and (who == SURVIVAL or self._others < round(most * OTHERS))
+        if who == SURVIVAL:
+            return self._count[who] < most
+        declared = ACTIONS.get(who.action)
+        at_once = min(most, declared.concurrency) if declared and declared.concurrency else most
+        return (
+            self._count[who] < at_once
+            and (declared is not None or self._together((who.of_rules, True)) < round(most * OWN))
+            and sum(self._together((who.of_rules, own)) for own in (True, False)) < round(most * TOGETHER)
+        )
 
     def __str__(self) -> str:
-        """Who holds the slots that survival does not have, most first: `collect 24, run-command 8`."""
-        return ", ".join(f"{who} {count}" for who, count in self._count.most_common() if who and count)
+        """Who holds the slots that survival does not have, most first: `note 24 of rules, run-command 8`."""
+        return ", ".join(
+            f"{who.action} {count}{' of rules' if who.of_rules else ''}"
+            for who, count in self._count.most_common()
+            if who != SURVIVAL and count
+        )
 
-    @property
-    def _others(self) -> int:
-        return len(self._held) - self._count[SURVIVAL]
+    def _together(self, share: tuple[bool, bool]) -> int:
+        return sum(count for who, count in self._count.items() if who != SURVIVAL and who.share == share)

@@ -385,7 +385,9 @@ class EffectCancelled(Payload, kind="effect-cancelled"):
 
 
 class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PERSON, wakes=Wake.NEVER):
-    """A person asks to cancel a pending effect, or to stop an executing one."""
+    """A person asks to cancel a pending effect, or to stop an executing one; a rollback asks to cancel those that the rules
+    which it takes back have wished for.
+    """
 
     why: Text = ""
 

@@ -180,8 +180,11 @@ class ActionHost(Protocol):
     @property
     def faults(self) -> Sequence[EngineFault]: ...
 
-    def retire(self) -> "Future[None]":
-        """Let the calls under way end, each in its time, and then close; returns at once. Done when it has closed."""
+    def retire(self, seconds: float) -> "Future[None]":
+        """Let the calls under way end, within these seconds, and close; returns at once. Done when it has closed.
+
+        A call that is broken off by that is not to be tried again.
+        """
 
     async def close(self) -> None:
         """End it now."""

@@ -74,11 +74,18 @@ def decode_plain_effect(data: str) -> Mapping[str, Json]:
     return decode_plain(data)
 
 
+def is_of_rules(data: str) -> bool:
+    """Whether a rule inside of survival requested the effect with this data: only rules say a tick."""
+    wish = decode_plain_effect(data)
+    return wish.get("tick") is not None and not wish.get("survival")
+
+
 class OpenEffect(NamedTuple):
     """An effect that nothing has settled yet.
 
     event: the `effect` event; moment: when it entered its phase; attempt: how often it was begun;
-    retry_us: how long after `moment` the next attempt is due; cancel: who requested its cancellation, or empty.
+    retry_us: how long after `moment` the next attempt is due; cancel: who requested its cancellation, and why if that was
+    said, or empty.
     """
 
     event: Event
@@ -223,7 +230,7 @@ class _EffectTable:
         if then is _EXECUTING:
             self.entries[id_] = (effect, then, event, attempt + 1, 0, cancel)
         elif then is None:
-            asked = event.actor if event.kind == EffectCancelRequested.kind else cancel
+            asked = _canceller(event) if event.kind == EffectCancelRequested.kind else cancel
             self.entries[id_] = (effect, step, since, attempt, retry_us, asked)
         elif then.next:
             retry_us = decode_plain(event.data).get("retry_us", 0)
@@ -266,6 +273,11 @@ class _EffectTable:
         for key in tuple(islice(settled_at, max(0, len(settled_at) - REMEMBERED))):
             del settled_at[key]
         return settled_at
+
+
+def _canceller(event: Event) -> str:
+    why = decode_plain(event.data).get("why")
+    return f"{event.actor} ({why})" if why else event.actor
 
 
 def _note(lately: deque[Moment], now: Moment) -> None:

@@ -106,6 +106,11 @@ class Engine:
         """Whether errors count against the commit in force, since there is one to go back to."""
         return bool(self.previous) and not self.has_stayed(now)
 
+    def is_taken_back(self, commit: str) -> bool:
+        """Whether this commit was the last one in force, and a rollback has replaced it."""
+        is_rollback = self.rolled_back is not None and self.promoted in (None, self.rolled_back)
+        return is_rollback and commit == self.replaced and commit != self.commit
+
     def is_excused(self, subject: str, message: str, ended: bool = False) -> bool:
         """Whether the same fault of the same code came before the promote already."""
         return fault_identity(subject, message, ended) in self.excused

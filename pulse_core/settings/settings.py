@@ -46,10 +46,15 @@ class DaemonSettings(Group):
         32,
         ge=1,
         le=1024,
-        description="effects of survival that may execute at the same time, as many of each other action, "
-        "one and a half times as many of all others together",
+        description="effects of survival that may execute at the same time; of what rules wish, and likewise of what "
+        "people do, one and a half times as many, as many of one action, and one and a quarter times as many of the "
+        "engine's own actions together",
     )
-    stop_grace: Duration = Field(10_000_000, ge=0, description="how long a stop waits for running effects")
+    stop_grace: Duration = Field(
+        10_000_000,
+        ge=0,
+        description="how long a stop waits for running effects, and an engine that is replaced for those of its executors",
+    )
     checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")
     verify_every: Duration = Field(
         UNITS["d"],

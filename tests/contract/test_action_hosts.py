@@ -253,7 +253,7 @@ async def test_a_retired_host_lets_what_is_under_way_end_and_closes(engines: Eng
     host = await engines.start(executor(WAITS + "return Result({'done': True})", policy=LONG), FINE)
     acting = asyncio.ensure_future(act(host, path=str(tmp_path / "go")))
     await until((tmp_path / "go-begun").exists)
-    retirement = host.retire()
+    retirement = host.retire(30)
     assert not acting.done()
     (tmp_path / "go").touch()
     assert (await asyncio.wait_for(acting, 10)).data == {"done": True}

@@ -2,14 +2,19 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
 
 from pulse_adapters.memory.action_host import Actions, MemoryActionHosts
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect, RollbackRequested
+from pulse_core.model.kinds import Effect, EngineDisabled, RollbackRequested
+from pulse_core.model.names import SETTLING
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.executor import Policy, Safety
 from pulse_core.projections.state import Snapshot
@@ -31,8 +36,10 @@ class Bench:
         self.revisions = MemoryRevisions(engines, "first", actions=actions)
         self.rule_hosts, self.action_hosts = MemoryHosts(self.revisions), MemoryActionHosts(actions)
 
-    def tell(self, story: Callable[[World], Awaitable[None]]) -> None:
-        simulate(story, QUICK, engine=EngineParts(self.revisions, self.rule_hosts, self.action_hosts))
+    def tell(self, story: Callable[[World], Awaitable[None]], settings: Mapping[str, Any] = QUICK) -> None:
+        simulate(
+            story, dict(settings), engine=EngineParts(self.revisions, self.rule_hosts, self.action_hosts)
+        )
 
     @property
     def closed(self) -> list[bool]:
@@ -183,3 +190,118 @@ def test_a_rollback_brings_back_the_actions_of_the_commit_before() -> None:
         assert bench.closed == [True, False]
 
     bench.tell(story)
+
+
+DAY = 86_400
+NARROW = {"daemon": {"tick_ms": 1_000, "concurrency": 4, "stop_grace": "10s"}}
+NOTICE = Effect(action="notify", key="hello", params={"title": "hello"})
+
+
+async def sleeps(event: Event) -> None:
+    await asyncio.sleep(DAY)
+
+
+async def wishes_for_many(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    many = [Effect(action=f"sleep-{number % 4}", key=f"my:{number}") for number in range(24)]
+    return (await inner(prev, curr)).plus(*many)
+
+
+def sleepers(safety: Safety, **policy: Any) -> Actions:
+    policies = Policy(safety, timeout=DAY, **policy)
+    return (), [MemoryExecutor(f"sleep-{number}", policies, sleeps) for number in range(4)]
+
+
+def outcomes(world: World) -> Counter[str]:
+    return Counter(event.kind for event in world.events() if event.kind in SETTLING)
+
+
+async def ended(world: World, bench: Bench, how: str) -> None:
+    if how == "rollback":
+        await world.ask(RollbackRequested(why="it sleeps"), "")
+    elif how == "promote":
+        await promoted(world, "third", "second")
+    else:
+        await world.ask(EngineDisabled(why="it sleeps"))
+    await asyncio.sleep(10.2)
+    assert bench.closed == [True]
+
+
+@pytest.mark.parametrize("how", ["rollback", "promote", "disable"])
+@pytest.mark.parametrize(
+    ("safety", "fate"), [(Safety.AT_MOST_ONCE, "effect-unknown"), (Safety.IDEMPOTENT, "effect-failed")]
+)
+def test_what_a_commits_executors_are_at_ends_with_it_and_frees_its_slots(
+    how: str, safety: Safety, fate: str
+) -> None:
+    bench = Bench(wishes_for_many, second=sleepers(safety, retries=3), third=((), ()))
+    bench.revisions.engines["third"] = (spares,)
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        assert len(world.events("effect-executing")) == 5
+        await ended(world, bench, how)
+        assert outcomes(world)[fate] == (5 if how == "rollback" else {"effect-unknown": 5}.get(fate, 24))
+        assert "broken off: its host was closed" in world.events(fate)[0].data
+        assert world.daemon is not None
+        assert (str(world.daemon.executor.slots), world.daemon.parts.view().effects.open) == ("", {})
+
+    bench.tell(story, NARROW)
+
+
+def test_what_a_rolled_back_commits_rules_have_wished_for_is_cancelled_and_what_people_have_goes_on() -> None:
+    bench = Bench(wishes_for_many, second=sleepers(Safety.AT_MOST_ONCE))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        mine = await world.ask(Effect(action="sleep-0", key="mine"))
+        assert world.events("effect-executing", subject=mine.id), "a person's has a slot, whatever rules hold"
+        await world.ask(RollbackRequested(why="it sleeps"), "")
+        await asyncio.sleep(0.1)
+        assert outcomes(world) == {"effect-cancelled": 19}
+        cancelled = world.events("effect-cancelled")[0]
+        words = "cancelled by pulse (second, whose rules wished for it, was taken back)"
+        assert json.loads(cancelled.data)["why"] == words
+        notice = await world.ask(NOTICE)
+        await asyncio.sleep(0.1)
+        assert world.events("effect-acked", subject=notice.id)
+
+    bench.tell(story, NARROW)
+
+
+def test_disabling_ends_the_host_of_an_earlier_commit_at_once() -> None:
+    bench = Bench(beeps, second=((), (beep(sleeps),)), third=((), (MemoryExecutor("beep"),)))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        await promoted(world, "third", "second")
+        assert bench.closed == [False, False]
+        await world.ask(EngineDisabled(why="no more"))
+        await asyncio.sleep(0.1)
+        assert bench.closed == [True, True]
+
+    bench.tell(story)
+
+
+def test_a_persons_effect_begins_while_the_executors_of_an_engine_sleep() -> None:
+    bench = Bench(wishes_for_many, second=sleepers(Safety.AT_MOST_ONCE))
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(20)
+        notice = await world.ask(NOTICE)
+        await asyncio.sleep(0.1)
+        assert world.events("effect-acked", subject=notice.id)
+        assert world.daemon is not None
+        assert (
+            str(world.daemon.executor.slots)
+            == "sleep-0 2 of rules, sleep-1 1 of rules, sleep-2 1 of rules, sleep-3 1 of rules"
+        )
+
+    bench.tell(story, NARROW)

@@ -59,7 +59,9 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     spent = [then for then in acted if curr.now.since(then) < MINUTE]
     new = (one for one in verdict.effects if one.survival == survival and is_new_action(one, curr))
     # A rollback, though it is begun last, has the first claim: it may be what ends the need for all the others.
-    wanted = list(dict.fromkeys(one.key for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE)))
+    wanted = list(
+        dict.fromkeys(one.key for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE))
+    )
     return ActionBudget(topic, spent, frozenset(wanted[max(0, limit - len(spent)) :] if limit else ()))
 
 

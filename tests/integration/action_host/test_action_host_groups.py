@@ -84,7 +84,7 @@ async def test_what_hides_ends_with_a_host_that_is_told_to_end(
         hidden = await begun(scene, tmp_path / "pid")
         assert group_of(tmp_path).members() >= {hidden.pid, scene.pid}
         if is_replaced:  # as by a promote or a rollback
-            await scene.hands.retire()
+            await scene.hands.retire(30)
             assert not is_alive(hidden)
     assert not is_alive(hidden)
     assert not scene.faults

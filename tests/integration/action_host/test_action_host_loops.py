@@ -145,7 +145,7 @@ async def test_what_is_under_way_ends_with_the_old_hands_while_the_new_ones_serv
         first, old = await loops.wish("first"), loops.hands
         await until(lambda: "effect-executing" in loops.life(first))
         await loops.promote(written(tmp_path / "new", new))
-        old.retire()
+        old.retire(30)
         assert "queue" not in loops.watch.windows
         second = await loops.wish("second")
         await until(lambda: loops.life(second)[-1] == "effect-acked")

@@ -221,7 +221,7 @@ async def test_retired_hands_let_what_is_under_way_end(tmp_path: Path) -> None:
     ) as scene:
         pid, act = scene.pid, asyncio.ensure_future(scene.act())
         await until(lambda: under_way(scene))
-        scene.hands.retire()
+        scene.hands.retire(30)
         assert (await act).data == {"done": True}
         await until(lambda: not is_running(pid))
         assert not scene.faults
@@ -233,7 +233,7 @@ async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(t
     async with at_work(written(tmp_path, source)) as scene:
         act = asyncio.ensure_future(scene.act(path="x"))
         await until(lambda: under_way(scene))
-        scene.hands.retire()
+        scene.hands.retire(30)
         assert (await act).data == {"done": True}
 
 

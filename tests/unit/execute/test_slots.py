@@ -1,51 +1,77 @@
 """The executor's slots: who may begin when others hold many."""
 
-from pulse_core.execute.slots import SURVIVAL, Slots, holder
+from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder
 from pulse_core.model.kinds import Effect
 
+NOTIFY, COMMAND, BEEP = (Holder(action, of_rules=True) for action in ("notify", "run-command", "beep"))
 
-def held(slots: Slots, **counts: int) -> Slots:
-    for who, count in counts.items():
+
+def held(slots: Slots, *holders: tuple[Holder, int]) -> Slots:
+    for who, count in holders:
         for number in range(count):
             slots.take(f"{who}-{number}", who)
     return slots
 
 
-def test_what_others_hold_takes_nothing_from_survival() -> None:
-    slots = held(Slots(lambda: 4), collect=4, notify=2)
-    assert not slots.has_room("notify")
-    assert not slots.has_room("another")
-    assert slots.has_room(SURVIVAL)
+def rooms(slots: Slots, *holders: Holder) -> list[bool]:
+    return [slots.has_room(who) for who in holders]
+
+
+def people(who: Holder) -> Holder:
+    return who._replace(of_rules=False)
+
+
+def test_what_rules_hold_takes_nothing_from_survival_or_people() -> None:
+    slots = held(Slots(lambda: 4), (COMMAND, 4), (NOTIFY, 2))
+    assert rooms(slots, NOTIFY, COMMAND, BEEP) == [False, False, False]
+    assert rooms(slots, SURVIVAL, people(NOTIFY), people(COMMAND), people(BEEP)) == [True] * 4
+
+
+def test_what_people_hold_is_bounded_likewise() -> None:
+    slots = held(Slots(lambda: 4), (people(COMMAND), 4), (people(NOTIFY), 2))
+    assert rooms(slots, people(BEEP), BEEP, SURVIVAL) == [False, True, True]
 
 
 def test_one_action_holds_two_thirds_at_most() -> None:
-    slots = held(Slots(lambda: 4), collect=4)
-    assert not slots.has_room("collect")
-    assert slots.has_room("another")
-    assert held(Slots(lambda: 1), collect=1).has_room("another")
+    assert rooms(held(Slots(lambda: 4), (COMMAND, 4)), COMMAND, NOTIFY) == [False, True]
+    assert rooms(held(Slots(lambda: 1), (COMMAND, 1)), COMMAND, NOTIFY) == [False, True]
+
+
+def test_an_engines_own_actions_leave_room_for_what_else_rules_wish() -> None:
+    slots = held(Slots(lambda: 4), (BEEP, 2), (Holder("moo", True), 3))
+    assert rooms(slots, BEEP, Holder("quack", True), NOTIFY) == [False, False, True]
+    assert rooms(held(Slots(lambda: 1), (BEEP, 1)), Holder("moo", True), NOTIFY) == [False, True]
+
+
+def test_an_action_may_declare_that_fewer_of_it_run_at_a_time() -> None:
+    collect = Holder("collect", True)
+    assert rooms(held(Slots(lambda: 4), (collect, 1)), collect, people(collect), COMMAND) == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_what_survival_holds_is_bounded_too() -> None:
-    slots = held(Slots(lambda: 2), **{SURVIVAL: 2})
-    assert not slots.has_room(SURVIVAL)
-    assert slots.has_room("collect")
+    assert rooms(held(Slots(lambda: 2), (SURVIVAL, 2)), SURVIVAL, COMMAND) == [False, True]
 
 
 def test_a_slot_is_free_again_once() -> None:
-    slots = held(Slots(lambda: 4), collect=2)
-    slots.take("collect-0", "collect")
-    slots.release(["collect-0", "collect-0", "nobody"])
-    assert str(slots) == "collect 1"
+    slots = held(Slots(lambda: 4), (COMMAND, 2), (people(NOTIFY), 1))
+    slots.take(f"{COMMAND}-0", COMMAND)
+    slots.release([f"{COMMAND}-0", f"{COMMAND}-0", "nobody"])
+    assert str(slots) == "run-command 1 of rules, notify 1"
 
 
 def test_a_lower_number_of_slots_counts_at_once() -> None:
     most = [8]
-    slots = held(Slots(lambda: most[0]), a=3, b=3)
+    slots = held(Slots(lambda: most[0]), (COMMAND, 3), (NOTIFY, 3))
     most[0] = 4
-    assert not slots.has_room("c")
+    assert not slots.has_room(Holder("clean-paths", True))
 
 
 def test_who_would_hold_a_slot_is_told_by_the_effect_not_by_its_params() -> None:
-    forged = Effect(action="note", key="k", params={"survival": True})
-    assert holder(forged.model_dump_json()) == "note"
-    assert holder(Effect(action="note", key="k", survival=True).model_dump_json()) == SURVIVAL
+    forged = Effect(action="note", key="k", params={"survival": True, "tick": 3})
+    assert holder(forged.model_dump_json()) == Holder("note")
+    assert holder(Effect(action="note", key="k", tick=3).model_dump_json()) == Holder("note", of_rules=True)
+    assert holder(Effect(action="note", key="k", tick=3, survival=True).model_dump_json()) == SURVIVAL
