@@ -85,4 +85,6 @@ def _words(setting: Setting) -> str:
 
 
 def _wrap(words: str, start: str, then: str = "") -> list[str]:
-    return textwrap.wrap(words, 108, initial_indent=start, subsequent_indent=then or start + "  ")
+    return textwrap.wrap(
+        words, 108, initial_indent=start, subsequent_indent=then or start + "  ", break_on_hyphens=False
+    )

@@ -98,13 +98,11 @@ def guarded_process(settings: Settings, name: str) -> ProcessSettings:
     return by_name[name]
 
 
-async def observe_all(
+async def observe_one(
     table: ProcessTable, process: ProcessSettings, known: Mapping[str, ProcessId]
 ) -> ProcessObservation:
-    """Observe all live processes that are this one, by a search where its settings allow one."""
-    searchable = process.match or process.pid_file or process.systemd_unit or process.tcp
-    believed = {} if searchable or process.name not in known else {process.name: known[process.name]}
-    return (await table.look([process], believed))[process.name]
+    """Observe this process: the known one, or whom its settings find."""
+    return (await table.look([process], known))[process.name]
 
 
 async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float, alone: bool = False) -> None:

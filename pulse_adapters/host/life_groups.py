@@ -6,19 +6,22 @@ the group is complete, and what it holds is all that there is.
 """
 
 import os
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
-from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_adapters.workers.proc import children, is_alive, read_stat
 from pulse_core.ports.host import Life, ProcessId
 
 PREFIX = "life-"
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
-PATIENCE_S = 5.0
+PAUSE_S = 0.02
+KILLED_S, PATIENCE_S = 0.1, 5.0
+"""Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
 
 class LifeGroups:
@@ -26,7 +29,9 @@ class LifeGroups:
 
     def __init__(self, home: Path) -> None:
         self._home, self._marked = home, MarkedProcesses()
-        self._complete: dict[str, ControlGroup] = {}
+        self._groups: dict[str, ControlGroup] = {}
+        self._complete: set[str] = set()
+        self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
 
     def begin(self, life: Life) -> None:
@@ -38,16 +43,22 @@ class LifeGroups:
             folder = home_groups(self._home)
             for one in list(folder.children()):
                 if one.name.startswith(PREFIX) and not one.is_populated() and one.remove():
-                    self._complete.pop(one.name.removeprefix(PREFIX), None)
-            group = folder.child(PREFIX + life.effect)
+                    self._groups.pop(one.name.removeprefix(PREFIX), None)
+            self._complete &= self._groups.keys()
+            self._over &= self._groups.keys()
+            group = self._groups[life.effect] = folder.child(PREFIX + life.effect)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             for _ in range(PASSES):
-                if not (outside := self._outside(life, group)):
-                    self._complete[life.effect] = group
+                outside = self._outside(life, group)
+                if life.effect in self._over:
+                    return  # whoever was moved now would miss the end of all others
+                if not outside and self._marked.unsure <= group.members():
+                    self._complete.add(life.effect)
                     return
                 for pid in outside:
                     self._add(group, pid)
+                time.sleep(PAUSE_S)
 
     def _add(self, group: ControlGroup, pid: int) -> None:
         with suppress(ProcessLookupError):
@@ -59,22 +70,28 @@ class LifeGroups:
         found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
         if is_alive(life.found):
             found |= {pid for pid in pids if _session(pid) == life.found.pid}
-        return found - group.members()
+        inside = group.members()
+        return found.union(*map(children, inside)) - inside
 
-    def members(self, effect: str) -> tuple[ProcessId, ...] | None:
-        """The live processes of the life that this effect began; None where they are not all in a group."""
-        if (group := self._complete.get(effect)) is None:
-            return None
-        if not group.is_populated():
+    def is_complete(self, effect: str) -> bool:
+        """Whether all of the life that this effect began is in its group."""
+        return effect in self._complete
+
+    def members(self, effect: str) -> tuple[ProcessId, ...]:
+        """The live processes in the group of the life that this effect began."""
+        if (group := self._groups.get(effect)) is None or not group.is_populated():
             return ()
         there = (read_stat(pid) for pid in group.members())
         return tuple(one.found for one in there if one and one.alive)
 
     def end(self, effect: str) -> None:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
+        self._over.add(effect)
         with suppress(NoControlGroups, OSError):
-            group = self._complete.get(effect)
-            (group or home_groups(self._home).child(PREFIX + effect)).end(PATIENCE_S)
+            group = self._groups.get(effect) or home_groups(self._home).child(PREFIX + effect)
+            until = time.monotonic() + PATIENCE_S
+            while not group.end(KILLED_S) and time.monotonic() < until:
+                pass  # somebody was moved into it just after the others were killed
 
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""

@@ -23,6 +23,9 @@ from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
 
+SEARCHES, PAUSE_S = 5, 0.002
+"""How often it is searched again, at most, while somebody is just being executed and shows no mark."""
+
 
 class Lives:
     """The last life of each guarded process, and what is left of it.
@@ -69,7 +72,7 @@ class Lives:
         now, choice = live_process_table(), self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
         if self._groups and (life := self.last(process.name)):
-            members |= {one.pid for one in self._groups.members(life.effect) or () if one.pid in now}
+            members |= {one.pid for one in self._groups.members(life.effect) if one.pid in now}
         # A group that its leader gets the SIGTERM for gets no second one.
         led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
         others = {one.found for one in led}.difference(mains)
@@ -92,14 +95,16 @@ class Lives:
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
         if self._groups and (life := self.last(name)):
-            inside = self._groups.members(life.effect)
-            if inside == ():
-                return ()
+            inside, is_all = self._groups.members(life.effect), self._groups.is_complete(life.effect)
             if inside or name not in self._begun:  # an earlier daemon may have made it
                 await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
-            if inside:
+            if is_all:
                 return inside
-        if not self._may_be_left(name, main):
+        for _ in range(SEARCHES):
+            if (is_left := self._may_be_left(name, main)) or not self._marked.unsure:
+                break
+            await asyncio.sleep(PAUSE_S)
+        if not is_left:
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
         if found := tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now):

@@ -15,7 +15,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.ports.host import ProcessId
 
-SETTLED = TICKS_PER_SECOND
+SETTLED = TICKS_PER_SECOND // 4
 """Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
 
 
@@ -35,17 +35,22 @@ class MarkedProcesses:
 
     def __init__(self) -> None:
         self._read: dict[int, tuple[int, Bearer | None]] = {}
+        self.unsure: set[int] = set()
+        """Who showed no environment at the last search, as who is just being executed does."""
 
     def search(self) -> Collection[int]:
         """Look for new processes; returns the pids of all."""
         kept: dict[int, tuple[int, Bearer | None]] = {}
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
+        self.unsure.clear()
         for pid, inode in listing.items():
             if (read := self._read.get(pid)) and read[0] == inode:
                 kept[pid] = read
             elif (raw := environment(pid)) or _has_none(pid):
                 kept[pid] = inode, _bearer(pid, raw)
+            elif read_stat(pid):
+                self.unsure.add(pid)
         self._read = kept
         return listing.keys()
 

@@ -9,12 +9,13 @@ from pulse_adapters.host.guarded_processes import (
     early_exit,
     end_all,
     guarded_process,
-    observe_all,
+    observe_one,
     processes_left_by,
 )
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_identity import is_produced_by
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
@@ -23,7 +24,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
-from pulse_core.ports.host import Life, ProcessId, ProcessTable
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
@@ -57,16 +58,16 @@ class StopProcess(Executor):
             raise Refused(f"no {pattern!r} in `stop` under [resources] in config.toml; add it to allow this")
 
     async def execute(self, effect: Effect, params: StopParams, event: Event) -> Result:
-        """End all processes that are found of it; the result names them."""
+        """End it: the known process, or the one that its settings find, if that is sure; the result names it."""
         if params.consumer is not None:
             return await self._stop(params.consumer)
         process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
             await self._systemctl.change("stop", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
-        sight = await observe_all(self._table, process, self._known())
-        believed = self._known().get(process.name)
-        left = {*sight.found, *({believed} if believed and is_alive(believed) else ())}
+        sight = await observe_one(self._table, process, self._known())
+        _refuse_doubt(sight, "ended")
+        left = set(sight.found)
         if sight.answering and not left:
             raise PulseError(
                 f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
@@ -86,8 +87,12 @@ class StopProcess(Executor):
                 f"process {found.pid} was let live: it is guarded, or keeps what is, or does not match any more"
             )
         await end_all(self._spawner, [found], _SOFT_S)
-        await self._spawner.end(found, soft=_SOFT_S)
         return Result({"ended": [found.pid]})
+
+
+def _refuse_doubt(sight: ProcessObservation, done: str) -> None:
+    if sight.doubt:
+        raise PulseError(f"nothing was {done}: {sight.doubt}; end the others yourself, or make `match` exact")
 
 
 _FRESH_US = 1_000_000
@@ -113,7 +118,7 @@ class RestartProcess:
         self._settings, self._table, self._known = settings, table, known
         self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
         self._systemctl = Systemctl(self._spawner)
-        self._boot = boot_id()
+        self._boot, self._began = boot_id(), boot_us()
 
     def policy(self, params: RestartParams) -> Policy:
         """Verified first after a crash: a process that is already up is not started twice."""
@@ -132,19 +137,24 @@ class RestartProcess:
         if not start and self._just_seen_dead(params, event):
             return await self._start(process, (), event, event.mono * TICKS_PER_SECOND // 1_000_000)
         behind = await processes_left_by(start.effect) if start and start.code == 0 else ()
-        sight = await observe_all(self._table, process, self._known())
+        sight = await observe_one(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
+        if (
+            event.boot != self._boot or event.mono < self._began
+        ):  # an earlier daemon may have started it for this effect
+            behind = (*behind, *await processes_left_by(event.id))
         if params.if_dead or params.instead_of:
             # The one that did not serve lives: only its probes know, and they have not called it well since.
-            is_deaf = process.probe not in (None, "tcp") and (
-                before in sight.found if before else not sight.found
-            )
+            is_deaf = process.probe is not None and before in sight.found
+            if before is None:
+                is_deaf = process.probe not in (None, "tcp") and not sight.found
             if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
                 return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})
-            if behind:
+            if start and behind:
                 # It went into the background, and has its grace to come up there.
                 return Result({"already": True, **behind[0]._asdict()})
+        _refuse_doubt(sight, "started")
         left = {*sight.found, *self._live_predecessors(params), *behind}
         return await self._start(process, left, event)
 
@@ -211,9 +221,12 @@ class RestartProcess:
         """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
         process = guarded_process(self._settings(), params.process)
         if process.start:
-            started = await processes_left_by(event.id)
+            # What shows another command line may be a helper of a dead one: it is ended before the next start.
+            started = [
+                one for one in await processes_left_by(event.id) if is_produced_by(process.start, one.pid)
+            ]
             return Result(started[0]._asdict()) if started else None
-        sight = await observe_all(self._table, process, self._known())
+        sight = await observe_one(self._table, process, self._known())
         for one in sight.found:
             # Start times are cut to a hundredth of a second.
             if event.boot != self._boot or (one.started + 1) * 1_000_000 // TICKS_PER_SECOND > event.mono:

@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
-from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import has_marker, pids, read_proc_file, read_stat
+from pulse_adapters.workers.environment import EFFECT_MARK, HANDS_MARK
+from pulse_adapters.workers.proc import environment, has_marker, pids, read_proc_file, read_stat, uid_of
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 
@@ -35,7 +35,7 @@ async def find_matching(
         whole = b"\n".join(line for _, _, line in some)
         for name, pattern in patterns.items():
             for pid, raw, line in some if pattern.may_find(whole) else ():
-                if pattern.finds(line) and (found := _process_outside_pulse(pid, raw, besides)):
+                if pattern.finds(line) and (found := outside_pulse(pid, raw, besides)):
                     matching[name].append(found)
                 if time.perf_counter() - rested > BREATH:
                     await asyncio.sleep(0)
@@ -44,23 +44,18 @@ async def find_matching(
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
 
-def may_match(found: ProcessId, pattern: SearchPattern) -> bool:
-    """Whether a live process may still match the pattern; during its exec it has no command line."""
-    line = joined_argv(_command_line(found.pid))
-    return not line or pattern.finds(line)
-
-
 async def find_marked(
     marker: str, variable: str = EFFECT_MARK, leaders: bool = False
 ) -> tuple[ProcessId, ...]:
-    """The live processes that carry this marker (by default a `PULSE_EFFECT`): session leaders first, then the oldest.
+    """The live processes of this user that carry this marker (by default a `PULSE_EFFECT`): session leaders first, then
+    the oldest. Anybody can set it: it is a hint to what the log says.
 
     leaders: only session leaders, which processes started by Pulse are and their children are not.
     """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
         seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
-        if seen and seen.alive and (seen.session == pid or not leaders):
+        if seen and seen.alive and (seen.session == pid or not leaders) and uid_of(pid) == os.getuid():
             carriers.append(seen)
         if count % _SLICE == 0:
             await asyncio.sleep(0)
@@ -70,10 +65,10 @@ async def find_marked(
 
 def command_lines() -> Iterator[tuple[int, bytes]]:
     """The pid of each process that has a command line, and its searched part, with NUL after each word."""
-    return ((pid, raw) for pid in pids() if (raw := _command_line(pid)))
+    return ((pid, raw) for pid in pids() if (raw := command_line_of(pid)))
 
 
-def _command_line(pid: int) -> bytes:
+def command_line_of(pid: int) -> bytes:
     """The searched part of a command line; empty if the process is gone, a zombie, in its exec, or the kernel's."""
     try:
         file = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
@@ -98,12 +93,13 @@ def joined_argv(raw: bytes) -> bytes:
     return line if len(line) <= SEARCHED else line.decode("utf-8", "replace")[:SEARCHED].encode()
 
 
-def _process_outside_pulse(pid: int, raw: bytes, besides: Collection[int]) -> ProcessId | None:
+def outside_pulse(pid: int, raw: bytes, besides: Collection[int] = ()) -> ProcessId | None:
     """The process of this pid, if it is alive, none of Pulse's, and in none of the sessions `besides`.
 
-    What runs in a session that a Pulse helper leads is Pulse's, as `journalctl` for the log reader.
+    What runs in a session that a Pulse helper leads is Pulse's, as `journalctl` for the log reader; and what carries the
+    mark of an action host is the engine's.
     """
-    if pid == os.getpid() or is_pulse(argv_of(raw)):
+    if pid == os.getpid() or is_pulse(argv_of(raw)) or f"\0{HANDS_MARK}=".encode() in environment(pid):
         return None
     if not (seen := read_stat(pid)) or not seen.alive or seen.session in besides:
         return None

@@ -3,19 +3,25 @@
 import asyncio
 import logging
 import os
-import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host import listening_ports
-from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.process_search import find_marked, find_matching, may_match
+from pulse_adapters.host.pid_files import PidFiles
+from pulse_adapters.host.process_identity import (
+    Choice,
+    choose,
+    is_produced_by,
+    not_of_user,
+    words_of_others,
+)
+from pulse_adapters.host.process_search import find_marked, find_matching
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, open_pidfd, start_time_of
+from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -25,11 +31,12 @@ LOG = logging.getLogger("pulse.host")
 
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
 
-_SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
-
 
 class LinuxProcessTable:
-    """Finds processes in /proc and watches them by pidfd; a known process is kept while its start time agrees."""
+    """Finds processes in /proc and watches them by pidfd.
+
+    A known process is it until it dies, whatever else matches; only without one the settings find another.
+    """
 
     def __init__(self, spawner: Spawner, home: Path | None = None, lives: Lives | None = None) -> None:
         self._home, self._lives = home, lives
@@ -37,6 +44,7 @@ class LinuxProcessTable:
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = Systemctl(spawner)
+        self._pid_files = PidFiles()
         self._handles: dict[ProcessId, int | None] = {}
         self._reported: set[ProcessId] = set()
 
@@ -48,7 +56,10 @@ class LinuxProcessTable:
         ahead: list[ProcessSettings] = []
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name))
-            if not (sight.found or _has_no_way(process)):
+            if process.pid_file and sight.found:
+                with suppress(OSError):
+                    self._pid_files.read(process.pid_file)  # so that it is known when it changes
+            elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
@@ -56,7 +67,7 @@ class LinuxProcessTable:
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
             if is_first and not sights[name].found:
-                await self._adopt_unrecorded(name, sights)
+                await self._adopt_unrecorded(process, known.get(name), sights)
             if name in known and not sights[name].found:
                 await self._adopt_background(process, known[name], sights)
         return sights
@@ -73,41 +84,52 @@ class LinuxProcessTable:
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
-    async def _adopt_unrecorded(self, name: str, sights: dict[str, ProcessObservation]) -> None:
-        """At the first observation: take a process that an earlier daemon started and died before it recorded."""
-        if self._home and (found := await find_marked(f"{name}@{self._home}", PROCESS_MARK, leaders=True)):
-            sights[name] = ProcessObservation(
-                found, known=False, detail=f"process {found[0].pid} was started by an earlier daemon"
-            )
+    async def _adopt_unrecorded(
+        self, process: ProcessSettings, known: ProcessId | None, sights: dict[str, ProcessObservation]
+    ) -> None:
+        """At the first observation: take a process that an earlier daemon started and died before it recorded.
+
+        It is younger than what is recorded, and is what `start` produces: all else is a helper of a dead one.
+        """
+        marked = await find_marked(self._mark(process.name), PROCESS_MARK, leaders=True) if self._home else ()
+        for found in marked:
+            if is_produced_by(process.start, found.pid) and (known is None or found.started > known.started):
+                words = f"process {found.pid} was started by an earlier daemon"
+                sights[process.name] = ProcessObservation((found,), detail=words)
+                return
+
+    def _mark(self, name: str) -> str:
+        return f"{name}@{self._home}"
+
+    def _has_just_died(self, process: ProcessSettings, known: Mapping[str, ProcessId]) -> bool:
+        """Whether what was held here is dead, so that nobody is searched for before that is recorded.
+
+        Not so if a manager has a word in it, if a file says who goes on, or if it went into the background.
+        """
+        one = known.get(process.name)
+        if process.systemd_unit or process.pid_file or one is None:
+            return False
+        if one not in self._handles and one not in self._reported:
+            return False
+        ended = early_exit(self._spawner, process, one)
+        return ended is None or ended.code != 0
 
     def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
-        """Observe without a search: the last known process, while it lives and still matches its settings."""
+        """Observe without a search: the last known process, while it lives."""
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_alive(known):
             return ProcessObservation(
                 detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
             )
-        if not self._still_is(process, known):
-            return ProcessObservation(known=True, detail=f"process {known.pid} lives but is no longer it")
         return ProcessObservation((known,), known=True, detail=f"process {known.pid} is alive")
-
-    def _still_is(self, process: ProcessSettings, known: ProcessId) -> bool:
-        if process.match:
-            pattern = search_pattern(process.match)
-            return pattern is None or may_match(known, pattern)
-        if not process.pid_file:
-            return True
-        with suppress(OSError, ValueError):
-            return _read_pid_file(process.pid_file)[0] == known.pid
-        return False
 
     async def _search(self, ahead: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Run everything that waits or scans concurrently."""
         async with asyncio.TaskGroup() as group:
             for process in ahead:
                 if process.tcp:
-                    look = self._port(process.tcp, sights[process.name])
+                    look = self._port(process, process.tcp, sights[process.name])
                 elif process.systemd_unit:
                     look = self._unit(process.systemd_unit, process.systemd_user, sights[process.name])
                 else:
@@ -117,33 +139,49 @@ class LinuxProcessTable:
                 )
             for process in ahead:
                 if process.pid_file:
-                    seen = observe_pid_file(process.pid_file)
-                    believed = sights[process.name]
-                    sights[process.name] = seen._replace(known=believed.known, ended=believed.ended)
-            await self._search_lines({one.name: one.match for one in ahead if one.match}, sights)
+                    seen = self._pid_files.observe(process.pid_file, process.start)
+                    if seen.found and (words := not_of_user(process, seen.found[0].pid)):
+                        seen = ProcessObservation(detail=words)
+                    sights[process.name] = seen._replace(ended=sights[process.name].ended)
+            await self._search_lines([one for one in ahead if one.match], sights)
 
-    async def _search_lines(self, matches: Mapping[str, str], sights: dict[str, ProcessObservation]) -> None:
-        patterns = {name: pattern for name, text in matches.items() if (pattern := search_pattern(text))}
+    async def _search_lines(
+        self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]
+    ) -> None:
+        patterns = {one.name: pattern for one in processes if (pattern := search_pattern(one.match or ""))}
         hits = await find_matching(patterns, self._spawner.running) if patterns else {}
-        for name, text in matches.items():
+        for process in processes:
+            name = process.name
             if (found := hits.get(name)) is not None:
-                words = f"process {found[0].pid} matches, of {len(found)}" if found else "no process matches"
-                sights[name] = sights[name]._replace(found=found, detail=words)
+                sights[name] = _with_choice(sights[name], self._choice(process, found))
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
-                words = f"nobody is searched for: RE2 does not support {text!r} (upulse config check)"
+                words = (
+                    f"nobody is searched for: RE2 does not support {process.match!r} (upulse config check)"
+                )
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
-    async def _port(self, address: str, sight: ProcessObservation) -> ProcessObservation:
+    def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
+        return choose(process, found, self._mark(process.name) if self._home else "")
+
+    async def _port(
+        self, process: ProcessSettings, address: str, sight: ProcessObservation
+    ) -> ProcessObservation:
         try:
             where = await listening_ports.resolve_addresses(address, self._spawner)
         except PulseError as error:
-            if sight.known:
-                raise  # it lives, and whether it answers cannot be asked: nothing follows from that
             return sight._replace(answering=False, detail=str(error))
         answering = await listening_ports.accepts_connections(where)
-        found = sight.found or listening_ports.socket_owners(listening_ports.listening_inodes(where))
+        owners = listening_ports.socket_owners(listening_ports.listening_inodes(where))
         words = f"{address} {'answers' if answering else 'does not answer'}"
-        return sight._replace(found=found, answering=answering, detail=words)
+        if not owners:
+            return sight._replace(answering=answering, detail=words)
+        chosen = self._choice(process, owners)
+        if not chosen.found:  # somebody answers there, and it is not the process
+            held = f"{address} is held by process {owners[0].pid}"
+            return sight._replace(answering=False, detail=f"{held}: {not_of_user(process, owners[0].pid)}")
+        return _with_choice(sight, chosen)._replace(
+            answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"
+        )
 
     async def _unit(self, name: str, user: bool, sight: ProcessObservation) -> ProcessObservation:
         unit = await self._systemctl.show(name, user=user)
@@ -198,6 +236,18 @@ class LinuxProcessTable:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
 
+    async def others(
+        self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str]:
+        """In one search those that match a `match`, and came out of no start of this process."""
+        held = {one.name: (one, main) for one in processes if one.match and (main := mains.get(one.name))}
+        texts = {
+            name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
+        }
+        hits = await find_matching(texts, self._spawner.running) if texts else {}
+        words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
+        return {name: told for name, told in words.items() if told}
+
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return self._lives.leftovers(mains) if self._lives else {}
 
@@ -205,6 +255,10 @@ class LinuxProcessTable:
         """Stop watching all processes."""
         for found in list(self._handles):
             self._release(found)
+
+
+def _with_choice(sight: ProcessObservation, chosen: Choice) -> ProcessObservation:
+    return sight._replace(found=chosen.found, detail=chosen.words, doubt=chosen.doubt)
 
 
 def _has_no_way(process: ProcessSettings) -> bool:
@@ -219,37 +273,3 @@ async def _observe_or_busy(
         sights[name] = await look
     except (PulseError, OSError) as error:
         sights[name] = sights[name]._replace(busy=True, detail=f"could not look: {error}")
-
-
-def observe_pid_file(path: str) -> ProcessObservation:
-    """The process that a PID file names, if it is alive and was there when the file was written."""
-    try:
-        pid, written = _read_pid_file(path)
-    except FileNotFoundError:
-        return ProcessObservation(detail=f"there is no {path}")
-    except OSError as error:
-        return ProcessObservation(detail=f"{path} cannot be read: {error.strerror}")
-    except ValueError:
-        return ProcessObservation(detail=f"{path} holds no process id")
-    since = start_time_of(pid)
-    if since is None:
-        return ProcessObservation(detail=f"process {pid} of {path} is not alive")
-    if time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND > written + _SLACK_S:
-        return ProcessObservation(
-            detail=f"process {pid} is younger than {path}: its number was given to another process"
-        )
-    return ProcessObservation((ProcessId(pid, since),), detail=f"process {pid} of {path}")
-
-
-def _read_pid_file(path: str) -> tuple[int, float]:
-    """The number in the file, and when it was written (seconds, UTC)."""
-    # A FIFO in its place must not hang us.
-    file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        text = os.read(file, 100).split()
-        pid = int(text[0]) if text and text[0].isdigit() else 0
-        if not 0 < pid < 2**31:
-            raise ValueError("no process id")
-        return pid, os.fstat(file).st_mtime
-    finally:
-        os.close(file)

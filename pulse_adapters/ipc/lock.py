@@ -75,7 +75,7 @@ class HomeLock:
     def _try(self) -> int | None:
         """A descriptor of the file that bears the name, locked; None if somebody else has it."""
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
                 if _still_named(file, self._path):

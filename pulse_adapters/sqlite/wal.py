@@ -84,29 +84,6 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
     return WalState(committed, f"frame {bad} ends a torn transaction" if commits else "")
 
 
-def rebuild(path: Path, target: Path) -> bool:
-    """Write the database `path` to `target` from its log alone; False if not every page of it is in there.
-
-    Raises Damaged, as `scan` does.
-    """
-    wal = path.with_name(f"{path.name}-wal")
-    with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        committed = examine(content, path).committed
-        if not committed:
-            return False
-        size = struct.unpack(">I", content[8:12])[0]
-        frames = [frame for number, frame in _headers(content, size, 1) if number <= committed]
-        newest = {frame.page: number for number, frame in enumerate(frames, 1)}
-        count = frames[-1].commit
-        if not newest.keys() >= set(range(1, count + 1)):
-            return False
-        with target.open("r+b") as copy:
-            for page in range(1, count + 1):
-                start = _offset(newest[page], size) + FRAME
-                copy.write(content[start : start + size])
-    return True
-
-
 def last_rowid(wal: Path) -> int:
     """The largest row number on any page in the log, whether or not the database that it belongs to can be read.
 

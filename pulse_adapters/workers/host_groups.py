@@ -34,7 +34,7 @@ class _Share(NamedTuple):
 _SHARES: Mapping[str, _Share] = {
     RULES: _Share(64, 256, 1, 50),  # it has a deadline; what is guarded goes first all the same
     ACTIONS: _Share(512, 512, 4, 20),
-    TOOLS: _Share(64, 512, 1, 20),
+    TOOLS: _Share(256, 512, 1, 20),
 }
 
 

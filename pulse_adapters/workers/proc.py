@@ -75,6 +75,15 @@ def ticks_now() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
+def own_line() -> frozenset[int]:
+    """This process and all those that it came out of: whoever ends one of them with its tree ends this one, too."""
+    line, pid = {0, 1}, os.getpid()
+    while pid not in line:
+        line.add(pid)
+        pid = seen.parent if (seen := read_stat(pid)) else 1
+    return frozenset(line)
+
+
 def is_alive(found: ProcessId) -> bool:
     """Whether this very process still runs, not another one that was given its pid."""
     return start_time_of(found.pid) == found.started
@@ -84,6 +93,14 @@ def command_line(pid: int) -> list[str]:
     """The argv of a process; empty for kernel threads, zombies and what is gone."""
     raw = read_proc_file(f"/proc/{pid}/cmdline")
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
+
+
+def uid_of(pid: int) -> int | None:
+    """The real user of a process; None if it is gone."""
+    for line in (read_proc_file(f"/proc/{pid}/status") or b"").splitlines():
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return None
 
 
 def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
@@ -106,6 +123,16 @@ def live_processes() -> list[ProcStat]:
     """All live processes but this one."""
     own = os.getpid()
     return [seen for pid in pids() if pid != own and (seen := read_stat(pid)) and seen.alive]
+
+
+def children(pid: int) -> set[int]:
+    """The pids of a live process's children; none where the kernel doesn't keep them (CONFIG_PROC_CHILDREN)."""
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return set()
+    told = (read_proc_file(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
+    return {int(child) for words in told for child in words.split()}
 
 
 def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[int]:

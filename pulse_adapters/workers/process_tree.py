@@ -15,9 +15,10 @@ from pulse_adapters.workers.proc import (
     environment,
     has_marker,
     live_processes,
-    read_proc_file,
+    own_line,
     send,
     ticks_now,
+    uid_of,
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
@@ -116,9 +117,8 @@ def in_tree(root: ProcessId, mark: str = "", died: int | None = None) -> Chosen:
     are the process's own if it leads them still, or one of them was there before it died, bears the mark, or was its own
     at an earlier search.
     """
-    if (
-        root.pid <= 1
-    ):  # all descends from 1; and 0 is the group and session of whatever has none that is seen from here
+    # All descends from 1, and 0 is the group and session of whatever has none that is seen from here.
+    if root.pid in own_line() - {os.getpid()}:
         raise ValueError(f"process {root.pid} leads no tree that may be ended")
     before, own = ticks_now() if died is None else died, set[ProcessId]()
 
@@ -156,7 +156,7 @@ def marked(mark: str) -> Chosen:
 
 def of_user(uid: int) -> Chosen:
     """Choose the processes of a user."""
-    return lambda now: [pid for pid in now if _uid(pid) == uid]
+    return lambda now: [pid for pid in now if uid_of(pid) == uid]
 
 
 def orphans_of_user(uid: int) -> Chosen:
@@ -183,11 +183,6 @@ def _answers(pid: int, theirs: Collection[int], now: Table) -> int:
     while pid in theirs:
         pid = now[pid].parent
     return pid
-
-
-def _uid(pid: int) -> int | None:
-    told = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
-    return next((int(line.split()[1]) for line in told if line.startswith(b"Uid:")), None)
 
 
 def _is_ours(pid: int) -> bool:

@@ -45,7 +45,7 @@ class DaemonControl:
 
     is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
     gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
-    what hosts of a daemon that is gone have left; say: tells what was done.
+    what hosts of a daemon that is gone have left, or raises PulseError; say: tells what was done.
     """
 
     background: BackgroundDaemon
@@ -88,7 +88,10 @@ class DaemonControl:
     def stop(self) -> bool:
         """Stop the daemon whoever runs it, and end what its hosts have left; False if none ran."""
         was_there = self._stop()
-        self.end_hosts()
+        try:
+            self.end_hosts()
+        except PulseError as error:  # a restart goes on
+            self.say(str(error))
         return was_there
 
     def _stop(self) -> bool:

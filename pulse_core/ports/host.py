@@ -24,11 +24,11 @@ class Life(NamedTuple):
 class ProcessObservation(NamedTuple):
     """The result of one probe of a guarded process.
 
-    found: live processes that match it (never zombies); answering: whether its port accepts, None if it has
-    none to ask; known: whether the process last known to be it still lives (even where a pid file or pattern
-    no longer points to it); intended: it is down because its own manager was told to stop it; busy: its
-    manager is bringing it up just now; detail: words for the evidence; ended: how the process last known to
-    be it has ended, where that can be known ("exited with status 3").
+    found: the live process that it is, or all that may be it (never zombies); answering: whether its port accepts,
+    None if it has none to ask; known: whether the process last known to be it still lives: then it is it; intended: it
+    is down because its own manager was told to stop it; busy: its manager is bringing it up just now; detail: words for
+    the evidence; ended: how the process last known to be it has ended, where that can be known ("exited with status 3");
+    doubt: why nobody can tell which of those found it is: none of them may be ended.
     """
 
     found: tuple[ProcessId, ...] = ()
@@ -38,6 +38,7 @@ class ProcessObservation(NamedTuple):
     busy: bool = False
     detail: str = ""
     ended: str = ""
+    doubt: str = ""
 
 
 class ProcessTable(Protocol):
@@ -48,12 +49,17 @@ class ProcessTable(Protocol):
     ) -> Mapping[str, ProcessObservation]:
         """Probe each process; returns the observations by name.
 
-        `known` names the process that was last known to be it (what Pulse started, or found before); it is
-        believed only while its start time agrees.
+        `known` names the process that was last known to be it (what Pulse started, or found before). It is it until
+        it dies, and its death is told before anybody else is searched for.
         """
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
+
+    async def others(
+        self, processes: "Sequence[ProcessSettings]", mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str]:
+        """By name, in words, those that match beside who stands for it now, where there are any: they are let be."""
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By name, the live processes of earlier lives, where there are any; `mains` are those who stand for it now."""

@@ -103,6 +103,11 @@ class ProcessSettings(Group):
         description="regular expression searched in the first 4096 characters of the argv joined by spaces",
         examples=["http\\.server 18080"],
     )
+    user: Annotated[str, Field(max_length=64)] = Field(
+        "",
+        description="whose processes `pid_file`, `match` and `tcp` find; empty: those of the daemon's own user",
+        examples=["postgres"],
+    )
     tcp: Address | None = Field(
         None, description="host:port that it listens on", examples=["127.0.0.1:18080"]
     )

@@ -58,25 +58,27 @@ def is_up(sight: ProcessObservation) -> bool:
 
 
 def identity(sight: ProcessObservation, history: ProcessHistory) -> ProcessId | None:
-    """The process id that identifies it: the one known before if it was found again, else the oldest."""
+    """The process id that identifies it: the one known before if it was found again, else the first; none in doubt."""
     if history.pid is not None and history.started is not None:
         known = ProcessId(history.pid, history.started)
         if known in sight.found:
             return known
-    return sight.found[0] if sight.found else None
+    return sight.found[0] if sight.found and not sight.doubt else None
 
 
 def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
     found, history = identity(look.sight, look.history), look.history
     if history.up is None:
         return (_up(look, found),)
-    if found is None or history.pid is None or (found.pid, found.started) == (history.pid, history.started):
+    if history.pid is None:
+        return (_up(look, found),) if found else ()
+    if history.boot == look.now.boot and (look.sight.known or found == (history.pid, history.started)):
         return ()
-    if history.boot == look.now.boot and look.sight.known:
-        return ()  # the known process is still alive: another one beside it changes nothing
-    if look.process.match:
-        return (_up(look, found),)  # it counts as dead only when no match is left: this is another one
-    return (_died(look, f"replaced by process {found.pid}"), _up(look, found))
+    if found is None and look.process.systemd_unit:
+        return ()  # the unit is up without a main process
+    how = look.sight.ended or "is gone"
+    other = f"replaced by process {found.pid}" if found else look.sight.detail
+    return (_died(look, f"process {history.pid} {how}; {other}"), _up(look, found))
 
 
 def _missed(look: ProcessProbe) -> ProcessConclusion:
@@ -121,6 +123,8 @@ def _stopped(look: ProcessProbe) -> tuple[Draft, ...]:
 
 def _up(look: ProcessProbe, found: ProcessId | None) -> Draft:
     evidence = look.sight.detail or (f"process {found.pid}" if found else "it answers")
+    if look.sight.doubt and look.sight.doubt not in evidence:
+        evidence = f"{evidence}; {look.sight.doubt}"
     pid, started = found if found else (None, None)
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 
@@ -43,14 +44,28 @@ def argv(*words: object) -> str:
     return json.dumps([str(word) for word in words])
 
 
-def test_a_killed_process_is_replaced_and_the_log_says_why(served: Served) -> None:
-    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9001"]\n{NO_LIMITS}\n')
+def test_a_killed_process_is_replaced_with_all_that_came_out_of_it(served: Served) -> None:
+    sleep = ["sleep", f"9001.{os.getpid()}"]
+    word = " ".join(sleep)
+    tree = argv("sh", "-c", f"{word} & setsid {word} & exec {word}")
+    served.configure(f'[[process]]\nname = "victim"\nstart = {tree}\n{NO_LIMITS}\n')
     served.start()
-    first = served.pid_when_up("victim")
-    os.kill(first, signal.SIGKILL)
-    second = served.pid_when_up("victim", other_than=first)
-    assert second != first
-    assert Path(f"/proc/{second}/cmdline").read_bytes() == b"sleep\x009001\x00"
+
+    def alive() -> set[int]:
+        return {one.pid for one in live_processes() if command_line(one.pid) == sleep}
+
+    served.eventually(lambda: len(alive()) == 3, "it and its helpers")
+    first, before = served.pid_when_up("victim"), alive()
+    assert first in before
+    for _ in range(3):
+        os.kill(first, signal.SIGKILL)
+        first = served.pid_when_up("victim", other_than=first)
+        served.eventually(lambda: len(alive()) == 3, "it and its helpers, once")
+        assert first in alive()
+        assert not before & alive()
+        before = alive()
+    CliHome(served.home.path).upulse("process", "stop", "victim")
+    served.eventually(lambda: not alive(), "the end of all")
 
 
 def test_sigterm_and_a_clean_exit_are_deaths_too(served: Served) -> None:

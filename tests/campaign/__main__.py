@@ -9,7 +9,7 @@ import time
 from multiprocessing import Pool
 from pathlib import Path
 
-from tests.campaign import day, forgery
+from tests.campaign import bad_disk, day, forgery
 from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
 from tests.campaign.damages import campaign as damaged
@@ -55,6 +55,10 @@ def main() -> int:
         "--samples", type=int, default=1, metavar="TIMES",
         help="do in full, so often, what `make check` does in samples; 0: not at all",
     )  # fmt: skip
+    parser.add_argument(
+        "--bad-disk", type=float, default=600.0, metavar="SECONDS",
+        help="so long on a disk that is full, and on one that has turned read-only; 0: not at all",
+    )  # fmt: skip
     parser.add_argument("--forgeries", type=int, default=1_000_000, help="forged messages of hosts; 0: none")
     options = parser.parse_args()
     sound = [
@@ -69,6 +73,7 @@ def main() -> int:
         attacks(options.attacks),
         forgeries(options.forgeries, options.first),
         samples(options.samples),
+        not options.bad_disk or bad_disk.campaign_of_all(options.bad_disk),
     ]
     return 0 if all(sound) else 1
 

@@ -1,13 +1,18 @@
 """Puts the rows back that were saved when the log was deleted or replaced under its writer."""
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pulse_adapters.sqlite.aside import new_aside
-from pulse_adapters.sqlite.backup.databases import examine
+from pulse_adapters.sqlite.backup.databases import copy_under_wal, examine, salvage
+from pulse_adapters.sqlite.backup.swap import link_or_copy
 from pulse_adapters.sqlite.connect import is_orphaned_wal
-from pulse_adapters.sqlite.synced_files import new_file, put_file
-from pulse_adapters.sqlite.wal import rebuild
+from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.synced_files import put_file
+from pulse_adapters.sqlite.wal import last_rowid
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 
@@ -15,7 +20,7 @@ from pulse_core.model.errors import PulseError
 def put_back(home: HomeLayout) -> str:
     """Make the saved rows the log again; what was done, in words. The caller holds the home's lock.
 
-    Without saved rows the -wal is tried: a young log lies in it as a whole. What lay under the log's names is kept.
+    Without saved rows the -wal is tried: all rows of a young log are in it. What lay under the log's names is kept.
     Raises Damaged or PulseError if that can't be done; it can be broken off anywhere and done again.
     """
     log, saved = home.events, home.saved_log
@@ -36,15 +41,28 @@ def put_back(home: HomeLayout) -> str:
 
 
 def _rebuild(home: HomeLayout) -> None:
-    unfinished = new_file(home.saved_log.with_name(f"{home.saved_log.name}.unfinished"))
-    try:
-        if not rebuild(home.events, unfinished):
+    """Save the rows that the -wal holds, if those are all: each of them is checked, so a guess at the lost pages may do.
+
+    Raises PulseError if there are others. The guess is a log that was just made.
+    """
+    wal = Path(f"{home.events}-wal")
+    with TemporaryDirectory(prefix=".rebuilt-", dir=home.path) as directory:
+        made, guess = Path(directory, "made"), Path(directory, home.events.name)
+        connection, _ = open_writer(made, Opening())
+        connection.close()
+        copy_under_wal(made, guess)
+        link_or_copy(wal, Path(f"{guess}-wal"))
+        found = salvage(guess, made, home.objects)
+        if found.rows == 0 or found.rows < last_rowid(wal):
             raise PulseError(
-                f"{home.events.name}-wal does not hold the whole log, only what was last written; to have it with what"
-                " it holds: upulse restore BACKUP"
+                f"{wal.name} does not hold the whole log, only what was last written; to have it with what it holds:"
+                " upulse restore BACKUP"
             )
-        examine(unfinished, home.objects)
-    except PulseError:
-        unfinished.unlink()
-        raise
-    put_file(unfinished, home.saved_log)
+        with closing(sqlite3.connect(made)) as copy:
+            with copy:
+                copy.execute("UPDATE meta SET value = (SELECT host FROM event LIMIT 1) WHERE key = 'host'")
+            copy.execute("PRAGMA journal_mode = DELETE")
+        if os.geteuid() == 0:
+            owner = home.path.stat()
+            os.chown(made, owner.st_uid, owner.st_gid)
+        put_file(made, home.saved_log)

@@ -51,12 +51,12 @@ class CliHome:
 
     path: Path
 
-    def upulse(self, *words: str, code: int = 0) -> Said:
+    def upulse(self, *words: str, code: int | None = 0) -> Said:
         """The command in this process, which takes a twentieth of the time of one of its own."""
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             found = main([*words, "--home", str(self.path)])
-        assert found == code, err.getvalue()
+        assert code in (found, None), err.getvalue()
         return Said(found, out.getvalue(), err.getvalue())
 
     def as_process(self, *words: str, code: int = 0) -> Said:

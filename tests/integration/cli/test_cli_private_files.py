@@ -84,3 +84,15 @@ def test_what_another_user_can_have_put_there_is_not_used(quiet: CliHome) -> Non
         "config.toml belongs to user 65534, whose home this is not"
         in quiet.upulse("daemon", "start", code=1).err
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
+def test_root_closes_no_folder_that_another_user_leads_it_to(quiet: CliHome, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, 65534, 65534)
+    (theirs / "home").symlink_to(quiet.path)  # it could be /tmp, with an events.db in it
+    quiet.path.chmod(0o777)
+    said = CliHome(theirs / "home").upulse("status", code=1).err
+    assert f"others can change {theirs}" in said
+    assert stat.S_IMODE(quiet.path.stat().st_mode) == 0o777

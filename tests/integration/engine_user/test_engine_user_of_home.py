@@ -31,11 +31,15 @@ from pulse_adapters.engine_user.account_setup import (
     set_up_account,
 )
 from pulse_adapters.engine_user.layout import EngineUserLayout
+from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.sandbox import scratch_folder
 from pulse_adapters.workers import process_tree
 from pulse_core.app.doctor import OK, WARN
 from pulse_core.home import HomeLayout
+from pulse_core.model.errors import PulseError
 from tests.engine_user import ROOT_ALONE, open_folder, throwaway
 from tests.golden.make_home import unpack_home
+from upulse_cli.wiring.daemon_control import uninstall_daemon
 from upulse_cli.wiring.engine import run_as
 from upulse_cli.wiring.home import home_context
 
@@ -47,6 +51,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         records = folder / "sysusers.d"
         monkeypatch.setattr(account_record, "SYSUSERS", records)
         monkeypatch.setattr(account_removal, "EVERYBODYS", (str(folder / "tmp"),))
+        monkeypatch.setattr(scratch_folder, "OF_ROOT", str(folder / "scratch"))
         for module in (account_setup, layout):
             monkeypatch.setattr(module, "first_unreadable", lambda account: "")
         yield folder
@@ -185,6 +190,7 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     subprocess.run(
         ["sh", "-c", litter], cwd=work, user=uid, group=gid, extra_groups=(), check=True, timeout=60
     )
+    (machine / "scratch" / "pulse-rules-of-one-that-was-killed").mkdir(parents=True)
     # A process in a session of its own that forks as quickly as it can, as hands may leave one.
     fork = "while :; do setsid sleep 300 & sleep 0.02; done"
     child = subprocess.Popen(
@@ -240,3 +246,54 @@ def test_an_older_home_leaves_the_shared_user_which_goes_with_its_last_home(
         assert list(remove_account(other, machine / "base")) == [words]
         assert find_account(shared.name) is None
         subprocess.run(["useradd", "--system", shared.name], check=True, timeout=60)  # for who takes it away
+
+
+@ROOT_ALONE
+def test_what_does_not_end_or_go_is_told_and_the_record_stays_for_another_try(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = home(machine)
+    account = make_account(one, None)
+    monkeypatch.setattr(account_removal, "PATIENCE", 0.05)
+    uid, gid = account.ids
+    child = subprocess.Popen(["sleep", "300"], cwd="/", user=uid, group=gid, extra_groups=())
+    try:
+        with monkeypatch.context() as stubborn:
+            stubborn.setattr(account_removal, "run_as_user", lambda *_: None)
+            with pytest.raises(
+                NoAccount, match=rf"1 processes of the user {account.name} don't end, as {child.pid}"
+            ):
+                list(remove_account(one, machine / "base"))
+    finally:
+        child.kill()
+        child.wait()
+    with monkeypatch.context() as stubborn:
+        stubborn.setattr(account_removal, "remove_tree", lambda path: False)
+        with pytest.raises(NoAccount, match=r"base/home-.* can't be emptied; try again"):
+            list(remove_account(one, machine / "base"))
+    with monkeypatch.context() as stubborn:
+        tools = machine / "bin"
+        tools.mkdir()
+        (tools / "userdel").write_text("#!/bin/sh\necho it is logged in >&2; exit 8\n")
+        (tools / "userdel").chmod(0o755)
+        stubborn.setenv("PATH", f"{tools}:{os.environ['PATH']}")
+        with pytest.raises(NoAccount, match="userdel: it is logged in"):
+            list(remove_account(one, machine / "base"))
+    assert recorded_name(one) == account.name
+    assert list(remove_account(one, machine / "base")) == [f"Removed the user {account.name}."]
+
+
+@ROOT_ALONE
+def test_where_systemd_does_not_run_the_machine_an_uninstall_removes_the_user(
+    machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulse_adapters.systemd.manager._SYSTEM", machine / "units")
+    one = HomeLayout(home(machine))
+    with pytest.raises(PulseError, match="no systemd unit serves"):
+        list(uninstall_daemon(one))  # which has nothing on the machine
+    (one.path / "run").mkdir(mode=0o700)
+    account = make_account(one.path, None)
+    with HomeLock(one.lock, "1"), pytest.raises(PulseError, match=r"runs|holds|held"):
+        list(uninstall_daemon(one))
+    assert find_account(account.name) == account
+    assert list(uninstall_daemon(one)) == [f"Removed the user {account.name}."]

@@ -174,21 +174,47 @@ async def test_an_unknown_process_is_refused_with_the_nearest_name(spawner: Spaw
         executor.check(StopParams(process="gatway"))
 
 
-async def test_a_stop_ends_every_match_and_may_be_repeated(
+async def test_a_stop_ends_the_known_one_alone_and_may_be_repeated(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
-    found = [spawner.start(argv, output=log) for _ in range(2)]
-    await until(lambda: all(word in command_line(one.pid) for one in found))
+    it, *others = [spawner.start(argv, output=log) for _ in range(3)]
+    await until(lambda: all(word in command_line(one.pid) for one in (it, *others)))
     chosen = settings(start=argv, match=word)
-    executor = StopProcess(lambda: chosen, table, lambda: {"it": found[0]}, Lives(spawner, tmp_path))
+    executor = StopProcess(lambda: chosen, table, lambda: {"it": it}, Lives(spawner, tmp_path))
     effect, event = wished("stop-process", process="it")
     first = await executor.execute(effect, StopParams(process="it"), event)
-    again = await executor.execute(effect, StopParams(process="it"), event)
-    assert first.data["ended"] == sorted(one.pid for one in found)
-    assert again.data["ended"] == []
-    assert not any(is_alive(one) for one in found)
+    assert first.data["ended"] == [it.pid]
+    with pytest.raises(PulseError, match="nothing was ended: 2 processes match"):
+        await executor.execute(effect, StopParams(process="it"), event)
+    assert all(is_alive(one) for one in others)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+async def test_who_may_be_it_is_not_ended_for_a_restart(
+    restarter: Callable[[Settings], RestartProcess], spawner: Spawner, log: Path, number: int
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
+    found = [spawner.start(argv, output=log) for _ in range(number)]
+    await until(lambda: all(word in command_line(one.pid) for one in found))
+    with pytest.raises(PulseError, match=r"nothing was started: .* match"):
+        await restart(restarter(settings(start=["sleep", "1000"], match=word)))
+    assert all(is_alive(one) for one in found)
+
+
+async def test_a_helper_of_an_interrupted_start_is_not_taken_for_it(
+    restarter: Callable[[Settings], RestartProcess],
+) -> None:
+    executor = restarter(settings(start=["sh", "-c", "setsid sleep 1000 & while :; do sleep 0.05; done"]))
+    effect, event = wished("restart-process", process="it")
+    params = RestartParams.model_validate(effect.params)
+    new = found_in(await executor.execute(effect, params, event))
+    await until(lambda: sum(has_marker(one.pid, EVENT_ID) for one in live_processes()) > 1)
+    os.kill(new.pid, 9)
+    await until(lambda: not is_alive(new))
+    assert await executor.verify(effect, params, event) is None
 
 
 @pytest.fixture

@@ -6,15 +6,25 @@ import socket
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
+from pulse_adapters.host.process_identity import doubtful_matches
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, read_stat, start_time_of
+from pulse_adapters.workers.proc import (
+    command_line,
+    has_marker,
+    is_alive,
+    live_processes,
+    own_line,
+    read_stat,
+    start_time_of,
+)
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -111,7 +121,8 @@ async def test_every_match_counts_oldest_first_until_the_last_is_gone(
         found.append(spawner.start(sleeper(word), output=log))
         await asyncio.sleep(0.02)  # start times are told in hundredths
     await until(lambda: all(word in command_line(one.pid) for one in found))
-    assert (await seen(table, process)).found == tuple(found)
+    both = await seen(table, process)
+    assert (both.found, both.doubt[:19]) == (tuple(found), "2 processes match: ")
     assert (await seen(table, process, found[1])).found == (found[1],)
     os.kill(found[0].pid, 9)
     await until(lambda: read_stat(found[0].pid) is None)
@@ -121,14 +132,14 @@ async def test_every_match_counts_oldest_first_until_the_last_is_gone(
     assert (await seen(table, process, found[1])).found == ()
 
 
-async def test_a_known_process_that_became_another_program_no_longer_matches(
+async def test_a_known_process_that_became_another_program_is_still_it(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     found = spawner.start(["sh", "-c", f": {word}; exec sleep 1000"], output=log)
     await until(lambda: said(Path(f"/proc/{found.pid}/comm")) == "sleep\n")
     sight = await seen(table, by(match=word), found)
-    assert (sight.found, sight.known) == ((), True)
+    assert (sight.found, sight.known) == ((found,), True)
 
 
 async def test_a_known_process_is_believed_while_it_is_still_being_executed(
@@ -181,14 +192,148 @@ async def test_a_pid_file_older_than_its_process_is_of_another(
     assert "given to another process" in sight.detail
 
 
-async def test_a_pid_file_that_moved_on_leads_to_the_new_process(
+async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_one_dies(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     old, new = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
     path = tmp_path / "pid"
     path.write_text(str(new.pid))
-    sight = await seen(table, by(pid_file=str(path)), old)
-    assert (sight.found, sight.known) == ((new,), True)
+    process, dead = by(pid_file=str(path)), list[ProcessId]()
+    sight = await seen(table, process, old)
+    assert (sight.found, sight.known) == ((old,), True)
+    table.hold([old], dead.append)
+    os.kill(old.pid, 9)
+    await until(lambda: dead)
+    sight = await seen(table, process, old)
+    assert (sight.found, sight.known, sight.ended) == ((new,), False, "was killed by SIGKILL")
+
+
+async def test_a_pid_file_is_judged_by_the_boot_clock(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    await until(lambda: command_line(it.pid) == ["sleep", "1000"])
+    path.write_text(str(it.pid))
+    os.utime(path, (1, 1))  # since then the clock was set
+    assert (await seen(table, by(pid_file=str(path), start=["/bin/sleep", "1000"]))).found == (it,)
+    assert (
+        await seen(table, by(pid_file=str(path)))
+    ).found == ()  # an old file, and `start` is another program
+    path.write_text(str(it.pid))
+    os.utime(path, (2, 2))  # that was seen to change
+    assert (await seen(table, by(pid_file=str(path)))).found == (it,)
+    monkeypatch.setattr("pulse_adapters.host.pid_files.ticks_now", lambda: it.started - 2)
+    path.write_text(str(it.pid))  # its clock says that it is later than the process
+    sight = await seen(table, by(pid_file=str(path)))
+    assert "given to another process" in sight.detail
+
+
+async def test_a_death_is_told_before_anybody_is_searched_for(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word, dead = f"w{uuid.uuid4().hex}", list[ProcessId]()
+    it, other = (spawner.start(sleeper(word), output=log) for _ in range(2))
+    await until(lambda: all(word in command_line(one.pid) for one in (it, other)))
+    process = by(match=word, start=sleeper(word))
+    table.hold([it], dead.append)
+    os.kill(it.pid, 9)
+    await until(lambda: dead)
+    assert (await seen(table, process, it)).found == ()
+    table.hold([], dead.append)
+    assert (await seen(table, process, it)).found == (other,)
+
+
+async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    forks = [sys.executable, "-c", "import os, time; os.fork(); os.fork(); time.sleep(1000)", word]
+    it = spawner.start(forks, output=log)
+    await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 4)
+    assert (await seen(table, by(match=word, start=forks))).found == (it,)
+    strange = await seen(table, by(match=word))
+    assert (strange.found, strange.doubt) == (
+        (it,), f"process {it.pid} matches, but `start` would not produce it"
+    )  # fmt: skip
+    other = spawner.start(sleeper(word), output=log)
+    await until(lambda: word in command_line(other.pid))
+    sight = await seen(table, by(match=word, start=forks))
+    assert (sight.found, sight.doubt) == ((it,), "")
+    assert f"1 other matches: {other.pid}" in sight.detail
+
+
+async def test_who_matches_beside_the_known_one_is_told(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    forks = [sys.executable, "-c", "import os, time; os.fork(); time.sleep(1000)", word]
+    it, other = spawner.start(forks, output=log), spawner.start(sleeper(word), output=log)
+    await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 3)
+    process = by(match=word, start=forks)
+    assert await table.others([process], {"it": it}) == {"it": f"1 other matches: {other.pid}"}
+    told = await doubtful_matches([process, by(name="else", match=f"none {word}")])
+    assert told == {"it": f"process {it.pid} matches; 1 other matches: {other.pid}"}
+    os.kill(other.pid, 9)
+    await until(lambda: read_stat(other.pid) is None)
+    assert await table.others([process], {"it": it}) == await doubtful_matches([process]) == {}
+
+
+@pytest.mark.parametrize("way", ["match", "pid_file", "tcp"])
+async def test_nobody_of_another_user_and_nobody_of_the_engine_is_it(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path, way: str
+) -> None:
+    port, path = free_port(), tmp_path / "pid"
+    argv = [sys.executable, "-c", SERVER, "127.0.0.1", str(port), str(int(socket.AF_INET))]
+    for mark in ({"PULSE_HANDS": "x"}, {}):
+        log.unlink(missing_ok=True)
+        it = spawner.start(argv, output=log, env=mark)
+        await until(lambda: "ready" in said(log))
+        path.write_text(str(it.pid))
+        ways = {"match": f"127.0.0.1 {port}", "pid_file": str(path), "tcp": f"127.0.0.1:{port}"}
+        sight = await seen(table, by(start=argv, **{way: ways[way]}))
+        assert sight.found == (() if mark else (it,))
+        if not mark:
+            sight = await seen(table, by(start=argv, user="nobody", **{way: ways[way]}))
+            assert (sight.found, sight.answering) == ((), False if way == "tcp" else None)
+            assert f"process {it.pid} belongs to another user" in sight.detail
+        os.kill(it.pid, 9)
+        await until(lambda pid=it.pid: read_stat(pid) is None)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("pid_of", [lambda: 1, os.getpid, os.getppid], ids=["first", "own", "parent"])
+async def test_neither_pulse_nor_what_runs_it_is_ever_it(
+    table: LinuxProcessTable, tmp_path: Path, pid_of: Callable[[], int]
+) -> None:
+    (tmp_path / "pid").write_text(f"{pid_of()}\n")
+    sight = await seen(table, by(pid_file=str(tmp_path / "pid")))
+    assert sight.found == ()
+    assert pid_of() in own_line()
+
+
+async def test_what_runs_pulse_is_not_ended(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    # The real ones are not tried: if they were not refused, all of the machine would be ended.
+    monkeypatch.setattr("pulse_adapters.host.spawner.own_line", lambda: {found.pid})
+    with pytest.raises(PulseError, match="is Pulse or runs it"):
+        await spawner.end(found, soft=0.0)
+    assert is_alive(found)
+
+
+async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    argv = ["sh", "-c", "setsid sleep 1000 & echo ready; while :; do sleep 0.05; done"]
+    marks = {"PULSE_EFFECT": str(uuid.uuid4()), "PULSE_PROCESS": f"it@{tmp_path}"}
+    it = spawner.start(argv, output=log, env=marks)
+    await until(lambda: sum(has_marker(one.pid, marks["PULSE_EFFECT"]) for one in live_processes()) > 1)
+    unrecorded, recorded = (LinuxProcessTable(spawner, home=tmp_path) for _ in range(2))
+    assert (await seen(unrecorded, by(start=argv))).found == (it,)
+    os.kill(it.pid, 9)
+    await until(lambda: read_stat(it.pid) is None)
+    assert (await seen(recorded, by(start=argv), it)).found == ()
+    assert (await seen(LinuxProcessTable(spawner, home=tmp_path), by(start=argv))).found == ()
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-1", "0", "99999999999999999999", "\x00\xff"])
@@ -254,7 +399,7 @@ async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProce
     assert "no-such-host.invalid" in sight.detail
 
 
-async def test_a_port_whose_backlog_is_full_does_not_answer_but_is_found(
+async def test_a_port_whose_backlog_is_full_does_not_answer(
     table: LinuxProcessTable, spawner: Spawner
 ) -> None:
     with socket.create_server(("127.0.0.1", 0), backlog=0) as server:
@@ -265,9 +410,8 @@ async def test_a_port_whose_backlog_is_full_does_not_answer_but_is_found(
         sight = await seen(table, by(tcp=f"127.0.0.1:{server.getsockname()[1]}"))
         for client in clients:
             client.close()
-    own = read_stat(os.getpid())
-    assert own is not None
-    assert (sight.found, sight.answering) == ((own.found,), False)
+    assert (sight.found, sight.answering) == ((), False)
+    assert "is Pulse, or runs it" in sight.detail
 
 
 FAKE = """#!/bin/sh

@@ -128,3 +128,16 @@ def test_where_there_is_no_home_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "run" / "lock").mkdir()
     with pytest.raises(LockUnusable, match="Is a directory"):
         HomeLock(tmp_path / "run" / "lock", "1").__enter__()
+
+
+def test_links_that_another_user_put_there_lead_nobody_elsewhere(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    path.with_name("lock.new").symlink_to(tmp_path / "precious")
+    with HomeLock(path, "1"):
+        assert json.loads(path.read_text())["pid"] == os.getpid()
+    path.unlink()
+    path.symlink_to(tmp_path / "new")
+    with pytest.raises(LockUnusable, match="can't be locked"):
+        HomeLock(path, "1").__enter__()
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert not (tmp_path / "new").exists()

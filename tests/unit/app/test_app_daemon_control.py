@@ -1,5 +1,7 @@
 """Starting and stopping the daemon: by its unit where there is one, else as a process in the background."""
 
+from dataclasses import replace
+
 import pytest
 
 from pulse_adapters.memory.daemon_control import MemoryBackgroundDaemon, MemoryDaemonUnit
@@ -55,6 +57,15 @@ def test_a_unit_that_may_be_about_to_start_it_again_is_stopped() -> None:
     machine = Machine(unit="u")
     assert machine.control.stop()
     assert machine.said == ["Stopped through systemctl."]
+
+
+def test_a_restart_goes_on_although_something_of_earlier_hosts_does_not_end() -> None:
+    def fail() -> None:
+        raise PulseError("it does not end")
+
+    machine = Machine(pid=17)
+    replace(machine.control, end_hosts=fail).restart()
+    assert machine.said == ["Stopped, it was process 17.", "it does not end", "Started, process 4711."]
 
 
 def test_nothing_to_stop_is_said() -> None:

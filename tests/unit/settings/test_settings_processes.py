@@ -38,6 +38,8 @@ def process(name: str, *needs: str) -> ProcessSettings:
         ({"start": ("x", "\0")}, "NUL"),
         ({"env": {"A=B": "1"}}, "can't be set"),
         ({"cwd": ""}, "no path"),
+        ({"kill": "main", "systemd_unit": "nginx.service", "start": ()}, "say it by KillMode="),
+        ({"kill": "all"}, "'tree' or 'main'"),
         ({"systemd_unit": "nginx", "start": ()}, "as 'nginx.service'"),
         ({"http": "127.0.0.1:80"}, "no URL; write it in full"),
         ({"http": "http://localhost:80/"}, "'localhost' is a name, which .* write the address"),

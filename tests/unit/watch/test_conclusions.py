@@ -77,10 +77,28 @@ def test_another_process_in_its_place_is_a_death_and_a_start() -> None:
     assert kinds(look(ProcessObservation((NEW,)), UP)) == ["process-died", "process-up"]
 
 
-def test_another_match_in_its_place_is_no_death() -> None:
+def test_a_death_is_a_death_whatever_else_matches() -> None:
     process = ProcessSettings(name="p", start=("p",), match="p")
-    (up,) = conclude(ProcessProbe(process, ProcessObservation((NEW,)), UP, 0, NOW, 7)).drafts
+    died, up = conclude(ProcessProbe(process, ProcessObservation((NEW,)), UP, 0, NOW, 7)).drafts
+    assert isinstance(died.payload, ProcessDied)
     assert isinstance(up.payload, ProcessUp)
+
+
+def test_a_death_is_a_death_whoever_answers_at_its_port() -> None:
+    died, up = said(look(ProcessObservation((), answering=True, detail="it answers"), UP, proven=True))
+    assert isinstance(died, ProcessDied)
+    assert isinstance(up, ProcessUp)
+    assert up.pid is None
+
+
+def test_who_may_be_it_is_up_and_is_not_named() -> None:
+    sight = ProcessObservation((OLD, NEW), detail="it answers", doubt="nobody can tell")
+    (up,) = said(look(sight, DOWN._replace(pid=None, started=None)))
+    assert isinstance(up, ProcessUp)
+    assert (up.pid, up.evidence) == (None, "it answers; nobody can tell")
+    (sure,) = said(look(ProcessObservation((NEW,)), ProcessHistory(up=LONG_AGO)))
+    assert isinstance(sure, ProcessUp)
+    assert sure.pid == NEW.pid
 
 
 def test_a_proven_death_is_told_even_while_its_manager_is_busy() -> None:

@@ -1,0 +1,87 @@
+"""PID files: which live process each names, judged by the boot clock, which no step of the wall clock moves."""
+
+import os
+import time
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pulse_adapters.host.clock import boot_us
+from pulse_adapters.host.process_identity import is_produced_by
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of, ticks_now
+from pulse_core.ports.host import ProcessId, ProcessObservation
+
+_SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
+
+
+class PidFile(NamedTuple):
+    """A file as it was read; pid: 0 if there is no number in it; written: seconds, UTC; identity: changes with it."""
+
+    pid: int
+    written: float
+    identity: tuple[int, ...] = ()
+
+
+class _Seen(NamedTuple):
+    """A file since it was last changed: when it was first seen so (clock ticks after boot), and whether the change was."""
+
+    identity: tuple[int, ...]
+    at: int
+    was_watched: bool
+
+
+class PidFiles:
+    """Reads PID files again and again, and remembers since when each holds what it holds."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def observe(self, path: str, start: Sequence[str] = ()) -> ProcessObservation:
+        """The process that the file names, if it lives and was there when the file was written.
+
+        Who has started after that has been given the number of another one. When that was is known of a change that was
+        watched. Of an older file the wall clock says it, which may have been set since: then what `start` produces counts.
+        """
+        try:
+            file = self.read(path)
+        except FileNotFoundError:
+            return ProcessObservation(detail=f"there is no {path}")
+        except OSError as error:
+            return ProcessObservation(detail=f"{path} cannot be read: {error.strerror}")
+        if not file.pid:
+            return ProcessObservation(detail=f"{path} holds no process id")
+        since = start_time_of(file.pid)
+        if since is None:
+            return ProcessObservation(detail=f"process {file.pid} of {path} is not alive")
+        seen = self._seen[path]
+        is_younger = since > seen.at + 1
+        if not is_younger and not seen.was_watched:
+            by_wall_clock = time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND > file.written + _SLACK_S
+            is_younger = by_wall_clock and not (start and is_produced_by(start, file.pid))
+        if is_younger:
+            return ProcessObservation(
+                detail=f"process {file.pid} is younger than {path}: its number was given to another process"
+            )
+        return ProcessObservation((ProcessId(file.pid, since),), detail=f"process {file.pid} of {path}")
+
+    def read(self, path: str) -> PidFile:
+        """Read the file, and remember since when it is so. Raises OSError."""
+        file, before = PidFile(0, 0.0), self._seen.get(path)
+        try:
+            file = _read(path)
+        finally:
+            if before is None or before.identity != file.identity:
+                self._seen[path] = _Seen(file.identity, ticks_now(), before is not None)
+        return file
+
+
+def _read(path: str) -> PidFile:
+    # A FIFO in its place must not hang us.
+    file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        text = os.read(file, 100).split()
+        number = int(text[0]) if text and text[0].isdigit() else 0
+        pid, known = number if 0 < number < 2**31 else 0, os.fstat(file)
+        identity = (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_ctime_ns, pid)
+        return PidFile(pid, known.st_mtime, identity)
+    finally:
+        os.close(file)

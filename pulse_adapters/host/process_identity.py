@@ -1,0 +1,141 @@
+"""Which of the processes that were found is the guarded one: whose it must be, and what its `start` would produce."""
+
+import os
+import pwd
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
+from pulse_adapters.workers.environment import PROCESS_MARK
+from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
+from pulse_core.model.pattern import search_pattern
+from pulse_core.model.text import count
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
+
+SHOWN = 5
+"""How many of those that nobody can tell apart are named."""
+
+
+class Choice(NamedTuple):
+    """The process that it is, if `doubt` is empty; else all that may be it, and why nobody can tell."""
+
+    found: tuple[ProcessId, ...]
+    words: str
+    doubt: str = ""
+
+
+def choose(process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "") -> Choice:
+    """Choose among those that match: of the right user, none that came out of another one, and what `start` produces.
+
+    mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it.
+    """
+    mine = [one for one in hits if not not_of_user(process, one.pid)]
+    if not mine:
+        other = next((words for one in hits if (words := not_of_user(process, one.pid))), "")
+        return Choice((), f"no process matches{f'; {other}' if other else ''}")
+    produced = {one for one in mine if not process.start or is_produced_by(process.start, one.pid)}
+    if mark:
+        mine = [one for one in mine if one in produced or not _carries(one.pid, mark)]
+    heads = without_offspring(mine)
+    likely = [one for one in heads if one in produced]
+    if len(likely) == 1:
+        others = _others([one for one in heads if one != likely[0]])
+        return Choice((likely[0],), f"process {likely[0].pid} matches{others and '; '}{others}")
+    if not heads:
+        return Choice((), "no process matches but what an earlier start has left")
+    if len(heads) > 1:
+        doubt = f"{len(heads)} processes match: {_pids(heads)}; nobody can tell which one it is"
+    else:
+        doubt = f"process {heads[0].pid} matches, but `start` would not produce it"
+    return Choice(tuple(heads), doubt, doubt)
+
+
+def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], mark: str) -> str:
+    """Those that match beside the main process and came out of no start of it, in words; empty if there are none."""
+    mine = [
+        one for one in hits if one != main and not (not_of_user(process, one.pid) or _carries(one.pid, mark))
+    ]
+    return _others([one for one in without_offspring([main, *mine]) if one != main])
+
+
+async def doubtful_matches(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
+    """By name, in words, where more than one process of the machine matches, or one that `start` would not produce."""
+    matches = {one.name: pattern for one in processes if one.match and (pattern := search_pattern(one.match))}
+    hits = await find_matching(matches) if matches else {}
+    chosen = {one.name: choose(one, found) for one in processes if (found := hits.get(one.name))}
+    return {name: one.words for name, one in chosen.items() if one.doubt or ";" in one.words}
+
+
+def _others(found: Sequence[ProcessId]) -> str:
+    if not found:
+        return ""
+    return f"{count(len(found), 'other')} {'match' if found[1:] else 'matches'}: {_pids(found)}"
+
+
+def not_of_user(process: ProcessSettings, pid: int) -> str:
+    """Why this can't be the process, in words: it is another user's, or Pulse's own; empty if it may be."""
+    try:
+        wanted = pwd.getpwnam(process.user).pw_uid if process.user else os.getuid()
+    except KeyError:
+        return f"there is no user {process.user!r}"
+    uid = uid_of(pid)
+    if uid is not None and uid != wanted:
+        return f'process {pid} belongs to another user (user = "{_user_name(uid)}" would allow it)'
+    if pid in own_line():
+        return f"process {pid} is Pulse, or runs it"
+    if outside_pulse(pid, command_line_of(pid)) is None:
+        return f"process {pid} is Pulse's own, or its engine's"
+    return ""
+
+
+def is_produced_by(start: Sequence[str], pid: int) -> bool:
+    """Whether the command line of a process holds the words of `start`, whatever directories and interpreter come first.
+
+    So do the titles that servers give themselves, as `nginx: master process /usr/sbin/nginx -c site.conf`.
+    """
+    wanted = _names(" ".join(start))
+    line = _names(joined_argv(command_line_of(pid)).decode("utf-8", "replace"))
+    if not line:
+        return False
+    return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
+
+
+def without_offspring(found: Collection[ProcessId]) -> list[ProcessId]:
+    """Those of them that descend from none of the others, and are in no session or group that one of them leads."""
+    if len(found) < 2:
+        return list(found)
+    entries, numbers = {one.pid: one for one in live_processes()}, {one.pid for one in found}
+
+    def has_head(pid: int) -> bool:
+        seen, above = entries.get(pid), set[int]()
+        if seen and {seen.session, seen.group} & (numbers - {pid}):
+            return True
+        while seen and seen.parent not in above:
+            if seen.parent in numbers:
+                return True
+            above.add(seen.parent)
+            seen = entries.get(seen.parent)
+        return False
+
+    return [one for one in found if not has_head(one.pid)]
+
+
+def _carries(pid: int, mark: str) -> bool:
+    return f"\0{PROCESS_MARK}={mark}\0".encode() in environment(pid)
+
+
+def _names(line: str) -> list[str]:
+    return [word.rpartition("/")[2] for word in line.split()]
+
+
+def _pids(found: Sequence[ProcessId]) -> str:
+    more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return ", ".join(str(one.pid) for one in found[:SHOWN]) + more
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
