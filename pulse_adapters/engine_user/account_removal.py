@@ -10,7 +10,7 @@ from pathlib import Path
 from pulse_adapters.engine_user.account import Account, find_account, run_tool
 from pulse_adapters.engine_user.account_record import SHARED, NoAccount, is_ours, recorded_name, remove_record
 from pulse_adapters.engine_user.layout import BASE, layout_path
-from pulse_adapters.sandbox.scratch_folder import OF_ROOT
+from pulse_adapters.sandbox.scratch_folder import remove_left_over
 from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
 
@@ -35,9 +35,9 @@ def remove_account(home: Path, base: Path = BASE) -> Iterator[str]:
         _end_processes(account)
     if not remove_tree(laid_out := layout_path(home, base)):
         raise NoAccount(f"{laid_out} can't be emptied; try again")
-    for folder in (base, OF_ROOT):
-        with suppress(OSError):
-            os.rmdir(folder)  # unless another home uses it
+    remove_left_over()
+    with suppress(OSError):
+        base.rmdir()  # unless another home uses it
     if name:
         _remove(name, account)
         yield f"Removed the user {name}."
