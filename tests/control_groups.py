@@ -11,11 +11,13 @@ from pulse_adapters.workers.control_group import (
     LEAF,
     ControlGroup,
     NoControlGroups,
+    is_left_over,
+    maker_prefix,
     own_group,
     parent_of_groups,
 )
 
-_PATIENCE_S = 10.0
+_PATIENCE_S, _NAME = 10.0, "pulse-tests"
 _HOW = "to have it tested: systemd-run --pty --same-dir -p Delegate=yes -p DelegateSubgroup=daemon make test"
 NO_GROUPS = f"no control groups that may be used; {_HOW}"
 NO_CONTROLLERS = f"control groups without the pids controller; {_HOW}"
@@ -29,7 +31,10 @@ def group_of_run() -> Iterator[None]:
         parent = parent_of_groups(before)
         if parent != before:
             parent.enable_controllers()
-        group = parent.child(f"pulse-tests-{os.getpid()}")
+        for earlier in list(parent.children()):
+            if earlier.name.endswith(_NAME) and is_left_over(earlier):  # of a run that was killed
+                earlier.end(_PATIENCE_S)
+        group = parent.child(maker_prefix() + _NAME)
         os.setxattr(group.path, DELEGATED, b"1")
         group.child(LEAF).add(0)
     except (NoControlGroups, OSError):

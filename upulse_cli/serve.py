@@ -31,6 +31,7 @@ from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
 from upulse_cli.views.narrator import for_the_owner_alone, speak
@@ -123,6 +124,13 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
             how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
+        elif home.saved_log.exists() and not home.events.exists():
+            # Nobody has put another log there, so survival doesn't wait for a person.
+            from pulse_adapters.sqlite.backup.saved_log import put_back  # nearly never needed
+
+            words = f"the log was deleted under the last daemon, which saved its rows: {put_back(home)}"
+            LOG.warning("%s", words)
+            news = (Draft(ErrorReported(message=words), "log"),)
         build_models()
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()

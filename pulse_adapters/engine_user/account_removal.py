@@ -10,12 +10,12 @@ from pathlib import Path
 from pulse_adapters.engine_user.account import Account, find_account, run_tool
 from pulse_adapters.engine_user.account_record import SHARED, NoAccount, is_ours, recorded_name, remove_record
 from pulse_adapters.engine_user.layout import BASE, layout_path
-from pulse_adapters.sandbox.scratch_folder import OF_ROOT
+from pulse_adapters.sandbox.scratch_folder import remove_left_over
 from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
 
 PATIENCE = 10.0
-EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm")
+EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 """Where any user may leave files."""
 
 
@@ -35,9 +35,9 @@ def remove_account(home: Path, base: Path = BASE) -> Iterator[str]:
         _end_processes(account)
     if not remove_tree(laid_out := layout_path(home, base)):
         raise NoAccount(f"{laid_out} can't be emptied; try again")
-    for folder in (base, OF_ROOT):
-        with suppress(OSError):
-            os.rmdir(folder)  # unless another home uses it
+    remove_left_over()
+    with suppress(OSError):
+        base.rmdir()  # unless another home uses it
     if name:
         _remove(name, account)
         yield f"Removed the user {name}."
@@ -66,7 +66,8 @@ def _end_processes(account: Account) -> None:
 def _remove(name: str, account: Account | None) -> None:
     if account:
         find = ("find", *EVERYBODYS, "-xdev", "-mindepth", "1", "-user", str(account.uid), "-delete")
-        run_as_user(find, account.ids, None, PATIENCE)
+        for command in (find, ("ipcrm", "--all")):
+            run_as_user(command, account.ids, None, PATIENCE)
         run_tool("userdel", name)
     with suppress(KeyError):
         grp.getgrnam(name)  # whatever userdel is told to do with groups

@@ -20,7 +20,8 @@ PREFIX = "life-"
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
 PAUSE_S = 0.02
-PATIENCE_S = 5.0
+KILLED_S, PATIENCE_S = 0.1, 5.0
+"""Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
 
 class LifeGroups:
@@ -30,6 +31,7 @@ class LifeGroups:
         self._home, self._marked = home, MarkedProcesses()
         self._groups: dict[str, ControlGroup] = {}
         self._complete: set[str] = set()
+        self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
 
     def begin(self, life: Life) -> None:
@@ -43,11 +45,14 @@ class LifeGroups:
                 if one.name.startswith(PREFIX) and not one.is_populated() and one.remove():
                     self._groups.pop(one.name.removeprefix(PREFIX), None)
             self._complete &= self._groups.keys()
+            self._over &= self._groups.keys()
             group = self._groups[life.effect] = folder.child(PREFIX + life.effect)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             for _ in range(PASSES):
                 outside = self._outside(life, group)
+                if life.effect in self._over:
+                    return  # whoever was moved now would miss the end of all others
                 if not outside and self._marked.unsure <= group.members():
                     self._complete.add(life.effect)
                     return
@@ -81,9 +86,12 @@ class LifeGroups:
 
     def end(self, effect: str) -> None:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
+        self._over.add(effect)
         with suppress(NoControlGroups, OSError):
-            group = self._groups.get(effect)
-            (group or home_groups(self._home).child(PREFIX + effect)).end(PATIENCE_S)
+            group = self._groups.get(effect) or home_groups(self._home).child(PREFIX + effect)
+            until = time.monotonic() + PATIENCE_S
+            while not group.end(KILLED_S) and time.monotonic() < until:
+                pass  # somebody was moved into it just after the others were killed
 
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""

@@ -95,10 +95,10 @@ class Lives:
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
         if self._groups and (life := self.last(name)):
-            inside = self._groups.members(life.effect)
+            inside, is_all = self._groups.members(life.effect), self._groups.is_complete(life.effect)
             if inside or name not in self._begun:  # an earlier daemon may have made it
                 await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
-            if self._groups.is_complete(life.effect):
+            if is_all:
                 return inside
         for _ in range(SEARCHES):
             if (is_left := self._may_be_left(name, main)) or not self._marked.unsure:

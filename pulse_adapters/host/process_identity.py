@@ -2,12 +2,13 @@
 
 import os
 import pwd
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_adapters.host.process_search import command_line_of, joined_argv, outside_pulse
+from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
 from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import environment, live_processes, uid_of
+from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
+from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
@@ -39,9 +40,8 @@ def choose(process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "") 
     heads = without_offspring(mine)
     likely = [one for one in heads if one in produced]
     if len(likely) == 1:
-        others = [one for one in heads if one != likely[0]]
-        more = f"; {count(len(others), 'other')} {'match' if others[1:] else 'matches'}: {_pids(others)}"
-        return Choice((likely[0],), f"process {likely[0].pid} matches{more if others else ''}")
+        others = _others([one for one in heads if one != likely[0]])
+        return Choice((likely[0],), f"process {likely[0].pid} matches{others and '; '}{others}")
     if not heads:
         return Choice((), "no process matches but what an earlier start has left")
     if len(heads) > 1:
@@ -49,6 +49,28 @@ def choose(process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "") 
     else:
         doubt = f"process {heads[0].pid} matches, but `start` would not produce it"
     return Choice(tuple(heads), doubt, doubt)
+
+
+def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], mark: str) -> str:
+    """Those that match beside the main process and came out of no start of it, in words; empty if there are none."""
+    mine = [
+        one for one in hits if one != main and not (not_of_user(process, one.pid) or _carries(one.pid, mark))
+    ]
+    return _others([one for one in without_offspring([main, *mine]) if one != main])
+
+
+async def doubtful_matches(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
+    """By name, in words, where more than one process of the machine matches, or one that `start` would not produce."""
+    matches = {one.name: pattern for one in processes if one.match and (pattern := search_pattern(one.match))}
+    hits = await find_matching(matches) if matches else {}
+    chosen = {one.name: choose(one, found) for one in processes if (found := hits.get(one.name))}
+    return {name: one.words for name, one in chosen.items() if one.doubt or ";" in one.words}
+
+
+def _others(found: Sequence[ProcessId]) -> str:
+    if not found:
+        return ""
+    return f"{count(len(found), 'other')} {'match' if found[1:] else 'matches'}: {_pids(found)}"
 
 
 def not_of_user(process: ProcessSettings, pid: int) -> str:
@@ -60,6 +82,8 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     uid = uid_of(pid)
     if uid is not None and uid != wanted:
         return f'process {pid} belongs to another user (user = "{_user_name(uid)}" would allow it)'
+    if pid in own_line():
+        return f"process {pid} is Pulse, or runs it"
     if outside_pulse(pid, command_line_of(pid)) is None:
         return f"process {pid} is Pulse's own, or its engine's"
     return ""

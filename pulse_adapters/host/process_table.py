@@ -11,7 +11,13 @@ from pulse_adapters.host import listening_ports
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.pid_files import PidFiles
-from pulse_adapters.host.process_identity import Choice, choose, is_produced_by, not_of_user
+from pulse_adapters.host.process_identity import (
+    Choice,
+    choose,
+    is_produced_by,
+    not_of_user,
+    words_of_others,
+)
 from pulse_adapters.host.process_search import find_marked, find_matching
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import PROCESS_MARK
@@ -229,6 +235,18 @@ class LinuxProcessTable:
         if handle is not None:
             asyncio.get_running_loop().remove_reader(handle)
             os.close(handle)
+
+    async def others(
+        self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str]:
+        """In one search those that match a `match`, and came out of no start of this process."""
+        held = {one.name: (one, main) for one in processes if one.match and (main := mains.get(one.name))}
+        texts = {
+            name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
+        }
+        hits = await find_matching(texts, self._spawner.running) if texts else {}
+        words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
+        return {name: told for name, told in words.items() if told}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return self._lives.leftovers(mains) if self._lives else {}

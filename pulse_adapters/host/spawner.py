@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
-from pulse_adapters.workers.proc import open_pidfd, read_stat, ticks_now
+from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import find_program, spawn
 from pulse_core.model.errors import PulseError
@@ -208,8 +208,10 @@ class Spawner:
         After a soft end only the rest of its group is killed: a process that moved to a session of its own was
         meant to stay. alone: nothing but the process itself is ended.
         """
-        if found.pid == os.getpid():
-            raise PulseError("Pulse does not end itself; use: upulse daemon stop")
+        if found.pid in own_line():
+            raise PulseError(
+                f"process {found.pid} is Pulse or runs it, and is not ended by it; use: upulse daemon stop"
+            )
         if (handle := open_pidfd(found)) is None:
             return
         seen = None if alone else read_stat(found.pid)

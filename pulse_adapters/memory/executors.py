@@ -44,6 +44,7 @@ class MemoryHost:
     asked: list[str] = field(default_factory=list)
     says: dict[str, HealthAnswer] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
+    beside: dict[str, str] = field(default_factory=dict)
     _next: int = 100
     _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
 
@@ -101,6 +102,11 @@ class MemoryHost:
         living = {process.found for process in self.processes.values()}
         for one in set(self._held) - living:
             self._report_death(one)
+
+    async def others(
+        self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str]:
+        return {process.name: words for process in processes if (words := self.beside.get(process.name))}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return {}

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pulse_adapters.workers.untrusted_paths import FOLDER, empty_folder, open_folder
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
-DEEPEST = 300
+DEEPEST = 200
 """Folders within each other, each with a descriptor while it is looked at; no rule may make as many."""
 OF_ROOT = "/var/cache/pulse-scratch"
 """Where root's lie: a folder in which nobody else may change a name."""
@@ -56,6 +56,15 @@ class Scratch:
         for path in _left(os.path.dirname(self.path)):
             with suppress(OSError):
                 _delete(path, _held(path))  # nobody holds it
+
+
+def remove_left_over() -> None:
+    """Delete what root's children left that were killed, and the folder of all of them unless somebody uses it."""
+    for path in _left(OF_ROOT, 0.0):
+        with suppress(OSError):
+            _delete(path, _held(path))
+    with suppress(OSError):
+        os.rmdir(OF_ROOT)
 
 
 class _Usage:
@@ -109,10 +118,10 @@ def _held(path: str) -> int:
     return held
 
 
-def _left(beneath: str) -> list[str]:
+def _left(beneath: str, age: float = _YOUNG) -> list[str]:
     """Scratch folders that are old enough not to be about to be held."""
     with suppress(OSError), os.scandir(beneath) as entries:
-        old = time.time() - _YOUNG
+        old = time.time() - age
         found = [
             (one.path, one.stat(follow_symlinks=False)) for one in entries if one.name.startswith(_PREFIX)
         ]

@@ -285,7 +285,6 @@ class Commits:
         """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
         with suppress(sqlite3.Error):
             await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
-        self._files.forget_sizes()
 
     async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
         """One statement commits by itself; more than one need a transaction around them."""

@@ -9,7 +9,7 @@ delete the -wal.
 import asyncio
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import aiosqlite
@@ -19,34 +19,34 @@ from pulse_adapters.sqlite.synced_files import new_file, put_file
 
 
 class LogFiles:
-    """events.db and its -wal as they were opened; neither of them ever becomes shorter."""
+    """events.db and its -wal as they were opened.
+
+    The first never becomes shorter; the other one may, when somebody has it moved into the database.
+    """
 
     def __init__(self, path: Path) -> None:
-        self._known: dict[str, tuple[int, int, int]] = {}
+        self._size, self._known = 0, dict[str, tuple[int, int]]()
         for name in (str(path), f"{path}-wal"):
-            found = os.stat(name)
-            self._known[name] = found.st_dev, found.st_ino, found.st_size
+            with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
+                found = os.stat(name)
+                self._known[name] = found.st_dev, found.st_ino
 
     def fault(self) -> str:
         """What became of one of them, in words; empty while both lie where they were opened."""
-        for name, (device, inode, size) in self._known.items():
+        for name, known in self._known.items():
             try:
                 found = os.stat(name)
             except (FileNotFoundError, NotADirectoryError):
                 return f"{name} was deleted or moved away"
             except OSError:
                 continue  # that it can't be seen just now says nothing of it
-            if found.st_ino != inode or found.st_dev != device:
+            if (found.st_dev, found.st_ino) != known:
                 return f"{name} was replaced by another file"
-            if found.st_size != size:
-                if found.st_size < size:
+            if not name.endswith("-wal"):
+                if found.st_size < self._size:
                     return f"{name} was cut short"
-                self._known[name] = device, inode, found.st_size
+                self._size = found.st_size
         return ""
-
-    def forget_sizes(self) -> None:
-        """Let them be shorter from now on: the writer has emptied its -wal itself."""
-        self._known = {name: (device, inode, 0) for name, (device, inode, _) in self._known.items()}
 
 
 async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:

@@ -184,6 +184,12 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     return group
 
 
+def remove_home_groups(home: str | os.PathLike[str]) -> None:
+    """Remove the folder in which this process makes groups for the home, if none is left in it."""
+    with suppress(NoControlGroups, OSError):
+        os.rmdir(os.path.join(parent_of_groups(own_group()).path, home_name(home)))
+
+
 def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
     """Every folder of this home's groups, also of daemons that ran in another session or unit."""
     name = home_name(home)

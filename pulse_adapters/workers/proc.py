@@ -75,6 +75,15 @@ def ticks_now() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
 
 
+def own_line() -> frozenset[int]:
+    """This process and all those that it came out of: whoever ends one of them with its tree ends this one, too."""
+    line, pid = {0, 1}, os.getpid()
+    while pid not in line:
+        line.add(pid)
+        pid = seen.parent if (seen := read_stat(pid)) else 1
+    return frozenset(line)
+
+
 def is_alive(found: ProcessId) -> bool:
     """Whether this very process still runs, not another one that was given its pid."""
     return start_time_of(found.pid) == found.started

@@ -15,6 +15,7 @@ from pulse_adapters.workers.proc import (
     environment,
     has_marker,
     live_processes,
+    own_line,
     send,
     ticks_now,
     uid_of,
@@ -116,9 +117,8 @@ def in_tree(root: ProcessId, mark: str = "", died: int | None = None) -> Chosen:
     are the process's own if it leads them still, or one of them was there before it died, bears the mark, or was its own
     at an earlier search.
     """
-    if (
-        root.pid <= 1
-    ):  # all descends from 1; and 0 is the group and session of whatever has none that is seen from here
+    # All descends from 1, and 0 is the group and session of whatever has none that is seen from here.
+    if root.pid in own_line() - {os.getpid()}:
         raise ValueError(f"process {root.pid} leads no tree that may be ended")
     before, own = ticks_now() if died is None else died, set[ProcessId]()
 

@@ -128,7 +128,7 @@ def process_status(
         "pid": history.pid if history.up and not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": "; ".join(filter(None, (why, probe_words(look), history.unlogged))),
+        "why": "; ".join(filter(None, (why, look.get("others"), probe_words(look), history.unlogged))),
         "leftovers": look.get("leftovers", []),
     }
 

@@ -56,5 +56,10 @@ class ProcessTable(Protocol):
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
         """Watch exactly these from now on; `died` is called within a millisecond of a death, once for each."""
 
+    async def others(
+        self, processes: "Sequence[ProcessSettings]", mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str]:
+        """By name, in words, those that match beside who stands for it now, where there are any: they are let be."""
+
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By name, the live processes of earlier lives, where there are any; `mains` are those who stand for it now."""

@@ -22,6 +22,8 @@ from pulse_core.watch.process_health import ProcessHealth
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
 SOON = 0.02
+OTHERS_US = 30 * US_PER_SECOND
+"""The time between two searches for those that match beside the process that is known."""
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 
 
@@ -49,6 +51,8 @@ class ProcessAlive:
     _starting: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
+    _others: Mapping[str, str] = field(default_factory=dict, init=False)
+    _compared: Moment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.health = ProcessHealth(
@@ -109,9 +113,11 @@ class ProcessAlive:
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
         is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
-        if is_due and not proofs:  # else a death waits for its answer
+        if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
             self._leftovers, self._searched = self.table.leftovers(mains), now
+            if self._compared is None or now.since(self._compared) >= OTHERS_US:
+                self._others, self._compared = await self.table.others(processes, mains), now
         return Reading(self._data(processes, sights, histories), tuple(drafts))
 
     def _earlier(self) -> Mapping[str, Mapping[str, Json]]:
@@ -156,5 +162,6 @@ class ProcessAlive:
             **({"probe": probe} if probe else {}),
             **({"streak": streak} if streak else {}),
             **({"detail": sight.detail} if sight.detail else {}),
+            **({"others": others} if (others := self._others.get(name)) else {}),
             **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
         }

@@ -292,7 +292,7 @@ def test_what_hides_from_its_host_ends_at_the_next_start_and_with_the_engine(
     assert upulse(housed, "engine", "disable").returncode == 0
     housed.eventually(lambda: of_user(account) == [], "all has ended with the engine")
     assert housed.stop() == 0
-    assert not [group for folder in all_home_groups(housed.home.path) for group in folder.children()]
+    assert all_home_groups(housed.home.path) == []
 
 
 def test_gates_run_as_that_user_with_a_place_to_write_in(housed: Served, account: Account) -> None:

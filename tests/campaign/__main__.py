@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.campaign import bad_disk, day, forgery
 from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
+from tests.campaign.damages import campaign as damaged
 from tests.campaign.flips import campaign as flipped
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.simulation.chaos import live
@@ -31,6 +32,9 @@ def main() -> int:
     parser.add_argument("--flips", type=int, default=2_000, help="flipped bytes in the log and its WAL")
     parser.add_argument(
         "--heals", type=int, default=200, help="flipped bits in a home, each healed from a backup"
+    )
+    parser.add_argument(
+        "--damages", type=int, default=1_000, help="damages of every store, its daemon down or running"
     )
     parser.add_argument(
         "--broken-off", type=int, default=1, metavar="STRIDE",
@@ -62,6 +66,7 @@ def main() -> int:
         kills(options.kills),
         flips(options.flips),
         heals(options.heals, options.first),
+        damages(options.damages, options.first),
         breaks(options.broken_off),
         days(options.hours, options.first),
         mutants(options.mutants),
@@ -136,6 +141,17 @@ def heals(count: int, seed: int) -> bool:
             print(f"flips: {dict(flipped(Path(path), count, seed))}", flush=True)
         except AssertionError as error:
             print(f"flips: {error}", flush=True)
+            return False
+    return True
+
+
+def damages(count: int, seed: int) -> bool:
+    """Damage every store of a home; nothing is lost in silence, and a restore heals it."""
+    with tempfile.TemporaryDirectory(prefix="pulse-campaign-") as path:
+        try:
+            print(f"damages: {dict(damaged(Path(path), count, seed))}", flush=True)
+        except AssertionError as error:
+            print(f"damages: {error}", flush=True)
             return False
     return True
 

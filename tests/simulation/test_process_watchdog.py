@@ -269,6 +269,17 @@ def test_a_dependent_that_dies_a_moment_before_what_it_needs_waits_for_it() -> N
     simulate(story, TWO)
 
 
+def test_who_matches_beside_it_is_told_by_the_status() -> None:
+    async def story(world: World) -> None:
+        world.host.beside["gateway"] = "2 others match: 7, 8"
+        await world.start()
+        await asyncio.sleep(40)
+        assert world.daemon is not None
+        assert "2 others match: 7, 8" in world.daemon.report()["processes"][0]["why"]
+
+    simulate(story, ONE)
+
+
 def test_a_living_dependent_is_left_alone() -> None:
     async def story(world: World) -> None:
         await world.start()

@@ -222,3 +222,26 @@ def test_deaths_are_answered_however_many_log_lines_a_full_disk_takes_not() -> N
         assert "log-matched" in told[-1]
 
     simulate(story, STORM)
+
+
+def test_people_are_told_that_the_log_is_gone_and_the_dead_are_restarted_all_the_same() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        rows = len(world.log.events)
+        world.log.gone = "events.db was deleted; its rows are saved"
+        await asyncio.sleep(4)
+        (condition,) = daemon.report()["conditions"]
+        assert (condition["name"], condition["evidence"]) == ("log-gone", world.log.gone)
+        assert len(world.executors["notify"].began) == 1
+        world.host.kill("gateway")
+        await asyncio.sleep(60)
+        (alive,) = (one.found for one in world.host.processes.values())
+        (said,) = daemon.report()["processes"]
+        assert (said["state"], said["pid"]) == ("up", alive.pid)
+        assert len(world.executors["notify"].began) == 1
+        with pytest.raises(LogUnavailable, match="its rows are saved"):
+            await world.ask(Paused())
+        assert len(world.log.events) == rows
+
+    simulate(story, ONE)

@@ -19,12 +19,13 @@ def check(
 ) -> None:
     """Say every fault in the settings.
 
-    All at once, each with its line; exits 1 if there is one.
+    All at once, each with its line; exits 1 if there is one. Says too where more than one process matches, or one that
+    `start` would not produce.
     """
     from pathlib import Path
 
     from pulse_core.model.errors import SettingsRefused
-    from upulse_cli.wiring.home import checked_settings, meant_home
+    from upulse_cli.wiring.home import checked_settings, doubtful_matches_now, meant_home
 
     path = Path(file) if file else meant_home(home).config
     try:
@@ -34,10 +35,13 @@ def check(
             raise
         put_json({"path": str(path), "faults": refused.faults})
         raise typer.Exit(1) from refused
+    doubts = doubtful_matches_now(settings)
     if as_json:
-        put_json({"path": str(path), "faults": []})
-    else:
-        say(f"{path} is good; it guards {count(len(settings.process), 'process')}.")
+        put_json({"path": str(path), "faults": [], "doubts": doubts})
+        return
+    say(f"{path} is good; it guards {count(len(settings.process), 'process')}.")
+    for name, words in doubts.items():
+        say(f"{name}: {words}")
 
 
 @app.command()

@@ -119,14 +119,18 @@ def _backup(home: HomeLayout) -> Iterable[tuple[str, str]]:
         yield ("", words) if agrees else (words, "")
 
 
+def last_anchored(home: HomeLayout, host: str) -> int:
+    """The last row of the home with this id that an anchor knows; 0 if none does, or none can be read."""
+    last = 0
+    with suppress(PulseError):
+        for lines in _places(home).values():
+            with suppress(PulseError):
+                last = max([last, *(one.head.seq for one in read_anchors(lines()) if one.home == host)])
+    return last
+
+
 def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
-    wanted = load_to_start(home.config)[0].anchor
-    places: dict[str, Callable[[], Iterable[str]]] = {}
-    if wanted.file:
-        path = Path(wanted.file)
-        places[f"the anchor {path}"] = lambda: lines_of_file(path)
-    if wanted.journal:
-        places["the anchor in the journal"] = lines_of_journal
+    places = _places(home)
     with SqliteEventReader(home.path) as log:
         for name, lines in places.items():
             try:
@@ -136,3 +140,15 @@ def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
                 continue
             silent = "" if found.agreed or found.note or found.fault else f"{name} knows nothing of this log"
             yield found.fault, found.note or silent
+
+
+def _places(home: HomeLayout) -> Mapping[str, Callable[[], Iterable[str]]]:
+    """What reads the anchors that the settings name, by where they are; raises PulseError for settings with faults."""
+    wanted = load_to_start(home.config)[0].anchor
+    places: dict[str, Callable[[], Iterable[str]]] = {}
+    if wanted.file:
+        path = Path(wanted.file)
+        places[f"the anchor {path}"] = lambda: lines_of_file(path)
+    if wanted.journal:
+        places["the anchor in the journal"] = lines_of_journal
+    return places

@@ -12,7 +12,7 @@ from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
-from upulse_cli.wiring.anchors import compared
+from upulse_cli.wiring.anchors import compared, last_anchored
 
 WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
@@ -27,7 +27,9 @@ def backups_of(home: HomeLayout) -> HomeBackups:
         with HomeLock(home.lock, __version__, wait=WAIT):
             yield
 
-    return HomeBackups(home, SystemClock(), FileObjects(home.objects), exclusive)
+    return HomeBackups(
+        home, SystemClock(), FileObjects(home.objects), exclusive, lambda host: last_anchored(home, host)
+    )
 
 
 def verify_log(home: HomeLayout) -> VerifyResult:

@@ -29,6 +29,7 @@ from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
+from pulse_adapters.workers.control_group import remove_home_groups
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core import __version__
 from pulse_core.capability import WatcherContext
@@ -90,6 +91,7 @@ async def real_daemon(
         lambda: window(SystemResource.key),
     )
     async with AsyncExitStack() as stack:
+        stack.callback(remove_home_groups, home.path)
         stack.callback(acting.close)
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         await stack.enter_async_context(system)

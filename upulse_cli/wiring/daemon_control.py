@@ -110,12 +110,14 @@ def uninstall_daemon(home: HomeLayout) -> Iterator[str]:
     """Take the daemon's unit from systemd, and what root made for the engine from the machine; what was done."""
     from pulse_adapters.engine_user.account_removal import has_account, remove_account
 
-    if os.geteuid() == 0 and has_account(home.path) and installed(home.path) is None:
-        demand_free(home)  # one in the background
-    else:
+    is_root = os.geteuid() == 0
+    with_user = is_root and has_account(home.path)
+    if installed(home.path) or not with_user:
         yield f"Removed {uninstall(home.path).path}."
+    if with_user:
+        demand_free(home)  # a daemon in the background would miss its engine's user
     end_hosts_left_over(home.path)
-    if os.geteuid() == 0:
+    if is_root:
         yield from remove_account(home.path)
 
 

@@ -126,6 +126,17 @@ def settings_text(settings: "Settings") -> str:
     return settings_as_toml(settings)
 
 
+def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
+    """By name, in words, the guarded processes of which nobody can tell surely which one on this machine it is."""
+    if not any(process.match for process in settings.process):
+        return {}
+    import asyncio
+
+    from pulse_adapters.host.process_identity import doubtful_matches
+
+    return asyncio.run(doubtful_matches(settings.process))
+
+
 def checked_settings(path: "Path") -> "Settings":
     """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
     settings = settings_in(path)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
@@ -54,9 +54,16 @@ class HomeRestore:
     """One restore of `home` from the directory `backup`. The caller holds the home's lock."""
 
     def __init__(
-        self, home: HomeLayout, backup: Path, clock: Clock, objects: Objects, progress: Progress
+        self,
+        home: HomeLayout,
+        backup: Path,
+        clock: Clock,
+        objects: Objects,
+        progress: Progress,
+        anchored: Callable[[str], int],
     ) -> None:
         """Raises Damaged or NewerFormat if the backup must not be put back."""
+        self.anchored = anchored
         self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
         self.progress = progress
         self.manifest = checked_manifest(backup, progress)
@@ -200,7 +207,7 @@ class HomeRestore:
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
         last = last_backup(self.home)
-        known = max(present.seq, last.row[0] if last else 0, *heads, 0)
+        known = max(present.seq, last.row[0] if last else 0, *heads, self.anchored(self.manifest.host))
         return Restored(
             source=str(self.backup),
             made_at=self.manifest.made_at,

@@ -52,12 +52,14 @@ class HomeBackups:
     """Backups of one home, and restores from them.
 
     lock: makes the home if there is none, and holds it for the caller alone; raises HomeBusy while somebody else does.
+    anchored: the last row of this home's id that is known from outside of the home; 0 for none.
     """
 
     home: HomeLayout
     clock: Clock
     objects: Objects
     lock: Callable[[], AbstractContextManager[object]]
+    anchored: Callable[[str], int] = lambda host: 0
 
     def make(self, destination: str, progress: Progress) -> Backup:
         """Copy the home, read the copy back, and only then give it its name; what fails leaves nothing.
@@ -96,7 +98,7 @@ class HomeBackups:
     def check(self, source: str, progress: Progress) -> HomeRestore:
         """Read everything in the backup, its log row by row."""
         backup = Path(os.path.realpath(os.path.expanduser(source)))
-        return HomeRestore(self.home, backup, self.clock, self.objects, progress)
+        return HomeRestore(self.home, backup, self.clock, self.objects, progress, self.anchored)
 
     def restore(
         self, source: str, keep_tail: bool, end_shadow: Callable[[], str], progress: Progress

@@ -12,6 +12,7 @@ import pytest
 
 from pulse_adapters.systemd.manager import UNIT_NAME
 from tests.acceptance.systemd.systemd_machine import Machine, eventually
+from tests.process_trees import PROGRAMS, script_of
 
 SERVICE = '''\
 """Stands in the daemon's place: starts a child, and feeds the watchdog until /srv/hang is there."""
@@ -231,3 +232,23 @@ def test_instances_have_units_of_their_own_beside_the_usual_one(house: Machine) 
         for home in homes.values():
             ask(house, f"systemd.uninstall(Path({home!r}))")
     assert ask(house, "list(systemd.units())") == "[]"
+
+
+def test_what_systemd_reaps_of_these_programs_is_all_of_them(house: Machine) -> None:
+    """As Pulse does: test_host_lives kills the same programs."""
+    seconds, names = "987654321", [f"tree-{number}" for number in range(len(PROGRAMS))]
+    for name, (program, (script, _)) in zip(names, PROGRAMS.items(), strict=True):
+        kind = "forking" if "exit 0" in script else "exec"
+        house.write(f"/srv/{name}", script_of(script, seconds, Path(f"/srv/{name}.pid")) + f" # {program}\n")
+        unit = f"[Service]\nType={kind}\nExecStart=/bin/sh /srv/{name}\nTimeoutStopSec=1\n"
+        house.write(f"/run/systemd/system/{name}.service", unit)
+
+    def alive() -> int:
+        return len(house.run(["pgrep", "-xf", f"sleep {seconds}"], check=False).stdout.split())
+
+    house.systemctl("daemon-reload")
+    house.systemctl("start", *names)
+    eventually(lambda: alive() == sum(size for _, size in PROGRAMS.values()), "all of them", house.words)
+    for name in names:
+        house.systemctl("kill", "--kill-who=main", "--signal=KILL", name)
+    eventually(lambda: alive() == 0, "nothing to be left", house.words)

@@ -89,6 +89,22 @@ def test_rows_that_the_anchor_knows_and_the_log_lacks_are_lost(quiet: CliHome) -
     assert "knows row 99, the log ends at row" in quiet.upulse("verify", code=1).out
 
 
+def test_a_restore_says_that_rows_are_lost_which_only_the_anchor_knows(
+    quiet: CliHome, tmp_path: Path
+) -> None:
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    for number in range(3):
+        quiet.upulse("pause", "--why", f"later {number}")
+    anchored(quiet, head_of(quiet.path).line())
+    with closing(sqlite3.connect(quiet.path / "events.db", isolation_level=None)) as hand:
+        hand.execute("DROP TRIGGER event_never_goes")
+        hand.execute("DELETE FROM event WHERE seq > 2")
+    for path in quiet.path.glob("state.db*"):
+        path.unlink()
+    (quiet.path / "last-backup.json").unlink()
+    assert quiet.upulse("restore", str(tmp_path / "backup"), "--json").json["lost"] == 3
+
+
 def test_another_home_in_the_place_of_the_one_that_is_known(quiet: CliHome) -> None:
     anchored(quiet, head_of(quiet.path)._replace(home="another").line())
     assert "it is another one" in quiet.upulse("verify", code=1).out

@@ -32,6 +32,7 @@ from pulse_adapters.engine_user.account_setup import (
 )
 from pulse_adapters.engine_user.layout import EngineUserLayout
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.sandbox import scratch_folder
 from pulse_adapters.workers import process_tree
 from pulse_core.app.doctor import OK, WARN
 from pulse_core.home import HomeLayout
@@ -50,6 +51,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         records = folder / "sysusers.d"
         monkeypatch.setattr(account_record, "SYSUSERS", records)
         monkeypatch.setattr(account_removal, "EVERYBODYS", (str(folder / "tmp"),))
+        monkeypatch.setattr(scratch_folder, "OF_ROOT", str(folder / "scratch"))
         for module in (account_setup, layout):
             monkeypatch.setattr(module, "first_unreadable", lambda account: "")
         yield folder
@@ -188,6 +190,7 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     subprocess.run(
         ["sh", "-c", litter], cwd=work, user=uid, group=gid, extra_groups=(), check=True, timeout=60
     )
+    (machine / "scratch" / "pulse-rules-of-one-that-was-killed").mkdir(parents=True)
     # A process in a session of its own that forks as quickly as it can, as hands may leave one.
     fork = "while :; do setsid sleep 300 & sleep 0.02; done"
     child = subprocess.Popen(
@@ -263,7 +266,7 @@ def test_what_does_not_end_or_go_is_told_and_the_record_stays_for_another_try(
                 list(remove_account(one, machine / "base"))
     finally:
         child.kill()
-        child.wait()
+        child.wait(timeout=30)
     with monkeypatch.context() as stubborn:
         stubborn.setattr(account_removal, "remove_tree", lambda path: False)
         with pytest.raises(NoAccount, match=r"base/home-.* can't be emptied; try again"):

@@ -1,10 +1,8 @@
 """What is left of a guarded process's last life is ended before the next one begins, and at its stop; nothing else is."""
 
 import os
-import re
 import signal
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,29 +27,7 @@ from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample
-
-FORKS_TWICE = (
-    "import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)"
-    "; os.execvp('sleep', sys.argv[1:])"
-)
-TWICE = f'{sys.executable} -c "{FORKS_TWICE}"'
-DEAF = "trap '' TERM HUP INT; "
-
-PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by its argument; and how many it leaves
-    "nothing": ("exec S", 1),
-    "fork": ("S & S & exec S", 3),
-    "grandchildren": ("(S & S & wait) & exec S", 3),
-    "double fork": ("(S &); exec S", 2),
-    "setsid": ("setsid S & setsid S & exec S", 3),
-    "double fork and setsid": (f"{TWICE} S; exec S", 2),
-    "who ignores SIGTERM": (f"({DEAF}S & exec setsid S) & exec S", 3),
-    "without an environment": ("env -i S & exec env -i S", 2),
-    "a group of its own": ("set -m; S & S & exec S", 3),
-    "stopped": ("S & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; exec S", 2),
-    "goes into the background": ("setsid sh -c 'S & exec S' & exit 0", 2),
-    "with a pid file": ("setsid sh -c 'S & setsid S & echo $$ >PID; exec S' & exit 0", 3),
-    "who hands over": ("setsid S & exec sh -c 'S & exec S'", 3),
-}
+from tests.process_trees import PROGRAMS, script_of
 
 
 class Scene:
@@ -73,7 +49,7 @@ class Scene:
         pid_file = place / "pid"
         if "pid file" in program:
             more["pid_file"] = str(pid_file)
-        argv = ["sh", "-c", re.sub(r"\bS\b", f"sleep {self.seconds}", script.replace("PID", str(pid_file)))]
+        argv = ["sh", "-c", script_of(script, self.seconds, pid_file)]
         self.settings = Settings.model_validate({"process": [{"name": "it", "start": argv, **more}]})
         self.table, self.known = table, dict[str, ProcessId]()
         self.lives = Lives(spawner, place, lives, groups)
@@ -124,7 +100,7 @@ def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection
     finally:
         for one in begun:
             one.kill()
-            one.wait()
+            one.wait(timeout=30)
 
 
 @pytest.fixture(params=["with control groups", "without"])

@@ -6,15 +6,25 @@ import socket
 import sys
 import time
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess
+from pulse_adapters.host.process_identity import doubtful_matches
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, has_marker, live_processes, read_stat, start_time_of
+from pulse_adapters.workers.proc import (
+    command_line,
+    has_marker,
+    is_alive,
+    live_processes,
+    own_line,
+    read_stat,
+    start_time_of,
+)
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -252,6 +262,22 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
     assert f"1 other matches: {other.pid}" in sight.detail
 
 
+async def test_who_matches_beside_the_known_one_is_told(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    forks = [sys.executable, "-c", "import os, time; os.fork(); time.sleep(1000)", word]
+    it, other = spawner.start(forks, output=log), spawner.start(sleeper(word), output=log)
+    await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 3)
+    process = by(match=word, start=forks)
+    assert await table.others([process], {"it": it}) == {"it": f"1 other matches: {other.pid}"}
+    told = await doubtful_matches([process, by(name="else", match=f"none {word}")])
+    assert told == {"it": f"process {it.pid} matches; 1 other matches: {other.pid}"}
+    os.kill(other.pid, 9)
+    await until(lambda: read_stat(other.pid) is None)
+    assert await table.others([process], {"it": it}) == await doubtful_matches([process]) == {}
+
+
 @pytest.mark.parametrize("way", ["match", "pid_file", "tcp"])
 async def test_nobody_of_another_user_and_nobody_of_the_engine_is_it(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path, way: str
@@ -272,6 +298,27 @@ async def test_nobody_of_another_user_and_nobody_of_the_engine_is_it(
             assert f"process {it.pid} belongs to another user" in sight.detail
         os.kill(it.pid, 9)
         await until(lambda pid=it.pid: read_stat(pid) is None)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("pid_of", [lambda: 1, os.getpid, os.getppid], ids=["first", "own", "parent"])
+async def test_neither_pulse_nor_what_runs_it_is_ever_it(
+    table: LinuxProcessTable, tmp_path: Path, pid_of: Callable[[], int]
+) -> None:
+    (tmp_path / "pid").write_text(f"{pid_of()}\n")
+    sight = await seen(table, by(pid_file=str(tmp_path / "pid")))
+    assert sight.found == ()
+    assert pid_of() in own_line()
+
+
+async def test_what_runs_pulse_is_not_ended(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = spawner.start(["sleep", "1000"], output=log)
+    # The real ones are not tried: if they were not refused, all of the machine would be ended.
+    monkeypatch.setattr("pulse_adapters.host.spawner.own_line", lambda: {found.pid})
+    with pytest.raises(PulseError, match="is Pulse or runs it"):
+        await spawner.end(found, soft=0.0)
+    assert is_alive(found)
 
 
 async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(
@@ -364,7 +411,7 @@ async def test_a_port_whose_backlog_is_full_does_not_answer(
         for client in clients:
             client.close()
     assert (sight.found, sight.answering) == ((), False)
-    assert "Pulse's own" in sight.detail
+    assert "is Pulse, or runs it" in sight.detail
 
 
 FAKE = """#!/bin/sh

@@ -128,6 +128,20 @@ async def test_it_is_noticed_without_an_append_and_at_the_stop(home: HomeLayout,
         assert saved.execute("SELECT count(*) FROM event").fetchone() == (2,)
 
 
+async def test_a_wal_that_somebody_had_moved_into_the_database_is_no_alarm(
+    home: HomeLayout, open_log: Open
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        await log.check()
+        with closing(sqlite3.connect(home.events)) as other:
+            other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        assert (home.path / "events.db-wal").stat().st_size == 0
+        await log.check()
+        await log.append(*numbered(2))
+        assert await whys(log) == ["1", "2"]
+
+
 async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_start(
     tmp_path: Path, home: HomeLayout, open_log: Open
 ) -> None:

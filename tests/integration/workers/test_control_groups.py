@@ -23,6 +23,7 @@ from pulse_adapters.workers.control_group import (
 )
 from pulse_adapters.workers.proc import is_alive, read_stat
 from tests.control_groups import NO_CONTROLLERS, skip_without_groups
+from tests.engine_user import ROOT_ALONE, open_folder
 from tests.processes import PATIENCE, child_of_test
 
 FORKS = """
@@ -159,6 +160,43 @@ def test_a_process_in_a_leaf_of_a_delegated_unit_makes_groups_beside_it(
     argv = [sys.executable, "-c", code, leaf.path, str(home)]
     made = subprocess.run(argv, stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True).stdout
     assert Path(made.strip()).parent == Path(unit.path if is_delegated else leaf.path)
+
+
+AS_NOBODY = """
+import os, subprocess, sys
+from pulse_adapters.workers.control_group import *
+from pulse_adapters.workers.drop_privileges import become_user
+from pulse_adapters.workers.host_groups import RULES, end_hosts_left_over, host_group
+leaf, home = ControlGroup(sys.argv[1]), sys.argv[2]
+leaf.add(0)
+become_user(65534, 65534)
+host = host_group(home, RULES, 64)
+assert host.group, host.missing
+child = subprocess.Popen(["sh", "-c", 'echo 0 >"$0/cgroup.procs"; echo in; exec sleep 1000', host.path], stdout=-1)
+assert child.stdout.readline() == b"in\\n"
+assert host.group.members() == {child.pid}
+assert host.end_now() and child.wait() == -9
+end_hosts_left_over(home)
+assert all_home_groups(home) == []
+"""
+
+
+@ROOT_ALONE
+def test_a_user_to_whom_a_unit_is_delegated_may_make_groups_in_it(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    """As a service manager delegates it: the folder and the files by which processes are moved are the user's."""
+    unit = groups.child("unit")
+    leaf = unit.child("daemon")
+    os.setxattr(unit.path, DELEGATED, b"1")
+    for group in (unit, leaf):
+        os.chown(group.path, 65534, 65534)
+        for file in ("cgroup.procs", "cgroup.threads", "cgroup.subtree_control"):
+            os.chown(f"{group.path}/{file}", 65534, 65534)
+    with open_folder() as home:
+        argv = [sys.executable, "-c", AS_NOBODY, leaf.path, str(home)]
+        done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:

@@ -1,0 +1,33 @@
+"""Programs that come out of themselves in every way: that fork, detach themselves, hide, and go into the background."""
+
+import re
+import sys
+from pathlib import Path
+
+FORKS_TWICE = (
+    "import os, sys; os.fork() and os._exit(0); os.setsid(); os.fork() and os._exit(0)"
+    "; os.execvp('sleep', sys.argv[1:])"
+)
+TWICE = f'{sys.executable} -c "{FORKS_TWICE}"'
+DEAF = "trap '' TERM HUP INT; "
+
+PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by its argument; and how many it leaves
+    "nothing": ("exec S", 1),
+    "fork": ("S & S & exec S", 3),
+    "grandchildren": ("(S & S & wait) & exec S", 3),
+    "double fork": ("(S &); exec S", 2),
+    "setsid": ("setsid S & setsid S & exec S", 3),
+    "double fork and setsid": (f"{TWICE} S; exec S", 2),
+    "who ignores SIGTERM": (f"({DEAF}S & exec setsid S) & exec S", 3),
+    "without an environment": ("env -i S & exec env -i S", 2),
+    "a group of its own": ("set -m; S & S & exec S", 3),
+    "stopped": ("S & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; exec S", 2),
+    "goes into the background": ("setsid sh -c 'S & exec S' & exit 0", 2),
+    "with a pid file": ("setsid sh -c 'S & setsid S & echo $$ >PID; exec S' & exit 0", 3),
+    "who hands over": ("setsid S & exec sh -c 'S & exec S'", 3),
+}
+
+
+def script_of(script: str, seconds: str, pid_file: Path) -> str:
+    """The script of a program for sh."""
+    return re.sub(r"\bS\b", f"sleep {seconds}", script.replace("PID", str(pid_file)))
