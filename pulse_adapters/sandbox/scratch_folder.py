@@ -14,7 +14,7 @@ from contextlib import suppress
 from pulse_adapters.workers.untrusted_paths import FOLDER, empty_folder, open_folder
 
 MOST_BYTES, MOST_FILES = 64 * 1024 * 1024, 200
-DEEPEST = 300
+DEEPEST = 200
 """Folders within each other, each with a descriptor while it is looked at; no rule may make as many."""
 OF_ROOT = "/var/cache/pulse-scratch"
 """Where root's lie: a folder in which nobody else may change a name."""

@@ -118,7 +118,7 @@ def test_a_stop_that_does_not_last_is_made_again(
     script = tmp_path / "worker9022.py"
     script.write_text("import time; time.sleep(1000)")
     served.configure(
-        f'[[process]]\nname = "worker"\nstart = ["true"]\nmatch = "^/[^;]*python[^ ;]* worker9022"\n{NO_LIMITS}\n'
+        f'[[process]]\nname = "worker"\nstart = ["worker9022.py"]\nmatch = "^/[^;]*python[^ ;]* worker9022"\n{NO_LIMITS}\n'
         '[watch]\nprocess_interval = "50ms"\n'
     )
     supervisor = supervised(script)

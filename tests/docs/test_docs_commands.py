@@ -32,6 +32,10 @@ UNRUN = {
     "upulse daemon start",
     # This one runs in tests/integration/files.
     "upulse effect add clean-paths --key try --param dry_run=true --wait",
+    # These run in tests/integration/cli and tests/acceptance, on a log that was deleted.
+    "upulse daemon stop",
+    "upulse doctor --repair",
+    "upulse daemon start",
     # These run in tests/acceptance/systemd.
     "sudo .venv/bin/upulse daemon install --home ~/.upulse    # a unit of the machine, run as the home's owner",
     "sudo .venv/bin/upulse daemon install --home ~/.upulse",

@@ -13,6 +13,7 @@ from pulse_adapters.sqlite.connect import is_orphaned_wal
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.wal import last_rowid
+from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 
@@ -62,7 +63,5 @@ def _rebuild(home: HomeLayout) -> None:
             with copy:
                 copy.execute("UPDATE meta SET value = (SELECT host FROM event LIMIT 1) WHERE key = 'host'")
             copy.execute("PRAGMA journal_mode = DELETE")
-        if os.geteuid() == 0:
-            owner = home.path.stat()
-            os.chown(made, owner.st_uid, owner.st_gid)
+        hand_over(made, home.path)
         put_file(made, home.saved_log)

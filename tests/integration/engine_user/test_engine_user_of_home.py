@@ -266,7 +266,7 @@ def test_what_does_not_end_or_go_is_told_and_the_record_stays_for_another_try(
                 list(remove_account(one, machine / "base"))
     finally:
         child.kill()
-        child.wait()
+        child.wait(timeout=30)
     with monkeypatch.context() as stubborn:
         stubborn.setattr(account_removal, "remove_tree", lambda path: False)
         with pytest.raises(NoAccount, match=r"base/home-.* can't be emptied; try again"):

@@ -100,7 +100,7 @@ def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection
     finally:
         for one in begun:
             one.kill()
-            one.wait()
+            one.wait(timeout=30)
 
 
 @pytest.fixture(params=["with control groups", "without"])
