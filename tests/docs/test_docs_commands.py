@@ -26,10 +26,6 @@ UNRUN = {
     "sudo /opt/pulse/bin/upulse init --home /var/lib/pulse",
     "sudo /opt/pulse/bin/upulse daemon install --home /var/lib/pulse",
     "sudo /opt/pulse/bin/upulse status --home /var/lib/pulse",
-    # These run in tests/acceptance/test_deleted_log.py.
-    "upulse daemon stop",
-    "upulse doctor --repair",
-    "upulse daemon start",
     # This one runs in tests/integration/files.
     "upulse effect add clean-paths --key try --param dry_run=true --wait",
     # These run in tests/integration/cli and tests/acceptance, on a log that was deleted.
