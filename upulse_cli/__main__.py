@@ -17,6 +17,8 @@ UNWRITABLE = frozenset({errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, er
 
 NOT_UNDERSTOOD = 2
 BUG = 70
+LONGEST_SIZE = 4
+"""Digits of a terminal's width or height at most."""
 
 
 @private_files()
@@ -24,6 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
     fill_closed_streams()
     show_what_has_no_place()
+    forget_odd_sizes()
     try:
         code = run([as_text(word) for word in (sys.argv[1:] if argv is None else argv)])
         sys.stdout.flush()
@@ -37,6 +40,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return failed(sentence(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, people get a sentence
         return failed(unexpected(error), BUG)
+
+
+def forget_odd_sizes() -> None:
+    """Take from the environment a terminal's size that is no size: libraries read it as a number, whatever it is."""
+    for name in ("COLUMNS", "LINES"):
+        if len(os.environ.get(name, "")) > LONGEST_SIZE:
+            del os.environ[name]
 
 
 def run(argv: Sequence[str]) -> int:

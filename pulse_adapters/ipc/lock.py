@@ -8,6 +8,7 @@ before it gets the name, so nobody reads half of it, and what the last holder sa
 import fcntl
 import json
 import os
+import stat
 import struct
 import time
 from contextlib import suppress
@@ -19,6 +20,7 @@ from pulse_core.model.home_status import LockHolder
 
 _WHOLE = "hhqqi4x"
 _STEP = 0.005
+_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that lies there must not stop anybody
 
 
 class LockUnusable(PulseError):
@@ -75,8 +77,9 @@ class HomeLock:
     def _try(self) -> int | None:
         """A descriptor of the file that bears the name, locked; None if somebody else has it."""
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
             try:
+                _require_plain(file, self._path)
                 fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
                 if _still_named(file, self._path):
                     return file
@@ -111,10 +114,11 @@ def holder(path: Path) -> LockHolder | None:
     """Who holds the lock now, None if nobody does; asking disturbs nobody. pid 0: its words can't be read."""
     for _ in range(20):
         try:
-            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            file = os.open(path, os.O_RDONLY | _FLAGS)
         except OSError:
             return None
         try:
+            _require_plain(file, path)
             held, words = is_held(file), _parse(os.pread(file, 4096, 0))
             if _still_named(file, path) and (words or not held):
                 return words if held else None
@@ -128,6 +132,11 @@ def is_held(file: int) -> bool:
     """Whether somebody has an open lock file locked."""
     answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK))
     return bool(struct.unpack(_WHOLE, answer)[0] != fcntl.F_UNLCK)
+
+
+def _require_plain(file: int, path: Path) -> None:
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise LockUnusable(f"{path} is no plain file; remove it")
 
 
 def _lock(kind: int) -> bytes:

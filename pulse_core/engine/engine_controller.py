@@ -350,9 +350,9 @@ def refusal(request: Event, engine: Engine) -> str:
     if request.data == REDACTED:
         return "what was asked for was redacted"
     if isinstance(payload, PromoteRequested):
-        if payload.previous != engine.commit:
-            in_force = engine.commit[:12] or "none"
-            return f"another commit is in force by now ({in_force}); look at it, and promote again"
+        # Nothing is in force in a home whose first daemons were in safe mode: then the author saw main, and may go on.
+        if engine.commit and payload.previous != engine.commit:
+            return f"another commit is in force by now ({engine.commit[:12]}); look at it, and promote again"
         return ""
     if not (target := target_of(request, engine)):
         return "there is no earlier commit to go back to"

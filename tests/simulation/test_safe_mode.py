@@ -322,3 +322,22 @@ def test_a_promote_that_cannot_be_loaded_changes_nothing_of_a_disabled_engine() 
         assert setup.alive == (0, 0)
 
     setup.tell(story)
+
+
+def test_a_promote_before_any_commit_was_in_force_is_taken_and_can_be_taken_back() -> None:
+    setup = Setup()
+
+    async def story(world: World) -> None:
+        await world.log.append(Draft(EngineDisabled(), actor="person"))
+        await started(world)
+        await asyncio.sleep(1)
+        await world.ask(PromoteRequested(previous="first"), "second")
+        await asyncio.sleep(1)
+        assert not world.events("promote-refused")
+        report = state(world)["engine"]
+        assert report["runs"] == report["commit"] == setup.revisions.main == "second"
+        await world.ask(RollbackRequested(), "")
+        await asyncio.sleep(1)
+        assert json.loads(world.events("rollback")[0].data)["to"] == "first"
+
+    setup.tell(story)

@@ -111,6 +111,15 @@ def test_a_bug_is_one_sentence_that_says_how_to_see_more(
     assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["COLUMNS", "LINES"])
+def test_a_terminal_of_no_size_is_no_bug(
+    quiet: CliHome, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "9" * 5_000)
+    assert main(["status", "--home", str(quiet.path)]) != 70
+    assert "bug" not in capsys.readouterr().err
+
+
 def called(home: Path, *words: str | bytes, **environment: str) -> tuple[int, bytes]:
     """The command as a process in this environment: its exit code, and what it said."""
     given = {**os.environ, **environment}

@@ -141,3 +141,12 @@ def test_links_that_another_user_put_there_lead_nobody_elsewhere(path: Path, tmp
         HomeLock(path, "1").__enter__()
     assert (tmp_path / "precious").read_text() == "precious"
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.timeout(10)
+def test_a_pipe_in_the_place_of_the_lock_is_refused_and_stops_nobody(path: Path) -> None:
+    os.mkfifo(path)
+    with pytest.raises(LockUnusable, match="is no plain file; remove it"):
+        holder(path)
+    with pytest.raises(LockUnusable, match="is no plain file; remove it"):
+        HomeLock(path, "1").__enter__()

@@ -133,6 +133,10 @@ def test_a_promote_is_of_the_commit_that_its_author_saw() -> None:
     assert "another commit is in force" in refusal(request(PromoteRequested(previous="a"), "c"), engine)
 
 
+def test_a_promote_where_nothing_was_in_force_yet_is_not_refused() -> None:
+    assert refusal(request(PromoteRequested(previous="main"), "c"), Engine()) == ""
+
+
 def test_a_rollback_goes_to_what_is_named_or_the_one_before() -> None:
     asked = request(RollbackRequested())
     assert target_of(request(RollbackRequested(), "x"), Engine(commit="b", earlier=("a",))) == "x"
