@@ -15,14 +15,26 @@ from pulse_core.home import HomeLayout
 
 TAIL = 256 * 1024
 KEPT = 10
+ABANDONED_S = 3_600
+"""Seconds without a change after which nobody writes an unfinished bundle any more: each has minutes for all of it."""
 SYSTEM = ("meminfo", "loadavg", "uptime", "mounts", "pressure/cpu", "pressure/memory", "pressure/io")
 
 
 def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
     """Write the bundle, renamed into place once complete; returns what could not be read, with the reason."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        missing = write_parts(unfinished, parts)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return missing
+
+
+def write_parts(path: Path, parts: Iterable[BundlePart]) -> list[str]:
+    """Write the archive to the disk; returns what could not be read."""
     missing: list[str] = []
-    unfinished = path.with_name(f".{path.name}.part")
-    with tarfile.open(unfinished, "w:gz", compresslevel=6) as bundle:
+    with tarfile.open(path, "w:gz", compresslevel=6) as bundle:
         for name, part in parts:
             try:
                 text = part()
@@ -31,10 +43,9 @@ def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
                 continue
             add_file(bundle, name, text.encode("utf-8", "replace"))
         add_file(bundle, "missing.txt", "\n".join(missing).encode())
-    unfinished.chmod(0o600)
-    with unfinished.open("rb") as whole:
+    path.chmod(0o600)
+    with path.open("rb") as whole:
         os.fsync(whole.fileno())
-    unfinished.replace(path)
     return missing
 
 
@@ -71,9 +82,19 @@ def file_tail(path: Path) -> str:
 
 
 def remove_old_bundles(directory: Path) -> None:
-    """Remove all but the newest bundles, and every unfinished one."""
-    for unfinished in directory.glob(".*.part"):
-        unfinished.unlink(missing_ok=True)
-    bundles = sorted(directory.glob("*.tar.gz"), key=lambda path: path.stat().st_mtime)
-    for old in bundles[:-KEPT]:
+    """Remove all but the newest bundles, and the unfinished ones that nobody writes; others may do the same meanwhile."""
+    now = time.time()
+    bundles = sorted(directory.glob("*.tar.gz"), key=modified)
+    for old in (
+        *bundles[:-KEPT],
+        *(one for one in directory.glob(".*.part") if now - modified(one) > ABANDONED_S),
+    ):
         old.unlink(missing_ok=True)
+
+
+def modified(path: Path) -> float:
+    """When the file was last written; long ago if it is gone."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

@@ -1,5 +1,6 @@
 """The executors of programs: `run-command`, and `collect`, which writes a diagnostic bundle for later analysis."""
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
+from pulse_adapters.workers.host_groups import TOOLS, MakeGroup, no_host_group
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import COLLECT, RUN_COMMAND, CollectParams, CommandParams
 from pulse_core.model.errors import PulseError, Refused
@@ -18,19 +20,20 @@ from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
 from pulse_core.settings.settings import Settings
 
-TIMEOUT_S = 120.0
+TIMEOUT_S, MEMORY_MIB = 120.0, 512
 
 
 class Collect(Executor):
     """Writes the bundle in a child process, since reading everything takes long.
 
-    program: the module that the child runs; it is sent the home, the bundle's name, and its reason.
+    program: the module that the child runs; it is sent the home, the bundle's name, its reason, and its control group.
+    group: makes that, in which it gives way to what is guarded.
     """
 
     action, params = COLLECT.name, CollectParams
 
-    def __init__(self, program: str, home: Path) -> None:
-        self._program, self._home = program, home
+    def __init__(self, program: str, home: Path, group: MakeGroup = no_host_group) -> None:
+        self._program, self._home, self._group = program, home, group
 
     def policy(self, params: CollectParams) -> Policy:
         """Repeated after a crash: the new bundle replaces the unfinished one."""
@@ -38,12 +41,20 @@ class Collect(Executor):
 
     async def execute(self, effect: Effect, params: CollectParams, event: Event) -> Result:
         """Write the bundle; the result has its path, its size, and what could not be read."""
-        order = {"home": str(self._home), "name": event.id, "why": params.why or effect.reason}
+        group = await asyncio.to_thread(self._group, TOOLS, MEMORY_MIB)
+        order = {
+            "home": str(self._home),
+            "name": event.id,
+            "why": params.why or effect.reason,
+            "group": group.path,
+        }
         program = module_program(self._program, env={**inherited_environment(), EFFECT_MARK: event.id})
         try:
             return Result(await ask(program, order, dict, seconds=TIMEOUT_S))
         except WorkerFault as fault:
             raise PulseError(f"no bundle was written: its process {fault}") from None
+        finally:
+            await group.end()
 
 
 _TO_END_IT_S = 10.0

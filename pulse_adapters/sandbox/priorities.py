@@ -27,7 +27,7 @@ from pulse_adapters.sandbox.seccomp import (
 from pulse_adapters.workers.syscall_numbers import NUMBERS, number_of
 from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 
-GATES_NICE = 10
+GATES_NICE, LEAST_NICE = 10, 19
 _CAPABILITIES_VERSION, _DROP_FROM_BOUNDING_SET = 0x20080522, 24
 _SYS_NICE, _SYS_RESOURCE = 23, 24
 """Capabilities; with the second one, which goes beyond hard limits, the first one's loss would be in vain."""
@@ -66,9 +66,9 @@ def build_priority_filter(machine: str) -> list[Instruction]:
     return [*program, ALLOW]
 
 
-def lower_priority() -> None:
+def lower_priority(nice: int = GATES_NICE) -> None:
     """Give way to everybody else, at the processor and at the disk."""
-    os.nice(GATES_NICE)
+    os.nice(nice)
     with suppress(OSError):
         syscall(number_of("ioprio_set"), _ITSELF, 0, _IDLE)
 

@@ -1,6 +1,7 @@
 """The gate: checks a draft against its caller's role and the state of the log, then has it recorded."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
@@ -9,14 +10,18 @@ from typing import NamedTuple
 from pulse_core.actions import parsed_params
 from pulse_core.capability import Check
 from pulse_core.composition import ADMITS, declaration_of
+from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
+    ONE_LINE,
     Effect,
     EffectCancelRequested,
     EventRedacted,
     ProcessStartRequested,
     ProcessStopRequested,
+    PromoteRequested,
+    RollbackRequested,
 )
 from pulse_core.model.payload import Role
 from pulse_core.ports.executor import Executor
@@ -45,10 +50,42 @@ def refuse_open_effect(draft: Draft, state: State, settings: Settings) -> None:
         raise Refused(f"the effect {draft.subject} is open; cancel it, or wait until it is settled")
 
 
+LONGEST_SUBJECT = 500
+LONGEST_STOP_DAYS = 3_650
+COMMIT = re.compile(r"(?:[0-9A-Za-z_][0-9A-Za-z_.-]{0,99})?")
+"""A commit's id, or a name for one: nothing that a git command would read as an option, or as a path."""
+
+
+def check_subject(draft: Draft) -> None:
+    """Refuse a subject that is no short line; what it must be for the kind, the kind's own check says."""
+    if len(draft.subject) > LONGEST_SUBJECT or not re.fullmatch(ONE_LINE, draft.subject):
+        raise Refused(
+            f"the subject of {draft.payload.kind!r} is no line of at most {LONGEST_SUBJECT} characters"
+        )
+
+
+def check_stop(draft: Draft, state: State, settings: Settings) -> None:
+    """Refuse a stop of what is no guarded process, or for longer than anybody can mean."""
+    require_guarded_process(draft, state, settings)
+    assert isinstance(draft.payload, ProcessStopRequested)
+    if (draft.payload.expires_us or 0) > LONGEST_STOP_DAYS * UNITS["d"]:
+        raise Refused(f"a process is stopped for at most {LONGEST_STOP_DAYS:,}d")
+
+
+def check_commit(draft: Draft, state: State, settings: Settings) -> None:
+    """Refuse a request for what is no name of a commit."""
+    previous = draft.payload.previous if isinstance(draft.payload, PromoteRequested) else ""
+    for name in (draft.subject, previous):
+        if not COMMIT.fullmatch(name):
+            raise Refused(f"{name[:100]!r} is no commit; give its id")
+
+
 CHECKS: Mapping[str, Check] = {
     EventRedacted.kind: refuse_open_effect,
-    ProcessStopRequested.kind: require_guarded_process,
+    ProcessStopRequested.kind: check_stop,
     ProcessStartRequested.kind: require_guarded_process,
+    PromoteRequested.kind: check_commit,
+    RollbackRequested.kind: check_commit,
     EffectCancelRequested.kind: require_open_effect,
     **ADMITS,
 }
@@ -185,6 +222,7 @@ class Gate:
 
     def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
+        check_subject(draft)
         if payload.by > role:
             raise Refused(
                 f"{payload.kind!r} may be recorded by {ROLE_NAMES[payload.by]} only, not by {ROLE_NAMES[role]}"

@@ -1,17 +1,20 @@
 """The capability of silences."""
 
 from pulse_core.capability import Capability, SurvivalRule
+from pulse_core.silences.admission import check_silence
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from pulse_core.silences.projection import SILENCES
-from pulse_core.silences.rule import silence, silences_in_force
+from pulse_core.silences.rule import silence, silences_in_force, silences_without_effect
 from pulse_core.silences.settings import WINDOWS
 
 CAPABILITY = Capability(
     "silences",
     kinds=(SilenceAdded, SilenceRemoved),
     projections=(SILENCES,),
+    admits={SilenceAdded.kind: check_silence},
     # Outside of everything that acts or tells, and inside of the budget: what is held back costs none of it.
     survival_rules=(SurvivalRule(silence, inside_of="blast_radius"),),
     holds=silences_in_force,
+    status=silences_without_effect,
     settings=(WINDOWS,),
 )

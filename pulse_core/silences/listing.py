@@ -1,11 +1,11 @@
 """Silences for people: which hold now, which come again, and what a pattern would hold back."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
+from pulse_core.model.glob import glob_matches
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import State
@@ -74,7 +74,7 @@ def find_silence(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[st
 def unknown_pattern(pattern: str, state: State, settings: Settings) -> str:
     """The warning about a pattern that matches no known key; empty if it matches one."""
     known = set(known_keys(state, settings))
-    if any(fnmatchcase(key, pattern) for key in known):
+    if any(glob_matches(pattern, key) for key in known):
         return ""
     return f"{pattern!r} fits nothing so far: no effect had such a key, and no guarded process would{hint(pattern, known)}"
 

@@ -4,12 +4,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulse_core.model.durations import UNITS
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.projections.state import StateProjection
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+
+LONGEST_US = 36_500 * UNITS["d"]
+"""A silence of an old log may be said to hold longer than any date can say."""
 
 
 class Silence(NamedTuple):
@@ -23,7 +27,7 @@ class Silence(NamedTuple):
 
     def left(self, now: Moment) -> int:
         """Microseconds until it expires; 0 or less once it has."""
-        return self.expires_us - now.since(self.moment)
+        return min(self.expires_us, LONGEST_US) - now.since(self.moment)
 
     def holds(self, now: Moment) -> bool:
         """Whether it has not expired."""

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.glob import glob_fault
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -15,6 +18,10 @@ MINUTE = 60_000_000
 DAY = 1_440 * MINUTE
 DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 EPOCH_DAY = DAYS.index("thu")
+MOST = 200
+"""Added silences that count at a time, the oldest: every effect is compared with each."""
+SHOWN = 40
+"""Characters of a pattern that are shown."""
 LOOK_BACK = 7
 """Days: no window is longer."""
 
@@ -34,13 +41,22 @@ async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 def silences_in_force(curr: Snapshot) -> Iterator[Hold]:
     """The silences that hold now: those that a person has added, then the recurring ones of the settings."""
-    for one in curr.of(SILENCES).holding(curr.now).values():
+    for one in islice(curr.of(SILENCES).holding(curr.now).values(), MOST):
         whose = f"the silence {one.match!r} of {one.by}{f' ({one.why})' if one.why else ''}"
         yield Hold(one.match, one.left(curr.now), whose)
     for window in WINDOWS.of(curr.settings):
         if (left := remaining(window, curr.now.at)) > 0:
             why = f" ({window.why})" if window.why else ""
             yield Hold(window.match, left, f"the recurring silence {window.match!r}{why}")
+
+
+def silences_without_effect(curr: Snapshot) -> Iterator[str]:
+    """The silences that hold and match nothing, whatever the key, as lines for people."""
+    if (over := len(curr.of(SILENCES).holding(curr.now)) - MOST) > 0:
+        yield f"{count(over, 'silence')} too many: the oldest {MOST} count; remove some: upulse silence list"
+    for one in silences_in_force(curr):
+        if fault := glob_fault(one.match):
+            yield f"a silence holds nothing back: {fault}: {one.match[:SHOWN]!r}"
 
 
 def remaining(window: SilenceSettings, at: int) -> int:

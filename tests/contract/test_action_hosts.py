@@ -262,6 +262,23 @@ async def test_a_retired_host_lets_what_is_under_way_end_and_closes(engines: Eng
     assert not engines.faults
 
 
+@pytest.mark.parametrize(("safety", "lost"), [("AT_MOST_ONCE", Unsure), ("IDEMPOTENT", GivenUp)])
+async def test_a_retired_host_breaks_off_what_takes_longer_than_it_has(
+    engines: Engines, tmp_path: Path, safety: str, lost: type[Exception]
+) -> None:
+    source = executor(
+        WAITS + "return Result({})", policy=f"Policy(Safety.{safety}, timeout=86_400, retries=3)"
+    )
+    host = await engines.start(source, FINE)
+    acting = asyncio.ensure_future(act(host, path=str(tmp_path / "go")))
+    await until((tmp_path / "go-begun").exists)
+    await asyncio.wait_for(host.retire(0.2), 10)
+    with pytest.raises(lost, match=r"broken off: (its host was closed|the action host was told to end)"):
+        await asyncio.wait_for(acting, 10)
+    await asyncio.wait_for(closed(host), 10)
+    assert not engines.faults
+
+
 @pytest.mark.parametrize(
     ("safety", "lost"), [("AT_MOST_ONCE", Unsure), ("VERIFY_FIRST", Unsure), ("IDEMPOTENT", PulseError)]
 )

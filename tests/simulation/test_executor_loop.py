@@ -159,6 +159,29 @@ def test_no_more_run_at_a_time_than_there_are_slots() -> None:
     simulate(story, {"daemon": {"concurrency": 4}})
 
 
+def test_an_action_that_declares_so_runs_once_at_a_time_while_others_go_on() -> None:
+    async def story(world: World) -> None:
+        now, most = [0], [0]
+
+        async def counted(_event: Event) -> None:
+            now[0] += 1
+            most[0] = max(most[0], now[0])
+            await asyncio.sleep(1)
+            now[0] -= 1
+
+        world.executors["collect"] = executor = MemoryExecutor("collect", deed=counted)
+        await world.start()
+        for number in range(5):
+            await world.ask(Effect(action="collect", key=f"my:{number}"))
+        note = await world.ask(NOTE)
+        await asyncio.sleep(0.1)
+        assert life(world, note.id) == ["executing", "acked"]
+        await asyncio.sleep(10)
+        assert (most, len(executor.done)) == ([1], 5)
+
+    simulate(story, NOTHING)
+
+
 def test_survival_acts_while_what_rules_requested_never_ends_and_it_is_said_who_holds_the_slots() -> None:
     async def story(world: World) -> None:
         with_note(world, never, timeout=10**8)

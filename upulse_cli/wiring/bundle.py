@@ -8,22 +8,28 @@ from pulse_adapters.config.file import load
 from pulse_adapters.config.home import Home
 from pulse_adapters.config.toml_writer import settings_as_toml
 from pulse_adapters.host.bundle import machine_parts, remove_old_bundles, write_bundle
+from pulse_adapters.sandbox.priorities import LEAST_NICE, lower_priority
 from pulse_adapters.workers import child_side
 from pulse_core.app.bundle import BundlePart, home_parts
+from pulse_core.model.errors import PulseError
 from upulse_cli.wiring.home import home_context
-
-NICE = 10
 
 
 def write(order: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Write the bundle, and let the oldest go."""
+    """Write the bundle, and let the oldest go. Raises PulseError."""
+    lower_priority(LEAST_NICE)
     home = Home(Path(order["home"]))
     directory = home.path / "bundles"
-    directory.mkdir(mode=0o700, exist_ok=True)
     path = directory / f"{order['name']}.tar.gz"
-    missing = write_bundle(path, parts(home, order["why"]))
-    remove_old_bundles(directory)
-    return {"path": str(path), "bytes": path.stat().st_size, "missing": missing}
+    try:
+        child_side.join_group(order["group"])
+        directory.mkdir(mode=0o700, exist_ok=True)
+        missing = write_bundle(path, parts(home, order["why"]))
+        size = path.stat().st_size
+        remove_old_bundles(directory)
+    except OSError as error:
+        raise PulseError(f"no bundle was written: {error.strerror}: {error.filename}") from error
+    return {"path": str(path), "bytes": size, "missing": missing}
 
 
 def parts(home: Home, why: str) -> Iterator[BundlePart]:
@@ -34,4 +40,4 @@ def parts(home: Home, why: str) -> Iterator[BundlePart]:
 
 
 if __name__ == "__main__":
-    child_side.answer_once(write, NICE)
+    child_side.answer_once(write)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
@@ -14,6 +15,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
+from pulse_adapters.workers.host_groups import host_group
 from pulse_core.capabilities import capability_modules
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import LOADED
@@ -102,7 +104,7 @@ def machine_executors(
         RunCommand(current_settings, spawner),
         CleanPaths(current_settings, home.outputs / "cleaned.jsonl", home.path),
         ArchiveSessions(current_settings, home.path / "archive", home.path),
-        Collect("upulse_cli.wiring.bundle", home.path),
+        Collect("upulse_cli.wiring.bundle", home.path, partial(host_group, home.path)),
         notify,
         *executors_of(ExecutorContext(current_settings, view)),
     )

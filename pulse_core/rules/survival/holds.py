@@ -1,9 +1,9 @@
 """Holds: effects that are held back at a person's request."""
 
 from collections.abc import Callable, Iterable
-from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from pulse_core.model.glob import glob_matches
 from pulse_core.projections.state import Snapshot
 
 
@@ -21,5 +21,5 @@ Holds = Callable[[Snapshot], Iterable[Hold]]
 
 def longest_hold(key: str, holds: Iterable[Hold]) -> Hold | None:
     """The hold on effects of this key that lasts longest, or None."""
-    fitting = (one for one in holds if fnmatchcase(key, one.match))
+    fitting = (one for one in holds if glob_matches(one.match, key))
     return max(fitting, key=lambda one: one.left_us, default=None)

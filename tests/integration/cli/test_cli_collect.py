@@ -1,12 +1,14 @@
 """`collect`: a bundle that says everything, and keeps secrets."""
 
 import json
+import os
 import tarfile
+import time
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.bundle import KEPT, remove_old_bundles
+from pulse_adapters.host.bundle import ABANDONED_S, KEPT, remove_old_bundles, write_bundle
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.run_command import Collect
 from pulse_core.actions import CollectParams
@@ -52,7 +54,6 @@ def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> N
     home.upulse("init")
     home.configure("[nonsense]\n")
     from pulse_adapters.config.home import Home
-    from pulse_adapters.host.bundle import write_bundle
     from upulse_cli.wiring.bundle import parts
 
     path = tmp_path / "b.tar.gz"
@@ -64,9 +65,21 @@ def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> N
 def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
     for number in range(KEPT + 3):
         (tmp_path / f"{number:02}.tar.gz").write_bytes(b"x")
-    (tmp_path / ".broken.tar.gz.part").write_bytes(b"x")
+    for name, age in ((".broken.tar.gz.7.part", ABANDONED_S + 60), (".under-way.tar.gz.8.part", 60)):
+        (tmp_path / name).write_bytes(b"x")
+        os.utime(tmp_path / name, (time.time() - age,) * 2)
     remove_old_bundles(tmp_path)
-    assert len(list(tmp_path.iterdir())) == KEPT
+    assert len(list(tmp_path.glob("*.tar.gz"))) == KEPT
+    assert [path.name for path in tmp_path.glob(".*")] == [".under-way.tar.gz.8.part"], (
+        "another one writes it"
+    )
+
+
+def test_a_bundle_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "b.tar.gz").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_bundle(tmp_path / "b.tar.gz", [("a", lambda: "text")])
+    assert [path.name for path in tmp_path.iterdir()] == ["b.tar.gz"]
 
 
 async def test_a_bundle_that_cannot_be_written_is_a_failure_in_words(tmp_path: Path) -> None:
@@ -76,3 +89,12 @@ async def test_a_bundle_that_cannot_be_written_is_a_failure_in_words(tmp_path: P
         PulseError, match=r"no bundle was written: its process ended with status 1: .*nowhere"
     ):
         await Collect("upulse_cli.nowhere", tmp_path).execute(effect, CollectParams(), event)
+
+
+async def test_a_disk_that_takes_no_bundle_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "bundles").write_text("no folder")
+    effect = Effect(action="collect", key="c")
+    event = Event(1, "id", *SystemClock().now(), "effect", "c", "pulse", "h", None, "")
+    with pytest.raises(PulseError) as raised:
+        await Collect("upulse_cli.wiring.bundle", tmp_path).execute(effect, CollectParams(), event)
+    assert str(raised.value) == f"no bundle was written: File exists: {tmp_path / 'bundles'}"

@@ -16,8 +16,9 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.silences.listing import list_silences
 from pulse_core.silences.projection import SILENCES
-from pulse_core.silences.rule import DAY, next_start, remaining, silence
+from pulse_core.silences.rule import DAY, MOST, next_start, remaining, silence, silences_without_effect
 from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
 
@@ -254,3 +255,24 @@ def test_rules_that_know_no_capability_find_silences_in_the_snapshot_by_name() -
     assert snapshot.silences is snapshot.of(SILENCES)
     assert [one.match for one in snapshot.silences.of.values()] == ["notify:*"]
     assert given(silence).snapshot.silences.of == {}
+
+
+def test_a_silence_of_an_old_log_that_nobody_could_match_holds_nothing_back_and_is_told() -> None:
+    story = silenced("[!" * 30_000)
+    story.event(SilenceAdded(expires_us=10**30), "notify:*", actor="ada")
+    assert emitted(story) == [KEYS[0], KEYS[1]]
+    assert list(silences_without_effect(story.snapshot)) == [
+        f"a silence holds nothing back: it has 60,000 characters, not 1 to 500: {'[!' * 20!r}"
+    ]
+    assert list_silences(story.snapshot.state, story.snapshot.settings, story.now)["silences"][1]["ends"]
+
+
+def test_so_many_silences_count_that_comparing_takes_no_time() -> None:
+    story = silenced("none")
+    for number in range(MOST - 1):
+        story.event(SilenceAdded(expires_us=HOUR_US), f"no*{number}")
+    story.event(SilenceAdded(expires_us=HOUR_US), "*")
+    assert emitted(story) == list(KEYS)
+    assert list(silences_without_effect(story.snapshot)) == [
+        f"1 silence too many: the oldest {MOST} count; remove some: upulse silence list"
+    ]

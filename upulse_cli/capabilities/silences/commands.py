@@ -11,9 +11,6 @@ from upulse_cli.output import console, put, put_json, say, say_when
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
 
-LONGEST_DAYS = 30
-LONGEST_MATCH = 500
-
 silences = group("Hold effects back for a while: list, add and remove silences.")
 
 
@@ -74,7 +71,12 @@ def add(
     from pulse_core.app.append import append
     from pulse_core.app.state import current_state, settings_for
     from pulse_core.model.durations import UNITS
+    from pulse_core.model.errors import PulseError
+    from pulse_core.model.glob import LONGEST, glob_fault
+    from pulse_core.silences.admission import LONGEST_DAYS
     from pulse_core.silences.listing import unknown_pattern
+    from pulse_core.silences.projection import SILENCES
+    from pulse_core.silences.rule import MOST
     from upulse_cli.time_args import duration_arg, took
     from upulse_cli.views.events import short
 
@@ -85,10 +87,14 @@ def add(
     if expires > LONGEST_DAYS * UNITS["d"]:  # nobody would remember it
         words = f"give at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] of the settings"
         raise typer.BadParameter(words, param_hint="--for")
-    if not match or len(match) > LONGEST_MATCH or not match.isprintable():
-        words = f"give 1 to {LONGEST_MATCH} printable characters, as 'restart-process:gateway'"
+    if not match or len(match) > LONGEST or not match.isprintable():
+        words = f"give 1 to {LONGEST} printable characters, as 'restart-process:gateway'"
+        raise typer.BadParameter(words, param_hint="--match")
+    if words := glob_fault(match):
         raise typer.BadParameter(words, param_hint="--match")
     state = current_state(where)
+    if len(state.of(SILENCES).holding(where.clock.now())) >= MOST:
+        raise PulseError(f"{MOST} silences hold already; remove some first: upulse silence list")
     if words := unknown_pattern(match, state, settings_for(where, state).settings):
         say(words)
     answer = append(where, "silence-added", match, {"expires_us": expires, "why": why})
