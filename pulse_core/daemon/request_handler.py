@@ -3,10 +3,11 @@
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.app.projections import described_projection
+from pulse_core.daemon.shared_report import SharedReport
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
@@ -37,6 +38,7 @@ class RequestHandler:
     log: EventLog
     report: Callable[[], Mapping[str, Json]]
     state: Callable[[], State]
+    shared: SharedReport = field(default_factory=SharedReport, init=False)
 
     def answer(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """The answer to one request; raises Refused or UnknownName for what cannot be answered."""
@@ -57,7 +59,7 @@ class RequestHandler:
         raise UnknownName("operation", operation, OPERATIONS)
 
     async def _status(self) -> AsyncIterator[Mapping[str, Json]]:
-        yield self.report()
+        yield await self.shared.after_now(self.report)
 
     async def _projection(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
         """One projection: for agents, which may talk to the daemon but can't read its home. The loop goes on meanwhile."""

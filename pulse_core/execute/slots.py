@@ -26,6 +26,9 @@ TOGETHER, OWN = 1.5, 1.25
 """Slots of rules, and as many of people, for each that survival has; and of these, of all actions of the engine's own
 together. One action has as many as survival at most. So who is slow leaves some to others: an action, an engine, rules."""
 
+TOLD = 10
+"""Holders that are told of by name: an engine may have many."""
+
 
 @lru_cache(maxsize=4_096)
 def holder(data: str) -> Holder:
@@ -69,11 +72,9 @@ class Slots:
 
     def __str__(self) -> str:
         """Who holds the slots that survival does not have, most first: `note 24 of rules, run-command 8`."""
-        return ", ".join(
-            f"{who.action} {count}{' of rules' if who.of_rules else ''}"
-            for who, count in self._count.most_common()
-            if who != SURVIVAL and count
-        )
+        held = [(who, count) for who, count in self._count.most_common() if who != SURVIVAL and count]
+        words = [f"{who.action} {count}{' of rules' if who.of_rules else ''}" for who, count in held[:TOLD]]
+        return ", ".join([*words, f"{len(held) - TOLD} others"] if len(held) > TOLD else words)
 
     def _together(self, share: tuple[bool, bool]) -> int:
         return sum(count for who, count in self._count.items() if who != SURVIVAL and who.share == share)

@@ -16,7 +16,7 @@ LONGEST = 500
 WILDCARDS = 50
 """Wildcards of a pattern at most: with more it takes milliseconds to read."""
 
-_CLASS = re.compile(r"\[(!?)(\]?+[^\]]*)\]", re.DOTALL)
+_CLASS = re.compile(r"\[(!?+)(\]?+[^\]]*)\]", re.DOTALL)
 _ITEM = re.compile(r"(.)-(.)|(.)", re.DOTALL)
 _NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
@@ -44,7 +44,7 @@ def _search(pattern: str) -> SearchPattern | None:
         return SearchPattern("")
     start, end = "" if pattern[0] == "*" else "^", "" if pattern[-1] == "*" else "$"
     body = "".join(_translated(middle))
-    flags = "(?s)" if "." in body.replace(r"\.", "") else ""
+    flags = "(?s)" if "*" in middle or "?" in middle else ""
     try:
         return SearchPattern(f"{flags}{start}{body}{end}")
     except PatternRefused:

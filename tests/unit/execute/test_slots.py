@@ -63,6 +63,12 @@ def test_a_slot_is_free_again_once() -> None:
     assert str(slots) == "run-command 1 of rules, notify 1"
 
 
+def test_of_many_holders_the_largest_are_told_of() -> None:
+    many = [(Holder(f"beep-{number}"), 1) for number in range(12)]
+    assert str(held(Slots(lambda: 32), (COMMAND, 2), *many)).startswith("run-command 2 of rules, beep-0 1, ")
+    assert str(held(Slots(lambda: 32), *many)).endswith("beep-9 1, 2 others")
+
+
 def test_a_lower_number_of_slots_counts_at_once() -> None:
     most = [8]
     slots = held(Slots(lambda: most[0]), (COMMAND, 3), (NOTIFY, 3))

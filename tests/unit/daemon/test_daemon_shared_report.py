@@ -1,0 +1,43 @@
+"""The status costs the loop little, however many ask for it and however often."""
+
+import asyncio
+
+from pulse_core.daemon.shared_report import PAUSE, SharedReport
+
+
+class Counter:
+    """Computes a status, and counts how often."""
+
+    def __init__(self) -> None:
+        self.times, self.shared = 0, SharedReport()
+
+    def compute(self) -> dict[str, int]:
+        self.times += 1
+        return {"number": self.times}
+
+    async def ask(self) -> object:
+        return (await self.shared.after_now(self.compute))["number"]
+
+
+async def test_all_who_ask_meanwhile_share_one_status() -> None:
+    counter = Counter()
+    assert await counter.ask() == 1
+    assert await asyncio.gather(*(counter.ask() for _ in range(100))) == [2] * 100
+    assert counter.times == 2
+
+
+async def test_one_who_asks_again_and_again_is_answered_at_a_pace() -> None:
+    counter, began = Counter(), asyncio.get_running_loop().time()
+    assert [await counter.ask() for _ in range(4)] == [1, 2, 3, 4]
+    assert asyncio.get_running_loop().time() - began >= 3 * PAUSE * 0.9
+
+
+async def test_a_status_that_fails_fails_for_who_asked_and_the_next_one_is_computed() -> None:
+    counter = Counter()
+
+    def fails() -> dict[str, int]:
+        raise ValueError
+
+    failed = await asyncio.gather(counter.shared.after_now(fails), return_exceptions=True)
+    assert isinstance(failed[0], ValueError)
+    assert await counter.ask() == 1
