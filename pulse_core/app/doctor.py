@@ -180,7 +180,7 @@ class DaemonChecks:
         status = self.status
         if isinstance(status, PulseError) or not (now := status.get("engine")):
             return
-        if why := now.get("missing"):
+        if why := now.get("gone"):
             yield Finding(
                 "engine", FAIL, str(why), "upulse restore, or put engine/ back; then: upulse daemon restart"
             )

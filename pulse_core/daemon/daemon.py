@@ -365,7 +365,7 @@ class Daemon:
                 **NO_HOST,
                 **(whole["engine"] or {}),
                 "degraded": True,
-                "missing": missing.evidence,
+                "gone": missing.evidence,
             }
         whole["shed"] = self.budget.report()
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of

@@ -37,10 +37,10 @@ def test_the_head_is_written_down_and_an_engine_that_is_gone_is_said(served: Ser
 
     asyncio.run(promote())
     served.start()
-    served.eventually(lambda: (served.status()["engine"] or {}).get("missing"), "that the engine is gone")
+    served.eventually(lambda: (served.status()["engine"] or {}).get("gone"), "that the engine is gone")
     engine = served.status()["engine"]
     assert engine["degraded"]
-    assert "engine/.git is gone" in engine["missing"]
+    assert "engine/.git is gone" in engine["gone"]
     assert "engine-missing" in {one["name"] for one in served.status()["conditions"]}
     for place in (anchor, kept):
         served.eventually(partial(written, place), "the anchor")

@@ -172,23 +172,6 @@ def test_what_no_disk_took_before_a_crash_is_said_again() -> None:
     simulate(story, ONE)
 
 
-def test_more_is_held_than_the_journal_holds_and_none_of_it_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pulse_core.record.journal.MAX_HELD", 100)
-    logs = MemoryLogs()
-
-    async def story(world: World) -> None:
-        await start(world, logs)
-        unwritable(world)
-        for number in range(150):
-            logs.write(APP, f"ERROR {number}")
-            await asyncio.sleep(0.5)
-        world.log.commit = None
-        await asyncio.sleep(1_000)
-        assert lines(world) == [f"ERROR {number}" for number in range(150)]
-
-    simulate(story, {"log": [{**LOG, "lines_per_minute": 100_000}]})
-
-
 def test_a_storm_is_a_condition_with_its_rate_until_it_is_calm() -> None:
     logs = MemoryLogs()
 

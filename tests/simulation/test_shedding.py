@@ -133,8 +133,7 @@ def test_vitals_go_to_disk_no_more_but_with_a_tick_that_acts() -> None:
         assert len(await world.vitals.ticks(10_000)) - ticks <= 3
         world.host.kill("gateway")
         await asyncio.sleep(10)
-        acted = (await world.vitals.ticks(10_000))[-1]
-        assert acted.effects == ("restart-process:gateway",)
+        assert ("restart-process:gateway",) in [tick.effects for tick in await world.vitals.ticks(10_000)]
 
     told(story, system())
 

@@ -121,7 +121,7 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
         return Text("engine    left out by safe mode", style="yellow")
     if why := engine.get("set_aside"):
         return Text(one_line(f"engine    SET ASIDE: {why}"), style="white on red")
-    if why := engine.get("missing"):
+    if why := engine.get("gone"):
         return Text(one_line(f"engine    DEGRADED: {why}"), style="white on red")
     if not engine["runs"]:
         return Text("engine    no host is up; see upulse engine status", style="red")
