@@ -1,5 +1,6 @@
 """Reads git's files and those of revisions without running git, which is slow, and without trusting the repository."""
 
+import errno
 import hashlib
 import os
 import re
@@ -14,13 +15,21 @@ _MAIN = "refs/heads/main"
 _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
 
+def read_plain(path: Path) -> bytes:
+    """What a plain file holds; raises OSError for anything else, as a pipe, which would keep its reader for ever."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
+        return file.read()
+
+
 def read_main(home: Path) -> str:
     """The commit of main; empty if the files don't tell it."""
     folder = home / "engine" / ".git"
     for file in (folder / _MAIN, folder / "packed-refs"):
         try:
-            lines = file.read_text().splitlines()
-        except OSError:
+            lines = read_plain(file).decode().splitlines()
+        except (OSError, ValueError):
             continue
         if file.name == "packed-refs":
             lines = [line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")]
@@ -47,7 +56,7 @@ def tree_of_commit(home: Path, commit: str) -> str | None:
     A commit that was packed can't be read here.
     """
     try:
-        raw = zlib.decompress((home / "engine/.git/objects" / commit[:2] / commit[2:]).read_bytes())
+        raw = zlib.decompress(read_plain(home / "engine/.git/objects" / commit[:2] / commit[2:]))
     except (OSError, zlib.error):
         return None
     head, _, body = raw.partition(b"\0")
@@ -81,7 +90,7 @@ def _entry(entry: "os.DirEntry[str]", like: str) -> tuple[bytes, bytes, bytes, b
     if not entry.is_file():
         raise ValueError(f"{entry.path} is no file")
     mode = _PROGRAM if entry.stat().st_mode & stat.S_IXUSR else _FILE
-    return name, mode, name, blob_hash(Path(entry.path).read_bytes(), like)
+    return name, mode, name, blob_hash(read_plain(Path(entry.path)), like)
 
 
 def blob_hash(content: bytes, like: str) -> bytes:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import get_native_id
 
 from pulse_adapters.git.errors import GitFailed
+from pulse_adapters.git.git_files import read_plain
 
 _SHARED = ("objects", "refs", "logs", "packed-refs", "shallow", "info/exclude")
 _ATTRIBUTES = b"* -text -ident -filter -working-tree-encoding\n"
@@ -30,6 +31,11 @@ _SETTINGS = b"""[core]
 [maintenance]
 \tauto = false
 """
+_READ_BY_GIT = (
+    "HEAD", "config", "index", "packed-refs", "shallow", "info/attributes", "info/exclude", "info/grafts",
+    "objects/info/alternates", "refs/heads/main",
+)  # fmt: skip
+"""Files that git opens without a look at what they are: it would wait for a pipe's other end."""
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*\"?sha256", re.IGNORECASE | re.MULTILINE)
 _OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
@@ -40,13 +46,16 @@ def settings_folder(repository: Path) -> Path:
     try:
         if repository.is_symlink() or (repository / "commondir").exists():
             raise GitFailed(f"{repository} leads to another repository; the engine needs one of its own")
+        for name in _READ_BY_GIT:
+            if (repository / name).exists() and not (repository / name).is_file():
+                raise GitFailed(f"{repository / name} is no plain file; remove it")
         if repository.stat().st_uid != os.geteuid():
             raise GitFailed(f"{repository.parent} belongs to another user; run this as its owner")
         for place in (repository / "logs", folder, folder / "info"):
             if place.is_symlink():
                 place.unlink()
             place.mkdir(exist_ok=True)
-        is_sha256 = settings.exists() and _SHA256.search(settings.read_bytes())
+        is_sha256 = settings.exists() and _SHA256.search(read_plain(settings))
         _hold(folder / "config", _SETTINGS + (_OF_SHA256 if is_sha256 else b""))
         _hold(folder / "info" / "attributes", _ATTRIBUTES)
         for name in _SHARED:
@@ -60,7 +69,7 @@ def settings_folder(repository: Path) -> Path:
 def _hold(place: Path, content: str | bytes) -> None:
     """Have a file hold this, or a link lead there; in one step, since other gits may be reading."""
     with suppress(OSError):
-        if (os.readlink(place) if place.is_symlink() else place.read_bytes()) == content:
+        if (os.readlink(place) if place.is_symlink() else read_plain(place)) == content:
             return
     new = place.with_name(f".{place.name}-{get_native_id()}")
     new.unlink(missing_ok=True)

@@ -1,0 +1,35 @@
+"""A pipe in the place of one of git's files is refused at once: whoever opened it would wait for its other end."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.git.errors import GitFailed
+from pulse_adapters.git.git_files import read_main, tree_of_commit
+from pulse_adapters.git.settings_folder import settings_folder
+
+pytestmark = pytest.mark.timeout(20)
+
+
+@pytest.mark.parametrize("name", ["config", "packed-refs", "refs/heads/main", "info/grafts", "index"])
+def test_a_pipe_that_git_would_read_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(GitFailed, match=f"{name} is no plain file; remove it"):
+        settings_folder(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["refs/heads/main", "packed-refs"])
+def test_a_pipe_in_the_place_of_main_names_no_commit(tmp_path: Path, name: str) -> None:
+    pipe = tmp_path / "engine" / ".git" / name
+    pipe.parent.mkdir(parents=True)
+    os.mkfifo(pipe)
+    assert read_main(tmp_path) == ""
+
+
+def test_a_pipe_in_the_place_of_a_commit_is_none(tmp_path: Path) -> None:
+    folder = tmp_path / "engine/.git/objects/aa"
+    folder.mkdir(parents=True)
+    os.mkfifo(folder / ("a" * 38))
+    assert tree_of_commit(tmp_path, "a" * 40) is None
