@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
-from pulse_adapters.sqlite.connect import connect_readonly, head_of
+from pulse_adapters.sqlite.connect import connect_readonly, head_of, refuse_damage
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.redactions import EMPTY_ALL
@@ -60,6 +60,7 @@ def examine(path: Path, objects: Path, expect: tuple[int, bytes] | None = None) 
     expect: a row that is known to have been there, and its chain value.
     """
     verdict = verify(path, objects, expect=expect)
+    refuse_damage(path)
     try:
         with closing(connect_readonly(path)) as connection:
             if (version := format_of(connection)) > len(steps()):
