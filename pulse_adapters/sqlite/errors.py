@@ -19,8 +19,8 @@ def is_disk_full(error: sqlite3.Error) -> bool:
 
 
 def is_corrupt(error: sqlite3.Error) -> bool:
-    """Whether the file itself is broken; a text that is no UTF-8 carries no code."""
-    return code(error) in _CORRUPT or "decode" in str(error)
+    """Whether the file itself is broken, or lacks a table; a text that is no UTF-8 carries no code."""
+    return code(error) in _CORRUPT or "decode" in str(error) or str(error).startswith("no such ")
 
 
 def translate_error(error: sqlite3.Error, path: Path) -> PulseError:

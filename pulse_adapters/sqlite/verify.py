@@ -80,15 +80,22 @@ class LogWalk:
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
 
     def __iter__(self) -> Iterator[list[Any]]:
-        sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT {_BATCH}"
-        try:
-            while not self.fault and (batch := self.connection.execute(sql, (self.seq,)).fetchall()):
-                if sound := self._sound(batch):
-                    self.seq, self._chain = sound[-1][0], sound[-1][12]
-                    yield sound
-        except sqlite3.DatabaseError as error:
-            self.error = error
-            self.fault = f"row {self.seq + 1} or one soon after it can't be read: {error}"
+        sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+        count = _BATCH
+        while not self.fault:
+            try:
+                sound = self._sound(self.connection.execute(sql, (self.seq, count)).fetchall())
+            except sqlite3.DatabaseError as error:
+                if count > 1:  # those before it can be
+                    count = 1
+                    continue
+                self.error = error
+                self.fault = f"row {self.seq + 1} or one soon after it can't be read: {error}"
+                return
+            if not sound:
+                return
+            self.seq, self._chain = sound[-1][0], sound[-1][12]
+            yield sound
 
     def _sound(self, batch: list[Any]) -> list[Any]:
         good, self.fault = first_fault(batch, self.seq, self._chain, self._redactions)

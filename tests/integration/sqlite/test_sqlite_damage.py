@@ -5,18 +5,25 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.sqlite.damage import set_aside
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.damage import accept_damage, set_aside
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import HEADER, examine, scan
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogUnavailable, NewerFormat
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import Paused
 
+Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
 Killed = Callable[[Path, int], list[str]]
 
 
@@ -148,6 +155,54 @@ def test_damage_that_a_person_accepts_is_kept_and_left_behind(
     connection, _ = open_writer(path, Opening())
     connection.close()
     assert verify(path, home / "objects").fault == ""
+
+
+def noise(path: Path) -> None:
+    path.write_bytes(random.Random(1).randbytes(path.stat().st_size))
+
+
+def noise_in_the_middle(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(random.Random(1).randbytes(30_000))
+
+
+def drop(table: str) -> Callable[[Path], None]:
+    def dropped(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as forger:
+            forger.execute(f"DROP TABLE {table}")
+
+    return dropped
+
+
+@pytest.mark.parametrize(
+    ("damage", "rows"),
+    [(noise, {0}), (noise_in_the_middle, set(range(1, 600))), (drop("event"), {0}), (drop("meta"), {600})],
+    ids=["noise", "noise in the middle", "no table of events", "no table of facts"],
+)
+async def test_a_log_that_can_not_be_used_is_begun_anew_once_it_is_accepted(
+    tmp_path: Path, open_log: Open, damage: Callable[[Path], None], rows: set[int]
+) -> None:
+    home, clock, objects = HomeLayout(tmp_path), SystemClock(), FileObjects(tmp_path / "objects")
+    async with open_log() as log:
+        await log.append(*(Draft(Paused(why=f"{number}")) for number in range(600)))
+        host = log.host
+    damage(home.events)
+    damaged = home.events.read_bytes()
+    with pytest.raises(Damaged):
+        async with open_log():
+            pytest.fail("it was opened")
+    how, news = await accept_damage(home, Opening(), clock, objects)
+    assert (how, news) == (Opening(), ())
+    assert (home.damaged / "1" / "events.db").read_bytes() == damaged
+    async with open_log(how=how) as log:
+        events = [event async for batch in log.since(0) for event in batch]
+        assert len(events) - 1 in rows
+        assert events[-1].kind == "damage-accepted"
+        assert log.host == host or not rows - {0}
+    assert verify(home.events, home.objects)[:2] == (len(events), "")
+    assert await accept_damage(home, Opening(), clock, objects) == (Opening(), ())
+    assert os.listdir(home.damaged) == ["1"]
 
 
 def test_an_altered_row_is_named_at_open_and_can_be_accepted(tmp_path: Path, killed_writer: Killed) -> None:
