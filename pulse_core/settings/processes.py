@@ -217,3 +217,8 @@ class ProcessSettings(Group):
     def probes(self) -> int:
         """How many of its last probes count."""
         return self.evidence_of or self.evidence
+
+    @property
+    def start_grace(self) -> int:
+        """Microseconds that a start has to come up."""
+        return max(self.restart.grace, self.start_period)
