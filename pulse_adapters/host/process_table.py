@@ -80,7 +80,7 @@ class LinuxProcessTable:
         if ended is None or self._adopted_starts.get(process.name) == start:
             return
         self._adopted_starts[process.name] = start
-        if ended.code == 0 and (found := await processes_left_by(ended.effect)):
+        if ended.code == 0 and (found := await processes_left_by(process, ended.effect)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
 
