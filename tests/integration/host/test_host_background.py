@@ -85,6 +85,23 @@ async def test_who_has_the_argv_of_the_start_stands_for_it_before_a_helper_with_
     assert (await seen(table, it, first)).found[:2] == (main, helper)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+async def test_who_has_become_another_user_in_the_background_is_it_if_the_settings_name_that_user(
+    spawner: Spawner, start: Start, effect: str
+) -> None:
+    first = start("setsid setpriv --reuid=nobody --clear-groups sleep 1000 & exit 0")
+    await over(first)
+    await until(lambda: carriers(effect))
+    unnamed, named = LinuxProcessTable(spawner), LinuxProcessTable(spawner)
+    try:
+        sight = await seen(unnamed, process("x"), first)
+        assert (sight.found, 'user = "nobody" would allow it' in sight.ended) == ((), True)
+        assert (await seen(named, process("x", user="nobody"), first)).found == tuple(carriers(effect))
+    finally:
+        unnamed.close()
+        named.close()
+
+
 @pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])
 async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
     table: LinuxProcessTable, start: Start, effect: str, end: str
