@@ -107,7 +107,7 @@ async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, open_log: 
     (newer / f"{FURTHER:04}_bad.sql").write_text(
         "ALTER TABLE meta ADD COLUMN note TEXT; SELECT nonsense FROM nowhere;"
     )
-    with pytest.raises(LogUnavailable, match="nowhere"):
+    with pytest.raises(Damaged, match="nowhere"):
         async with open_log(how=Opening(migrations=newer)):
             pass
     async with open_log() as log:
