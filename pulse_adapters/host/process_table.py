@@ -115,7 +115,13 @@ class LinuxProcessTable:
         return ended is None or ended.code != 0
 
     def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
-        """Observe without a search: the last known process, while it lives."""
+        """Observe without a search: the last known process, while it lives, or what was started instead of it."""
+        if known is None or not is_alive(known):
+            life = self._lives.last(process.name) if self._lives and process.start else None
+            if life and is_alive(life.found):  # it may not be recorded yet
+                ended = self._spawner.end_of(known) if known else ""
+                words = f"process {life.found.pid} is alive"
+                return ProcessObservation((life.found,), detail=words, ended=ended)
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_alive(known):

@@ -27,7 +27,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.groups import PATTERN_CHECK
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -391,6 +391,21 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     while deaf.answering and time.monotonic() < deadline:
         deaf = await seen(table, process)
     assert (deaf.found, deaf.answering) == ((), False)
+
+
+async def test_what_was_started_is_it_before_it_is_recorded_whatever_else_matches(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word, lives = f"w{uuid.uuid4().hex}", Lives(spawner, tmp_path)
+    old, new, *_ = (spawner.start(sleeper(word), output=log) for _ in range(4))
+    lives.begin("it", Life("effect", new))
+    table, process = LinuxProcessTable(spawner, lives=lives), by(match=word, start=sleeper(word))
+    assert (await seen(table, process, old)).found == (old,)
+    os.kill(old.pid, 9)
+    await until(lambda: read_stat(old.pid) is None)
+    for known in (old, None):
+        sight = await seen(table, process, known)
+        assert (sight.found, sight.known, sight.doubt) == ((new,), False, "")
 
 
 async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProcessTable) -> None:
