@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_identity import is_of_its_user, is_produced_by, not_of_user
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
@@ -87,7 +88,8 @@ def _bus(user: bool) -> dict[str, str]:
 LAUNCH_S = 10.0
 """How soon, at least, a program that only starts another one is over."""
 
-_PAUSES = (0.02, 0.0)  # a process that is just being executed shows no environment yet
+_SETTLE_S = 0.02
+"""What is just being executed shows no environment yet, and who forks twice to be a daemon is gone a moment later."""
 
 
 def guarded_process(settings: Settings, name: str) -> ProcessSettings:
@@ -127,10 +129,16 @@ def early_exit(spawner: Spawner, process: ProcessSettings, start: ProcessId) -> 
     return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= grace else None
 
 
-async def processes_left_by(effect: str) -> tuple[ProcessId, ...]:
-    """The live processes that this start left: session leaders first, then the oldest first."""
-    for pause in _PAUSES:
-        if left := await find_marked(effect):
-            return left
-        await asyncio.sleep(pause)
-    return ()
+async def processes_left_by(process: ProcessSettings, effect: str) -> tuple[ProcessId, ...]:
+    """The live processes that this start of it left: those that `start` would produce, session leaders, the oldest first."""
+    await asyncio.sleep(_SETTLE_S)
+    # Everybody can read the effect's id in the name of its control group, and bear it as a mark. So one that has become
+    # another user's is only believed to be it if the settings name that user.
+    left = [one for one in await find_marked(effect, anybody=True) if is_of_its_user(process, one.pid)]
+    return tuple(sorted(left, key=lambda one: not is_produced_by(process.start, one.pid)))
+
+
+async def strangers_left_by(process: ProcessSettings, effect: str) -> str:
+    """Why what seems to be left by this start of it can't be the process, in words; empty if nothing is."""
+    left = await find_marked(effect, anybody=True)
+    return next((words for one in left if (words := not_of_user(process, one.pid))), "")

@@ -12,10 +12,14 @@ from pulse_adapters.host.listening_ports import (
     is_of_this_machine,
     resolve_addresses,
 )
+from pulse_adapters.host.lives import PAUSE_S, SEARCHES
+from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import PulseError, describe_error
@@ -23,6 +27,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import one_line
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
 from pulse_core.settings.probes import is_status_in
 from pulse_core.settings.processes import ProcessSettings
@@ -45,6 +50,7 @@ class LocalHealthProber:
         self._spawner, self._prober, self._home = spawner, prober, home
         self._tasks: set[asyncio.Task[HealthAnswer]] = set()
         self._cleared: set[str] = set()
+        self._marked = MarkedProcesses()
         self._ports = PortHolders()
         self._holders: dict[str, tuple[ProcessId, float]] = {}
 
@@ -101,11 +107,28 @@ class LocalHealthProber:
         except CommandTimedOut:
             words = f"{program!r} took longer than {format_duration(process.timeout)} and was ended"
             return HealthAnswer(False, words)
+        await self._end_left(outcome.found, marker)
         if outcome.exit == 0:
             return HealthAnswer(True, f"{program!r} says that it is well")
         how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
         said = one_line(end_of_output(outcome.output, _SAID))
         return HealthAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}")
+
+    async def _end_left(self, probe: ProcessId, marker: str) -> None:
+        """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
+        for _ in range(SEARCHES):
+            if self._has_left(probe, marker):
+                await finish_despite_cancel(end_tree(probe, f"{EFFECT_MARK}={marker}"))
+                return
+            if not self._marked.unsure:
+                return
+            await asyncio.sleep(PAUSE_S)
+
+    def _has_left(self, probe: ProcessId, marker: str) -> bool:
+        pids = self._marked.search()
+        return any(
+            one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
+        ) or any(_is_in_session(pid, probe.pid) for pid in pids)
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
@@ -155,6 +178,13 @@ class LocalHealthProber:
 def _address_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
+def _is_in_session(pid: int, session: int) -> bool:
+    try:
+        return os.getsid(pid) == session and start_time_of(pid) is not None
+    except ProcessLookupError:
+        return False
 
 
 def _seconds(process: ProcessSettings) -> float:

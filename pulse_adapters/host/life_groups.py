@@ -89,6 +89,8 @@ class LifeGroups:
         self._over.add(effect)
         with suppress(NoControlGroups, OSError):
             group = self._groups.get(effect) or home_groups(self._home).child(PREFIX + effect)
+            if os.getpid() in group.members():
+                return  # this daemon was started by somebody in there
             until = time.monotonic() + PATIENCE_S
             while not group.end(KILLED_S) and time.monotonic() < until:
                 pass  # somebody was moved into it just after the others were killed

@@ -3,6 +3,7 @@
 A life is all that came out of one start. Its processes are known by the session that the start leads, by parents, and by
 the start's `PULSE_EFFECT` in their environment. The log says which effect that was, which process it started, and when that
 began: a mark alone makes nobody a member, nor does the number of a session, which another one may have been given since.
+Of lives that the log does not know (the disk was full), and of those before the last one, `life_evidence` tells the members.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import end_all
+from pulse_adapters.host.life_evidence import is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
@@ -28,9 +30,10 @@ SEARCHES, PAUSE_S = 5, 0.002
 
 
 class Lives:
-    """The last life of each guarded process, and what is left of it.
+    """The last life of each guarded process, and what is left of it and of those before it.
 
-    recorded: the lives that the log knows, by name; groups: those of this home, where there are any.
+    recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
+    stand for each process.
     """
 
     def __init__(
@@ -39,8 +42,10 @@ class Lives:
         home: Path,
         recorded: Callable[[], Mapping[str, Life]] = lambda: {},
         groups: LifeGroups | None = None,
+        mains: Callable[[], Mapping[str, ProcessId]] = lambda: {},
     ) -> None:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
+        self._mains = mains
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._marked = MarkedProcesses()
 
@@ -89,11 +94,29 @@ class Lives:
     async def end(
         self, name: str, main: ProcessId | None = None, died: int | None = None
     ) -> tuple[ProcessId, ...]:
-        """Kill what is left of the last life, with all that comes out of it; returns what was found. Cheap if nothing is.
+        """Kill what is left of all its lives, with all that comes out of it; returns what was found. Cheap if nothing is.
 
         At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
+        found = await self._end_last(name, main, died)
+        return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
+
+    async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
+        """Kill what `leftovers` says of a process for which nobody stands."""
+        mains: Mapping[str, ProcessId | None] = {**self._mains(), name: None}
+        left, last = self._left(mains).get(name, ()), self.last(name)
+        if self._groups:
+            for effect in {one.effect for one in left} - {last.effect if last else ""}:
+                await finish_despite_cancel(asyncio.to_thread(self._groups.end, effect))
+        found = tuple(one.found for one in left)
+        if any(map(is_alive, found)):
+            await finish_despite_cancel(
+                end_chosen(lambda now: [one.found.pid for one in self._left(mains).get(name, ())])
+            )
+        return found
+
+    async def _end_last(self, name: str, main: ProcessId | None, died: int | None) -> tuple[ProcessId, ...]:
         if self._groups and (life := self.last(name)):
             inside, is_all = self._groups.members(life.effect), self._groups.is_complete(life.effect)
             if inside or name not in self._begun:  # an earlier daemon may have made it
@@ -150,16 +173,24 @@ class Lives:
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
+        return {name: tuple(one.found for one in left) for name, left in self._left(mains).items()}
+
+    def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         names = {self._mark(name): name for name in mains}
         self._marked.search()
         bearers = [one for one in self._marked.bearers() if one.name in names]
         effects = {one.found: one.effect for one in bearers}
-        left: dict[str, list[ProcessId]] = {}
+        # A life is of the process that its main one stands for, whatever that was called when it began.
+        lives = {**self._recorded(), **self._begun}
+        owners = {life.effect: name for name, life in lives.items() if name in mains}
+        owners |= {effects[main]: name for name, main in mains.items() if main in effects}
+        left: dict[str, list[Bearer]] = {}
         for one in bearers:
-            main = mains[name := names[one.name]]
-            if main is None or _is_older(one, main, effects.get(main)):
-                left.setdefault(name, []).append(one.found)
-        return {name: tuple(some) for name, some in left.items()}
+            main = mains[name := owners.get(one.effect, names[one.name])]
+            is_over = main is None or _is_older(one, main, effects.get(main))
+            if is_over and is_of_home(one, bearers, self._home):
+                left.setdefault(name, []).append(one)
+        return left
 
 
 def _is_older(one: Bearer, main: ProcessId, effect: str | None) -> bool:

@@ -137,14 +137,14 @@ class RestartProcess:
         start = early_exit(self._spawner, process, before) if before else None
         if not start and self._just_seen_dead(params, event):
             return await self._start(process, (), event, event.mono * TICKS_PER_SECOND // 1_000_000)
-        behind = await processes_left_by(start.effect) if start and start.code == 0 else ()
+        behind = await processes_left_by(process, start.effect) if start and start.code == 0 else ()
         sight = await observe_one(self._table, process, self._known())
         if process.match and sight.busy:
             raise PulseError(f"nothing was started: {sight.detail}")
         if (
             event.boot != self._boot or event.mono < self._began
         ):  # an earlier daemon may have started it for this effect
-            behind = (*behind, *await processes_left_by(event.id))
+            behind = (*behind, *await processes_left_by(process, event.id))
         if params.if_dead or params.instead_of:
             # The one that did not serve lives: only its probes know, and they have not called it well since.
             is_deaf = process.probe is not None and before in sight.found
@@ -224,10 +224,9 @@ class RestartProcess:
         process = guarded_process(self._settings(), params.process)
         if process.start:
             # What shows another command line may be a helper of a dead one: it is ended before the next start.
-            started = [
-                one for one in await processes_left_by(event.id) if is_produced_by(process.start, one.pid)
-            ]
-            return Result(started[0]._asdict()) if started else None
+            started = await processes_left_by(process, event.id)
+            is_it = bool(started) and is_produced_by(process.start, started[0].pid)
+            return Result(started[0]._asdict()) if is_it else None
         sight = await observe_one(self._table, process, self._known())
         for one in sight.found:
             # Start times are cut to a hundredth of a second.

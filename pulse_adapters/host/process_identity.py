@@ -100,6 +100,11 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     return ""
 
 
+def is_of_its_user(process: ProcessSettings, pid: int) -> bool:
+    """Whether a process that a start left is the daemon's own user's, or has become that of its `user`."""
+    return uid_of(pid) == os.getuid() or not not_of_user(process, pid)
+
+
 def is_produced_by(start: Sequence[str], pid: int) -> bool:
     """Whether the command line of a process holds the words of `start`, whatever directories and interpreter come first.
 

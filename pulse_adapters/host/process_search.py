@@ -45,17 +45,19 @@ async def find_matching(
 
 
 async def find_marked(
-    marker: str, variable: str = EFFECT_MARK, leaders: bool = False
+    marker: str, variable: str = EFFECT_MARK, leaders: bool = False, anybody: bool = False
 ) -> tuple[ProcessId, ...]:
     """The live processes of this user that carry this marker (by default a `PULSE_EFFECT`): session leaders first, then
     the oldest. Anybody can set it: it is a hint to what the log says.
 
-    leaders: only session leaders, which processes started by Pulse are and their children are not.
+    leaders: only session leaders, which processes started by Pulse are and their children are not; anybody: those of other
+    users, too, as far as this one may read their environments.
     """
     carriers = []
     for count, pid in enumerate(list(pids()), 1):
         seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
-        if seen and seen.alive and (seen.session == pid or not leaders) and uid_of(pid) == os.getuid():
+        is_meant = seen and seen.alive and (seen.session == pid or not leaders)
+        if seen and is_meant and (anybody or uid_of(pid) == os.getuid()):
             carriers.append(seen)
         if count % _SLICE == 0:
             await asyncio.sleep(0)

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host import listening_ports
-from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by
+from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by, strangers_left_by
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -84,9 +84,12 @@ class LinuxProcessTable:
         if ended is None or self._adopted_starts.get(process.name) == start:
             return
         self._adopted_starts[process.name] = start
-        if ended.code == 0 and (found := await processes_left_by(ended.effect)):
+        if ended.code == 0 and (found := await processes_left_by(process, ended.effect)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
+        elif ended.code == 0 and (words := await strangers_left_by(process, ended.effect)):
+            sight = sights[process.name]
+            sights[process.name] = sight._replace(ended=f"{sight.ended} (of what it left, {words})")
 
     async def _adopt_unrecorded(
         self, process: ProcessSettings, known: ProcessId | None, sights: dict[str, ProcessObservation]

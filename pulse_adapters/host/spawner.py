@@ -26,12 +26,16 @@ REMEMBERED = 256
 
 
 class Outcome(NamedTuple):
-    """How a command ended: its exit code (negative: the signal), its output, seconds, and why its log lacks the output."""
+    """How a command ended: its exit code (negative: the signal), its output, seconds, and why its log lacks the output.
+
+    found: the process that it was, which led a session.
+    """
 
     exit: int
     output: str
     took: float
-    unlogged: str = ""
+    unlogged: str
+    found: ProcessId
 
 
 class ProcessEnded(NamedTuple):
@@ -188,7 +192,7 @@ class Spawner:
             output = sink.end()
         if isinstance(exit_code, tuple):
             raise CommandTimedOut(argv[0], timeout, output, exit_code)
-        return Outcome(exit_code, output, time.monotonic() - began, sink.why)
+        return Outcome(exit_code, output, time.monotonic() - began, sink.why, found)
 
     async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""

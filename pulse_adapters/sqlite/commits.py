@@ -18,7 +18,7 @@ import aiosqlite
 
 from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.errors import code, unavailable
-from pulse_adapters.sqlite.log_files import LogFiles, save_rows
+from pulse_adapters.sqlite.log_files import CUT, LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
@@ -166,7 +166,7 @@ class Commits:
 
     def _notice_gone(self) -> bool:
         """Whether the files are gone; saves their rows beside them if they are not saved yet."""
-        if not self._gone and (fault := self._files.fault()):
+        if not self._gone and (fault := self._files.fault(self.head)):
             self._fault = fault
             self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
             LOG.critical("%s; its rows are being saved", self._gone)
@@ -178,7 +178,8 @@ class Commits:
         """Save the rows from the connection, which has the files still open; how that went is part of what is said."""
         saved = HomeLayout(self._path.parent).saved_log
         try:
-            last = await save_rows(self._connection, saved)
+            is_cut = self._fault.endswith(CUT)
+            last = await save_rows(self._connection, saved, self._path if is_cut else None)
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
@@ -260,16 +261,16 @@ class Commits:
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
         events, statements, head = _placed(rows, self.head)
+        if (now := asyncio.get_running_loop().time()) >= self._looked + LOOK_INTERVAL:
+            self._looked = now  # before the commit: it would fill up a -wal that was cut
+            if self._notice_gone():
+                raise LogGone(self._gone)
         try:
             await self._execute(statements)
         except sqlite3.OperationalError as error:
             if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
                 raise
             await self._execute(statements)
-        if (now := asyncio.get_running_loop().time()) >= self._looked + LOOK_INTERVAL:
-            self._looked = now
-            if self._notice_gone():
-                raise LogGone(self._gone)
         self.head = head
         if any(event.kind == KIND for event in events):
             await self._empty_wal()

@@ -112,8 +112,8 @@ def refuse_missing(path: Path) -> None:
     """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer."""
     if (saved := path.with_name(f"{path.name}.saved")).exists():
         raise Damaged(
-            f"{path} was deleted or replaced while a daemon had it open, which saved its rows in {saved}; stop the daemon"
-            " if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
+            f"{path} or its -wal was deleted, replaced or cut short while a daemon had it open, which saved its rows in"
+            f" {saved}; stop the daemon if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
         )
     if is_orphaned_wal(path):
         raise Damaged(

@@ -1,4 +1,4 @@
-"""When events.db is deleted, replaced or cut short under its writer: that is noticed, and its rows are saved.
+"""When events.db or its -wal is deleted, replaced or cut short under its writer: that is noticed, its rows are saved.
 
 SQLite goes on writing into a file that nobody can find any more, and all of it is gone when the writer ends. What the
 writer has open can still be read, so it is copied to `events.db.saved`. While that lies there, or a -wal without its
@@ -11,28 +11,43 @@ import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 import aiosqlite
 
-from pulse_adapters.sqlite.connect import head_of
+from pulse_adapters.sqlite.chain import ALL_COLUMNS
+from pulse_adapters.sqlite.connect import connect_readonly, head_of
+from pulse_adapters.sqlite.errors import code
+from pulse_adapters.sqlite.migrate import migrate
 from pulse_adapters.sqlite.synced_files import new_file, put_file
+from pulse_adapters.sqlite.wal import HEADER
+from pulse_core.model.event import Head
+
+CUT = "was cut short"
+"""How the fault ends in which events.db is where it was, and has the rows that were moved into it."""
+
+_BATCH = 1_000
+_LOST = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class LogFiles:
     """events.db and its -wal as they were opened.
 
-    The first never becomes shorter; the other one may, when somebody has it moved into the database.
+    The first never becomes shorter. SQLite begins the other one anew in its place, under a new salt, and cuts it only
+    once all of it was moved into the database, which somebody may ask of it.
     """
 
     def __init__(self, path: Path) -> None:
-        self._size, self._known = 0, dict[str, tuple[int, int]]()
-        for name in (str(path), f"{path}-wal"):
+        self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
+        self._wal = str(path) + "-wal"
+        self._wal_size, self._salt = 0, b""
+        for name in (str(path), self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 found = os.stat(name)
                 self._known[name] = found.st_dev, found.st_ino
 
-    def fault(self) -> str:
-        """What became of one of them, in words; empty while both lie where they were opened."""
+    def fault(self, head: Head) -> str:
+        """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk."""
         for name, known in self._known.items():
             try:
                 found = os.stat(name)
@@ -42,17 +57,50 @@ class LogFiles:
                 continue  # that it can't be seen just now says nothing of it
             if (found.st_dev, found.st_ino) != known:
                 return f"{name} was replaced by another file"
-            if not name.endswith("-wal"):
-                if found.st_size < self._size:
-                    return f"{name} was cut short"
+            if name == self._wal:
+                if self._is_wal_cut(head):
+                    return f"{name} {CUT}"
+            elif found.st_size < self._size:
+                return f"{name} {CUT}"
+            else:
                 self._size = found.st_size
         return ""
 
+    def _is_wal_cut(self, head: Head) -> bool:
+        """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
+        try:
+            file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            return False
+        try:
+            size, salt = os.fstat(file).st_size, os.pread(file, HEADER, 0)[16:24]
+        except OSError:
+            return False
+        finally:
+            os.close(file)
+        if any(self._salt) and salt and not any(salt):
+            return True
+        if size < self._wal_size and ((salt and salt == self._salt) or not _holds(self._path, head)):
+            return True
+        self._wal_size, self._salt = size, salt
+        return False
 
-async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:
+
+def _holds(path: Path, head: Head) -> bool:
+    """Whether a new connection finds the row, or could not look just now."""
+    try:
+        with closing(connect_readonly(path)) as connection:
+            found = connection.execute("SELECT chain FROM event WHERE seq = ?", (head.seq,)).fetchone()
+    except sqlite3.Error as error:
+        return code(error) not in _LOST
+    return head.seq == 0 or (found is not None and found[0] == head.chain)
+
+
+async def save_rows(connection: aiosqlite.Connection, path: Path, database: Path | None = None) -> int:
     """Copy the log out of the connection that has it open to `path`; the number of its last row.
 
-    Raises OSError or sqlite3.Error. The event loop waits for no disk meanwhile.
+    Where pages of it are gone: the rows before the first that can be read neither there nor in `database` alone, which
+    has what was moved out of the -wal. Raises OSError or sqlite3.Error. The event loop waits for no disk meanwhile.
     """
 
     def begin() -> sqlite3.Connection:
@@ -60,6 +108,7 @@ async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:
         return sqlite3.connect(new_file(unfinished), check_same_thread=False)
 
     def finish() -> int:
+        copy.commit()
         copy.execute("PRAGMA journal_mode = DELETE")
         last = head_of(copy)[0]
         copy.close()
@@ -68,5 +117,43 @@ async def save_rows(connection: aiosqlite.Connection, path: Path) -> int:
 
     unfinished = path.with_name(f"{path.name}.unfinished")
     with closing(await asyncio.to_thread(begin)) as copy:
-        await connection.backup(copy)
+        try:
+            await connection.backup(copy)
+            said = await asyncio.to_thread(copy.execute("PRAGMA quick_check(1)").fetchone)
+            is_whole = said[0] == "ok"
+        except sqlite3.DatabaseError as error:
+            if code(error) not in _LOST:
+                raise
+            is_whole = False
+        if is_whole:
+            return await asyncio.to_thread(finish)
+    with closing(await asyncio.to_thread(begin)) as copy:
+        await asyncio.to_thread(migrate, copy, path)
+        if database:
+            with suppress(sqlite3.DatabaseError):
+                async with aiosqlite.connect(f"file:{quote(str(database))}?immutable=1", uri=True) as alone:
+                    await _copy_rows(alone, copy)
+        await _copy_rows(connection, copy)
+        copy.execute("INSERT INTO meta (key, value) SELECT 'host', host FROM event WHERE seq = 1")
         return await asyncio.to_thread(finish)
+
+
+async def _copy_rows(source: aiosqlite.Connection, copy: sqlite3.Connection) -> None:
+    """Copy the rows after those in the copy one by one, up to the first that can't be read."""
+    sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
+    insert = f"INSERT INTO event ({ALL_COLUMNS}) VALUES ({','.join('?' * 13)})"
+    seq, count = head_of(copy)[0], _BATCH
+    while True:
+        try:
+            rows = list(await source.execute_fetchall(sql, (seq, count)))
+        except sqlite3.DatabaseError as error:
+            if code(error) not in (*_LOST, 0):  # 0: what can't be decoded
+                raise
+            if count == 1:
+                return
+            count = 1
+            continue
+        if not rows:
+            return
+        await asyncio.to_thread(copy.executemany, insert, rows)
+        seq = rows[-1][0]

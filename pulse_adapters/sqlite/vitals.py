@@ -45,10 +45,13 @@ SLICE = 500
 
 
 class SqliteVitals:
-    """`Vitals` on SQLite; made by `open`. `dropped` counts what was lost on the way to the disk."""
+    """`Vitals` on SQLite; made by `open`. `dropped` counts what was lost on the way to the disk.
 
-    def __init__(self, connection: aiosqlite.Connection, last_id: int) -> None:
-        self.dropped = 0
+    set_aside: why the file that was there could not be used, in words; empty if it could.
+    """
+
+    def __init__(self, connection: aiosqlite.Connection, last_id: int, set_aside: str = "") -> None:
+        self.dropped, self.set_aside = 0, set_aside
         self._connection = connection
         self._last_id = last_id
         self._samples: deque[Sample] = deque(maxlen=QUEUED)
@@ -59,8 +62,8 @@ class SqliteVitals:
     @asynccontextmanager
     async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
         """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
-        async with connect_in_thread(lambda: open_vitals(path)) as (connection, last_id):
-            vitals = cls(connection, last_id)
+        async with connect_in_thread(lambda: open_vitals(path)) as (connection, (last_id, set_aside)):
+            vitals = cls(connection, last_id, set_aside)
             try:
                 yield vitals
             finally:

@@ -4,6 +4,7 @@ What cannot be used is set aside, since vitals are worth less than the start.
 """
 
 import json
+import logging
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.vitals import Sample
 
+LOG = logging.getLogger("pulse.daemon")
 _SCHEMA = Path(__file__).parent / "schema" / "vitals.sql"
 _FORMAT = 1
 SAMPLE_COLUMNS = "id, key, at, boot, mono, data"
@@ -26,18 +28,25 @@ KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
 """Files of before do not say which commit was asked, and are the same but for that."""
 
 
-def open_vitals(path: Path) -> tuple[sqlite3.Connection, int]:
-    """The connection and the last sample's id. Only a disk that takes no file at all is an error here."""
+def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
+    """The connection, the last sample's id, and why an older file was set aside, in words.
+
+    Only a disk that takes no file at all is an error here.
+    """
     try:
-        return _open(path)
-    except sqlite3.Error:
+        connection, last = _open(path)
+        return connection, (last, "")
+    except sqlite3.Error as error:
+        words = f"{path} can't be used ({error}): it was set aside as {path.name}.unusable, and new vitals are begun"
+        LOG.warning("%s", words)
         for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
             if part.exists():
                 part.replace(part.with_name(part.name.replace(path.name, f"{path.name}.unusable")))
     try:
-        return _open(path)
+        connection, last = _open(path)
     except sqlite3.Error:
-        return _open(Path(":memory:"))  # the disk takes nothing now; the next start tries again
+        connection, last = _open(Path(":memory:"))  # the disk takes nothing now; the next start tries again
+    return connection, (last, words)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:

@@ -116,19 +116,21 @@ def process_status(
 
     It is unknown if nobody has looked at it lately.
     """
-    condition, history = process_condition(process, snapshot), snapshot.process(process.name)
+    condition, history = process_condition(process, snapshot, look), snapshot.process(process.name)
     since = history.up or history.down
-    if doubt := unlooked(snapshot, looked) if since else "":
+    if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
     else:
         state, why = condition.state, condition.why
+    pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
+    probe = words if (words := probe_words(look)) not in why else ""
     return {
         "name": process.name,
         "state": state.value,
-        "pid": history.pid if history.up and not doubt else None,
+        "pid": pid if not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": "; ".join(filter(None, (why, look.get("others"), probe_words(look), history.unlogged))),
+        "why": "; ".join(filter(None, (why, look.get("others"), probe, history.unlogged))),
         "leftovers": look.get("leftovers", []),
     }
 
@@ -149,9 +151,11 @@ def probe_words(look: Mapping[str, Json]) -> str:
     return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
-def process_condition(process: ProcessSettings, snapshot: Snapshot) -> ProcessCondition:
+def process_condition(
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
+) -> ProcessCondition:
     """How the process stands; what is due and held back by somebody is silenced."""
-    condition = evaluate_status(process, snapshot)
+    condition = evaluate_status(process, snapshot, look)
     key = restart_key(process.name)
     last = longest_hold(key, current_holds(snapshot))
     if condition.state is not ProcessState.DUE or last is None:

@@ -251,14 +251,13 @@ class ExecutorLoop:
                 continue
             if is_outside and self._goes_out(effect):
                 yield effect
-            elif (
-                effect.phase is not Phase.EXECUTING
-            ):  # else it was recorded just now, or by an earlier daemon
+            elif effect.phase is not Phase.EXECUTING:  # else it was just recorded, or by an earlier daemon
                 who = holder(effect.event.data)
-                if who not in full and not self.slots.has_room(who):
+                if who in full or not self.slots.has_room(who):
                     full.add(who)
-                if who not in full or effect.cancel:
-                    yield effect
+                    if not effect.cancel:
+                        continue
+                yield effect
         self._tell_of_slots(bool(full))
 
     def _tell_of_slots(self, held_back: bool) -> None:

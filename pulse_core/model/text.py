@@ -20,7 +20,10 @@ def format_size(count: float) -> str:
 
 def clean(text: object) -> str:
     """Escape control characters in untrusted text: a log must not control a terminal."""
-    return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in str(text))
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "".join(char if char.isprintable() or char == "\n" else _shown(char) for char in words)
 
 
 def one_line(text: object) -> str:

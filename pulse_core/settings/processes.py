@@ -105,7 +105,8 @@ class ProcessSettings(Group):
     )
     user: Annotated[str, Field(max_length=64)] = Field(
         "",
-        description="whose processes `pid_file`, `match` and `tcp` find; empty: those of the daemon's own user",
+        description="whose processes `pid_file`, `match` and `tcp` find, and whose one that `start` leaves in the"
+        " background may have become; empty: those of the daemon's own user",
         examples=["postgres"],
     )
     tcp: Address | None = Field(
@@ -217,3 +218,8 @@ class ProcessSettings(Group):
     def probes(self) -> int:
         """How many of its last probes count."""
         return self.evidence_of or self.evidence
+
+    @property
+    def start_grace(self) -> int:
+        """Microseconds that a start has to come up."""
+        return max(self.restart.grace, self.start_period)

@@ -30,20 +30,25 @@ class ProbeRecord(NamedTuple):
     """What the probes of one life of a process said.
 
     outcomes: of those that count, oldest first; newest: the last answer; error: the last one that was not good, in
-    words.
+    words; in_a_row: the last answers that were bad, those that count for nothing included.
     """
 
     life: ProcessId | None = None
     outcomes: str = ""
     newest: HealthAnswer | None = None
     error: str = ""
+    in_a_row: int = 0
 
     def after(self, answer: HealthAnswer, process: ProcessSettings, counts: bool) -> "ProbeRecord":
         """The record after one more answer; one that failed before it `counts` is only told."""
         outcome = (GOOD if answer.ok else FAILED) if counts and answer.ok is not None else ""
         error = self.error if answer.ok else answer.detail
+        in_a_row = self.in_a_row if answer.ok is None else 0 if answer.ok else self.in_a_row + 1
         return self._replace(
-            outcomes=(self.outcomes + outcome)[-process.probes :], newest=answer, error=error
+            outcomes=(self.outcomes + outcome)[-process.probes :],
+            newest=answer,
+            error=error,
+            in_a_row=in_a_row,
         )
 
     def failed(self, process: ProcessSettings) -> int:
@@ -63,6 +68,7 @@ class ProbeRecord(NamedTuple):
         return {
             **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if failed else {}),
             **({"error": self.error} if self.error and (failed or not is_well) else {}),
+            **({"in_a_row": self.in_a_row} if self.in_a_row else {}),
         }
 
 
@@ -71,7 +77,9 @@ def recorded(said: Mapping[str, Json], life: ProcessId | None) -> ProbeRecord:
     probe = said.get("probe", {})
     if not probe or said.get("pid") != (life.pid if life else None):
         return ProbeRecord(life)
-    return ProbeRecord(life, probe.get("outcomes", ""), None, probe.get("error", ""))
+    return ProbeRecord(
+        life, probe.get("outcomes", ""), None, probe.get("error", ""), probe.get("in_a_row", 0)
+    )
 
 
 def age_us(life: ProcessId | None, history: ProcessHistory, now: Moment) -> int:
@@ -79,6 +87,18 @@ def age_us(life: ProcessId | None, history: ProcessHistory, now: Moment) -> int:
     if life is not None:
         return max(0, now.mono - life.started * TICK_US)
     return now.since(history.up) if history.up else 0
+
+
+def _is_unaskable(
+    record: ProbeRecord, process: ProcessSettings, history: ProcessHistory, now: Moment
+) -> bool:
+    """Whether a live process that is not up yet can't be asked: it counts as up then, as one without a probe does.
+
+    From the middle of its grace on: before, the next probe may be possible; after it, its start would have failed.
+    """
+    if record.newest is None or record.newest.ok is not None or record.in_a_row:
+        return False
+    return history.starting is None or now.since(history.starting) >= process.start_grace // 2
 
 
 def is_port_told(process: ProcessSettings, history: ProcessHistory) -> bool:
@@ -155,8 +175,11 @@ class ProcessHealth:
         newest, is_unproven = one.record.newest, history.down is not None or history.starting is not None
         serves = not one.record.verdict(process)
         if history.up is None and is_unproven:
-            serves = newest is not None and newest.ok is True
-        return sight._replace(answering=serves, detail=newest.detail if newest else sight.detail)
+            serves = newest is not None and (
+                newest.ok is True or _is_unaskable(one.record, process, history, now)
+            )
+        says = newest is not None and newest.ok is not None
+        return sight._replace(answering=serves, detail=newest.detail if newest and says else sight.detail)
 
     def record(self, name: str) -> ProbeRecord:
         """The record of a process."""

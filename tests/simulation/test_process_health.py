@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from typing import Any
 
 from pulse_core.model.home_status import GuardedProcessStatus
@@ -161,6 +162,37 @@ def test_a_probe_that_cannot_be_made_says_nothing() -> None:
         assert told(world)["why"].endswith("; it could not be asked: no memory")
 
     simulate(story, one())
+
+
+def test_a_start_that_cannot_be_asked_is_up_within_its_grace_as_long_as_it_lives() -> None:
+    async def story(world: World) -> None:
+        world.host.says["gateway"] = HealthAnswer(None, "it could not be asked: no such file")
+        await world.start()
+        await asyncio.sleep(3)
+        assert told(world)["state"] == "starting"
+        await asyncio.sleep(4)
+        assert told(world)["state"] == "up"
+        await asyncio.sleep(300)
+        assert (starts(world), told(world)["state"]) == (1, "up")
+        assert told(world)["why"].endswith("; it could not be asked: no such file")
+
+    simulate(story, one())
+
+
+def test_a_start_whose_probes_fail_is_told_with_what_they_say_and_who_lives() -> None:
+    async def story(world: World) -> None:
+        world.host.unresponsive.add("gateway")
+        await world.start()
+        await asyncio.sleep(20.5)
+        assert (starts(world), told(world)["state"]) == (2, "flapping")
+        words = r"dead again after 1 restart \(its probe failed: it does not answer, \d+ in a row\); next try in .*"
+        assert re.fullmatch(words, told(world)["why"])
+        assert told(world)["pid"] == world.host.processes["gateway"].found.pid
+        world.host.says["gateway"] = HealthAnswer(None, "it could not be asked: no memory")
+        await asyncio.sleep(20)
+        assert told(world)["state"] == "flapping"  # it was called sick last, and by nobody well since
+
+    simulate(story, one(restart={"max": 1, "backoff": "0s", "grace": "3s"}))
 
 
 def test_nobody_waits_for_a_probe_and_one_process_is_asked_once_at_a_time() -> None:

@@ -156,7 +156,7 @@ async def real_daemon(
                 watchers=(system,),
                 optional_watchers=optional_watchers,
                 services=services,
-                news=(*news, *torn(log)),
+                news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),
                 engine=engine,
             )
         )
@@ -180,9 +180,9 @@ async def narrated_log(
             narrator.speak()
 
 
-def torn(log: SqliteEventLog) -> Sequence[Draft]:
-    """The torn end of a log after a power cut, to be said."""
-    return [Draft(ErrorReported(message=log.torn), subject="log")] if log.torn else []
+def errors(store: str, words: str) -> Sequence[Draft]:
+    """What was wrong with a store when it was opened, to be said; nothing if there are no words for it."""
+    return [Draft(ErrorReported(message=words), subject=store)] if words else []
 
 
 async def read_log(home: Home, spawner: Spawner) -> Verdict:

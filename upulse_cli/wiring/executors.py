@@ -95,7 +95,7 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    last = Lives(spawner, home.path, lives, LifeGroups(home.path))
+    last = Lives(spawner, home.path, lives, LifeGroups(home.path), known)
     table = LinuxProcessTable(spawner, home=home.path, lives=last)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (

@@ -181,9 +181,11 @@ class BackupWriter:
         """Those that the copied rows and ticks name; what of them is missing is found when the log is examined."""
         self.progress("copying objects …")
         (self.work / "objects").mkdir(mode=PRIVATE)
-        for name in sorted(
-            {*_named_by_rows(self.work / "events.db"), *_named_by_ticks(self.work / "vitals.db")}
-        ):
+        try:
+            named = set(_named_by_rows(self.work / "events.db"))
+        except sqlite3.Error as error:
+            raise _not_copied(error, self.home.events, self.work) from error
+        for name in sorted(named.union(_named_by_ticks(self.work / "vitals.db"))):
             source, target = object_path(self.home.objects, name), object_path(self.work / "objects", name)
             target.parent.mkdir(mode=PRIVATE, exist_ok=True)
             with suppress(FileNotFoundError):
@@ -221,7 +223,7 @@ def _named_by_rows(events: Path) -> Iterator[str]:
 
 def _named_by_ticks(vitals: Path) -> Iterator[str]:
     if vitals.exists():
-        with closing(connect_readonly(vitals)) as connection, suppress(sqlite3.Error):
+        with suppress(sqlite3.Error), closing(connect_readonly(vitals)) as connection:
             rows = connection.execute("SELECT snapshot FROM tick WHERE snapshot IS NOT NULL")
             yield from (name for (name,) in rows if _is_name(name))
 

@@ -1,14 +1,17 @@
 """Restarts guarded processes that died, with backoff, and notifies a person only if that does not help.
 
-The status of a process is computed from the log alone, the same for the rule and for people.
+The status of a process is computed from the log alone, the same for the rule and for people; what its newest look says of a
+live one that does not serve is told beside it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
+from types import MappingProxyType
 from typing import NamedTuple
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
@@ -67,7 +70,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     """Restart a guarded process that has died; stop one that a person wants down."""
     verdict = await inner(prev, curr)
     for process in curr.settings.process:
-        status = evaluate_status(process, curr)
+        status = evaluate_status(process, curr, newest_look(process.name, curr))
         if status.state is ProcessState.DUE:
             verdict = verdict.plus(restart_effect(process, status.why, curr))
         if status.stop:
@@ -155,8 +158,17 @@ def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
 # The status of a process
 
 
-def evaluate_status(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
-    """The status of the process at this moment."""
+def newest_look(name: str, curr: Snapshot) -> Mapping[str, Json]:
+    """What the newest sample says of a process."""
+    last = curr.window(WATCHER).last
+    said: Mapping[str, Json] = last.data.get(name, {}) if last else {}
+    return said
+
+
+def evaluate_status(
+    process: ProcessSettings, curr: Snapshot, look: Mapping[str, Json] = MappingProxyType({})
+) -> ProcessStatus:
+    """The status of the process at this moment; look: what its newest sample says, for the words alone."""
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
         return _unwanted_status(process, history, history.stop, curr)
@@ -164,20 +176,22 @@ def evaluate_status(process: ProcessSettings, curr: Snapshot) -> ProcessStatus:
         return ProcessStatus(ProcessState.UP, why=history.evidence)
     if history.down is None:
         return ProcessStatus(ProcessState.UNKNOWN, why="not looked at yet")
-    return _dead_status(process, history, curr)
+    return _dead_status(process, history, curr, look)
 
 
 # A process that is dead and should run
 
 
-def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapshot) -> ProcessStatus:
+def _dead_status(
+    process: ProcessSettings, history: ProcessHistory, curr: Snapshot, look: Mapping[str, Json]
+) -> ProcessStatus:
     if paused := curr.control.paused:
         dead_for = rough_duration(curr.now.since(history.down or paused))
         why = f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why)
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why="its restart is under way")
-    grace = max(process.restart.grace, process.start_period, START_GRACE_US)
+    grace = max(process.start_grace, START_GRACE_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         why = f"started, has {rough_duration(left)} left to come up"
         return ProcessStatus(ProcessState.STARTING, left, why)
@@ -185,10 +199,13 @@ def _dead_status(process: ProcessSettings, history: ProcessHistory, curr: Snapsh
         return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
-    return _backoff_status(process.restart, history, curr.now)
+    story = _describe_history(history, _failed_start(history, look))
+    return _backoff_status(process.restart, history, curr.now, story)
 
 
-def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Moment) -> ProcessStatus:
+def _backoff_status(
+    restart: RestartSettings, history: ProcessHistory, now: Moment, story: str
+) -> ProcessStatus:
     charged = charged_restarts(restart, history)
     failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
     if restart.max == 0:
@@ -204,9 +221,9 @@ def _backoff_status(restart: RestartSettings, history: ProcessHistory, now: Mome
     # Since it last died or was last tried, whichever is later.
     left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
     if left <= 0:
-        return ProcessStatus(ProcessState.DUE, why=_describe_history(history), tell=tell)
+        return ProcessStatus(ProcessState.DUE, why=story, tell=tell)
     state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
-    why = f"{_describe_history(history)}; next try in {rough_duration(left)}"
+    why = f"{story}; next try in {rough_duration(left)}"
     return ProcessStatus(state, left, why, tell)
 
 
@@ -237,11 +254,19 @@ def restart_key(name: str) -> str:
     return f"{RESTART_PROCESS}:{name}"
 
 
-def _describe_history(history: ProcessHistory) -> str:
+def _failed_start(history: ProcessHistory, look: Mapping[str, Json]) -> str:
+    """Why a start has failed though its process lives, in words; empty if it is not known to live."""
+    probe = look.get("probe", {})
+    if history.starting is None or look.get("pid") is None or not probe.get("in_a_row"):
+        return ""
+    return f"its probe failed: {probe.get('error', '')}, {probe['in_a_row']} in a row"
+
+
+def _describe_history(history: ProcessHistory, failed: str) -> str:
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed_attempts(history) else "dead"
-    return f"{times} ({history.error or history.evidence})"
+    return f"{times} ({history.error or failed or history.evidence})"
 
 
 # A process that a person wants down: stop it, check, stop it again, then notify

@@ -19,7 +19,7 @@ from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import is_alive, read_stat
+from pulse_adapters.workers.proc import is_alive, read_stat, start_time_of
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
@@ -266,6 +266,21 @@ async def test_a_command_is_asked_and_nothing_of_it_is_left(
         assert re.search(words, answer.detail), answer
     for name in names:
         assert not await find_marked(f"probe:{name}@{tmp_path}")
+
+
+@pytest.mark.parametrize("exit_code", [0, 3])
+async def test_what_a_probe_leaves_is_ended_at_once_after_it(
+    prober: LocalHealthProber, tmp_path: Path, exit_code: int
+) -> None:
+    pids = tmp_path / "pids"
+    kinds = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!; env -i sleep 1000 & echo $!"
+    script = f"exec >{pids}; {kinds}; exit {exit_code}"
+    for _ in range(2):
+        answer = await prober.ask(settings(exec=["sh", "-c", script], timeout="20s"), own_id())
+        assert answer.ok is (exit_code == 0), answer
+        left = [int(pid) for pid in pids.read_text().split()]
+        assert len(left) == 3
+        assert not [pid for pid in left if start_time_of(pid) is not None]
 
 
 async def test_what_a_killed_daemon_left_of_a_probe_is_ended_before_the_next_one(

@@ -74,6 +74,34 @@ async def test_who_exits_at_once_with_0_has_gone_into_the_background(
     assert f"left in the background by {first.pid}" in sight.detail
 
 
+async def test_who_has_the_argv_of_the_start_stands_for_it_before_a_helper_with_a_session_of_its_own(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, effect: str
+) -> None:
+    it = process("setsid sleep 1001 & (sleep 1000; :) & exit 0")
+    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
+    await over(first)
+    await until(lambda: len(carriers(effect)) == 2)
+    (main,), (helper,) = carriers(effect, "sh"), _with("1001", carriers(effect))
+    assert (await seen(table, it, first)).found[:2] == (main, helper)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+async def test_who_has_become_another_user_in_the_background_is_it_if_the_settings_name_that_user(
+    spawner: Spawner, start: Start, effect: str
+) -> None:
+    first = start("setsid setpriv --reuid=nobody --clear-groups sleep 1000 & exit 0")
+    await over(first)
+    await until(lambda: carriers(effect))
+    unnamed, named = LinuxProcessTable(spawner), LinuxProcessTable(spawner)
+    try:
+        sight = await seen(unnamed, process("x"), first)
+        assert (sight.found, 'user = "nobody" would allow it' in sight.ended) == ((), True)
+        assert (await seen(named, process("x", user="nobody"), first)).found == tuple(carriers(effect))
+    finally:
+        unnamed.close()
+        named.close()
+
+
 @pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])
 async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
     table: LinuxProcessTable, start: Start, effect: str, end: str

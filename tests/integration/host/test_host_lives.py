@@ -51,7 +51,7 @@ class Scene:
             more["pid_file"] = str(pid_file)
         argv = ["sh", "-c", script_of(script, self.seconds, pid_file)]
         self.settings = Settings.model_validate({"process": [{"name": "it", "start": argv, **more}]})
-        self.table, self.known = table, dict[str, ProcessId]()
+        self.table, self.known, self.groups = table, dict[str, ProcessId](), groups
         self.lives = Lives(spawner, place, lives, groups)
         arguments = (lambda: self.settings, table, lambda: self.known)
         self.restarter = RestartProcess(*arguments, self.lives, place / "logs")
@@ -139,6 +139,7 @@ async def test_nothing_is_left_of_a_killed_life_and_nobody_else_is_touched(
             assert not it.alive() & before
         await it.stop()
         assert it.alive() == set()
+        assert it.lives.leftovers({"it": None}) == {}
         assert touched() == []
 
 
@@ -195,6 +196,11 @@ async def test_only_the_main_process_is_ended_where_that_is_wanted(
     kept = helpers(it)
     await it.stop()
     assert it.alive() == kept
+    it.settings = Settings.model_validate(
+        {"process": [{**it.settings.process[0].model_dump(include={"name", "start"}), "kill": "tree"}]}
+    )
+    await it.stop()
+    assert it.alive() == set()
 
 
 async def test_a_later_daemon_ends_what_is_left_by_what_the_log_says(
@@ -211,6 +217,48 @@ async def test_a_later_daemon_ends_what_is_left_by_what_the_log_says(
     assert not before & it.alive()
     await later.stop()
     later.lives.spawner.close()
+
+
+@pytest.mark.parametrize("way", ["start", "stop"])
+@pytest.mark.parametrize("program", ["fork", "setsid", "double fork", "double fork and setsid"])
+async def test_what_is_left_of_a_life_that_the_log_does_not_know_is_ended(
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    program: str,
+    way: str,
+    groups: LifeGroups | None,
+) -> None:
+    unknown = Scene(spawner, table, tmp_path, program, groups=groups)
+    await unknown.begin()
+    if groups:
+        life = unknown.lives.last("it")
+        await until(lambda: life and groups.is_complete(life.effect))
+    await unknown.kill(unknown.main)
+    left = unknown.alive()
+    later = Scene(Spawner(), table, tmp_path, program, groups=groups and LifeGroups(tmp_path))
+    forged = {"PULSE_PROCESS": f"it@{tmp_path}", "PULSE_EFFECT": str(uuid.uuid4())}
+    with strangers(forged) as touched:
+        assert left
+        assert set(later.lives.leftovers({"it": None})["it"]) == left
+        if way == "start":
+            await later.begin()
+        await later.stop()
+        assert (unknown.alive(), later.alive(), touched()) == (set(), set(), [])
+    if later.groups:
+        later.groups.close(wait=True)
+    later.lives.spawner.close()
+
+
+async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid")
+    await it.begin()
+    await Lives(Spawner(), tmp_path, mains=lambda: {"renamed": it.main}).end("it")
+    assert len(it.alive()) == it.size
+    await Lives(Spawner(), tmp_path).end("it")
+    assert it.alive() == set()
 
 
 async def test_who_bears_its_mark_but_is_older_is_not_touched(

@@ -48,6 +48,7 @@ async def test_unusable_vitals_are_begun_anew(tmp_path: Path, damage: bytes | No
     else:
         path.write_bytes(damage)
     async with SqliteVitals.open(path) as vitals:
+        assert ("vitals.db.unusable" in vitals.set_aside) == bool(damage)
         sample = vitals.sample("k", at(1), {})
         assert await vitals.samples([sample.id]) == [sample]
 

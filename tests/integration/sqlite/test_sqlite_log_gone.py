@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
 
+import aiosqlite
 import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite import commits
 from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.commits import LOOK_INTERVAL
@@ -21,6 +23,7 @@ from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.log_files import save_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_core import __version__
@@ -43,6 +46,10 @@ def replace(path: Path) -> None:
 
 def cut(path: Path) -> None:
     path.write_bytes(b"")
+
+
+def halve(path: Path) -> None:
+    os.truncate(path, path.stat().st_size // 2)
 
 
 def move_away(path: Path) -> None:
@@ -75,6 +82,8 @@ async def whys(log: SqliteEventLog) -> list[str]:
         (replace, "events.db-wal"),
         (move_away, "events.db"),
         (cut, "events.db"),
+        (cut, "events.db-wal"),
+        (halve, "events.db-wal"),
         (delete_home, "events.db"),
     ],
 )
@@ -143,8 +152,11 @@ async def test_a_wal_that_somebody_had_moved_into_the_database_is_no_alarm(
 
 
 async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_start(
-    tmp_path: Path, home: HomeLayout, open_log: Open
+    tmp_path: Path, home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(
+        commits, "LOOK_INTERVAL", float("inf")
+    )  # that nobody looked in between is what is tried
     killed = tmp_path / "killed"
     killed.mkdir()
     async with open_log() as log:
@@ -155,6 +167,31 @@ async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_sta
             shutil.copy(home.path / name, killed)
     with pytest.raises(Damaged, match="-wal was emptied"):
         await opened(lambda: open_log(killed))
+
+
+async def test_a_wal_that_was_cut_and_filled_up_before_a_look_is_noticed(
+    home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2, 3))
+        await log.check()
+        monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+        cut(home.path / "events.db-wal")
+        await log.append(*numbered(4))
+        with pytest.raises(LogGone, match=r"-wal was cut short .* its 4 rows are saved"):
+            await log.check()
+
+
+async def test_of_a_wal_that_was_cut_what_was_moved_before_is_saved(home: HomeLayout, open_log: Open) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(*range(300)))
+        with closing(sqlite3.connect(home.events)) as other:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        await log.append(*numbered(*range(300)))
+        cut(home.path / "events.db-wal")
+        async with aiosqlite.connect(home.events) as without_memory:
+            assert await save_rows(without_memory, home.saved_log, home.events) == 300
+        assert verify(home.saved_log, home.objects)[:2] == (300, "")
 
 
 async def test_rows_that_can_not_be_saved_now_are_saved_later(home: HomeLayout, open_log: Open) -> None:
