@@ -72,7 +72,8 @@ class StopProcess(Executor):
             raise PulseError(
                 f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
             )
-        if process.match and sight.busy and not left:
+        unsure = sight.busy or (sight.unlike and not self._lives.last(process.name))
+        if process.match and unsure and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")
         await self._lives.stop(process, left, _SOFT_S)
         return Result({"ended": sorted(one.pid for one in left)})
@@ -150,7 +151,8 @@ class RestartProcess:
             if before is None:
                 is_deaf = process.probe not in (None, "tcp") and not sight.found
             if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
-                return Result({"already": True, **(sight.found[0]._asdict() if sight.found else {})})
+                it = sight.found[0]._asdict() if sight.found and not sight.doubt else {}
+                return Result({"already": True, **it})
             if start and behind:
                 # It went into the background, and has its grace to come up there.
                 return Result({"already": True, **behind[0]._asdict()})

@@ -2,7 +2,7 @@
 
 import os
 import pwd
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
@@ -18,17 +18,24 @@ SHOWN = 5
 
 
 class Choice(NamedTuple):
-    """The process that it is, if `doubt` is empty; else all that may be it, and why nobody can tell."""
+    """The process that it is, if `doubt` is empty; else all that may be it, and why nobody can tell.
+
+    unlike: those that match where none is found, and that `start` would not produce.
+    """
 
     found: tuple[ProcessId, ...]
     words: str
     doubt: str = ""
+    unlike: tuple[ProcessId, ...] = ()
 
 
-def choose(process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "") -> Choice:
+def choose(
+    process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "", left: Container[int] = ()
+) -> Choice:
     """Choose among those that match: of the right user, none that came out of another one, and what `start` produces.
 
-    mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it.
+    mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it; left:
+    the start times of what the last start may have left in the background, which shows another command line.
     """
     mine = [one for one in hits if not not_of_user(process, one.pid)]
     if not mine:
@@ -38,17 +45,21 @@ def choose(process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "") 
     if mark:
         mine = [one for one in mine if one in produced or not _carries(one.pid, mark)]
     heads = without_offspring(mine)
-    likely = [one for one in heads if one in produced]
+    likely = without_offspring([one for one in mine if one in produced])
+    likely = likely or [one for one in heads if one.started in left]
     if len(likely) == 1:
         others = _others([one for one in heads if one != likely[0]])
         return Choice((likely[0],), f"process {likely[0].pid} matches{others and '; '}{others}")
     if not heads:
         return Choice((), "no process matches but what an earlier start has left")
-    if len(heads) > 1:
-        doubt = f"{len(heads)} processes match: {_pids(heads)}; nobody can tell which one it is"
+    if likely:
+        doubt = f"{len(likely)} processes match: {_pids(likely)}; nobody can tell which one it is"
+        return Choice(tuple(likely), doubt, doubt)
+    if heads[1:]:
+        words = f"{len(heads)} processes match, but `start` would produce none of them: {_pids(heads)}"
     else:
-        doubt = f"process {heads[0].pid} matches, but `start` would not produce it"
-    return Choice(tuple(heads), doubt, doubt)
+        words = f"process {heads[0].pid} matches, but `start` would not produce it"
+    return Choice((), words, unlike=tuple(heads))
 
 
 def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], mark: str) -> str:
@@ -64,7 +75,7 @@ async def doubtful_matches(processes: Sequence[ProcessSettings]) -> Mapping[str,
     matches = {one.name: pattern for one in processes if one.match and (pattern := search_pattern(one.match))}
     hits = await find_matching(matches) if matches else {}
     chosen = {one.name: choose(one, found) for one in processes if (found := hits.get(one.name))}
-    return {name: one.words for name, one in chosen.items() if one.doubt or ";" in one.words}
+    return {name: one.words for name, one in chosen.items() if one.doubt or one.unlike or ";" in one.words}
 
 
 def _others(found: Sequence[ProcessId]) -> str:

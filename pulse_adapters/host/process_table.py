@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from pulse_adapters.host.process_identity import (
     not_of_user,
     words_of_others,
 )
-from pulse_adapters.host.process_search import find_marked, find_matching
+from pulse_adapters.host.process_search import command_line_of, find_marked, find_matching, joined_argv
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
@@ -29,6 +29,10 @@ from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
 
+_LINE = 200
+"""Characters of a command line that are told."""
+_FORK_TICKS = 100
+"""How long after the end of its start, at most, a process in the background begins, in clock ticks."""
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
 
 
@@ -118,7 +122,13 @@ class LinuxProcessTable:
         return ended is None or ended.code != 0
 
     def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
-        """Observe without a search: the last known process, while it lives."""
+        """Observe without a search: the last known process, while it lives, or what was started instead of it."""
+        if known is None or not is_alive(known):
+            life = self._lives.last(process.name) if self._lives and process.start else None
+            if life and is_alive(life.found):  # it may not be recorded yet
+                ended = self._spawner.end_of(known) if known else ""
+                words = f"process {life.found.pid} is alive"
+                return ProcessObservation((life.found,), detail=words, ended=ended)
         if known is None:
             return ProcessObservation(detail="not seen yet")
         if not is_alive(known):
@@ -164,7 +174,14 @@ class LinuxProcessTable:
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
-        return choose(process, found, self._mark(process.name) if self._home else "")
+        mark = self._mark(process.name) if self._home else ""
+        return choose(process, found, mark, self._background_starts(process))
+
+    def _background_starts(self, process: ProcessSettings) -> Container[int]:
+        """When that began, in clock ticks after boot, which the last start has left in the background, if it has."""
+        life = self._lives.last(process.name) if self._lives and process.start else None
+        ended = early_exit(self._spawner, process, life.found) if life else None
+        return range(life.found.started, ended.at + _FORK_TICKS) if life and ended and not ended.code else ()
 
     async def _port(
         self, process: ProcessSettings, address: str, sight: ProcessObservation
@@ -180,8 +197,11 @@ class LinuxProcessTable:
             return sight._replace(answering=answering, detail=words)
         chosen = self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process
-            held = f"{address} is held by process {owners[0].pid}"
-            return sight._replace(answering=False, detail=f"{held}: {not_of_user(process, owners[0].pid)}")
+            holder = owners[0].pid
+            line = " ".join(joined_argv(command_line_of(holder)).decode("utf-8", "replace").split())[:_LINE]
+            why = not_of_user(process, holder) or "`start` would not produce it"
+            words = f"{address} is held by process {holder} ({line}): {why}"
+            return sight._replace(answering=False, detail=words, unlike=chosen.unlike)
         return _with_choice(sight, chosen)._replace(
             answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"
         )
@@ -261,7 +281,7 @@ class LinuxProcessTable:
 
 
 def _with_choice(sight: ProcessObservation, chosen: Choice) -> ProcessObservation:
-    return sight._replace(found=chosen.found, detail=chosen.words, doubt=chosen.doubt)
+    return sight._replace(found=chosen.found, detail=chosen.words, doubt=chosen.doubt, unlike=chosen.unlike)
 
 
 def _has_no_way(process: ProcessSettings) -> bool:

@@ -28,7 +28,8 @@ class ProcessObservation(NamedTuple):
     None if it has none to ask; known: whether the process last known to be it still lives: then it is it; intended: it
     is down because its own manager was told to stop it; busy: its manager is bringing it up just now; detail: words for
     the evidence; ended: how the process last known to be it has ended, where that can be known ("exited with status 3");
-    doubt: why nobody can tell which of those found it is: none of them may be ended.
+    doubt: why nobody can tell which of those found it is: none of them may be ended; unlike: where none is found, those
+    that match though `start` would not produce them.
     """
 
     found: tuple[ProcessId, ...] = ()
@@ -39,6 +40,7 @@ class ProcessObservation(NamedTuple):
     detail: str = ""
     ended: str = ""
     doubt: str = ""
+    unlike: tuple[ProcessId, ...] = ()
 
 
 class ProcessTable(Protocol):

@@ -17,7 +17,9 @@ from pulse_core.silences.settings import WINDOWS, SilenceSettings
 SHORTEST = 6
 """Characters at the end of an id that may stand for it: the beginning is shared by all of one minute."""
 
-OF_A_PROCESS = ("restart-process:{}", "stop-process:{}", "notify:flapping:{}", "notify:stop:{}")
+OF_A_PROCESS = (
+    "restart-process:{}", "stop-process:{}", "notify:flapping:{}", "notify:stop:{}", "notify:doubt:{}",
+)  # fmt: skip
 
 
 def list_silences(state: State, settings: Settings, now: Moment) -> Mapping[str, Any]:

@@ -57,6 +57,18 @@ def is_up(sight: ProcessObservation) -> bool:
     return sight.answering if sight.answering is not None else bool(sight.found)
 
 
+def believed(
+    process: ProcessSettings, sight: ProcessObservation, history: ProcessHistory
+) -> ProcessObservation:
+    """The observation as it counts: whom `start` would not produce may be it only where none was ever known.
+
+    There it keeps a second one from being started beside what may run behind another command line.
+    """
+    if sight.unlike and process.match and history.pid is None and history.start is None:
+        return sight._replace(found=sight.unlike, unlike=(), doubt=sight.detail)
+    return sight
+
+
 def identity(sight: ProcessObservation, history: ProcessHistory) -> ProcessId | None:
     """The process id that identifies it: the one known before if it was found again, else the first; none in doubt."""
     if history.pid is not None and history.started is not None:
@@ -134,6 +146,8 @@ def _died(look: ProcessProbe, evidence: str, recovering: bool = False, pid: int 
     first = up is None and look.history.down is None and look.history.starting is None
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
     pid = look.history.pid if pid is None else pid
+    if look.sight.unlike and look.sight.detail not in evidence:
+        evidence = f"{evidence}; {look.sight.detail}"
     return _about(look, ProcessDied(pid=pid, evidence=evidence, healthy=healthy, recovering=recovering))
 
 

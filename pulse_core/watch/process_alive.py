@@ -16,7 +16,7 @@ from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.evaluate_process import ProcessProbe, conclude, identity, is_up
+from pulse_core.watch.evaluate_process import ProcessProbe, believed, conclude, identity, is_up
 from pulse_core.watch.process_health import ProcessHealth
 
 DOUBT_INTERVAL = 0.5
@@ -86,7 +86,8 @@ class ProcessAlive:
         histories = {process.name: self.current_state().processes[process.name] for process in processes}
         proofs, self._proofs = self._proofs, set()
         stood, self._stood = self._stood, self._known(histories)
-        sights = dict(await self.table.look(processes, self._stood))
+        seen = await self.table.look(processes, self._stood)
+        sights = {one.name: believed(one, seen[one.name], histories[one.name]) for one in processes}
         drafts: list[Draft] = []
         streaks: dict[str, int] = {}
         now, expires = self.clock.now(), self.settings().intent.expires
@@ -155,6 +156,7 @@ class ProcessAlive:
         sight, found = sights[name], identity(sights[name], histories[name])
         probe = self.health.record(name).as_json(process) if process.probe else {}
         streak = (self._streaks or {}).get(name, 0)
+        others = sight.detail if sight.unlike else self._others.get(name)
         return {
             "up": is_up(sight),
             "pid": found.pid if found else None,
@@ -162,6 +164,6 @@ class ProcessAlive:
             **({"probe": probe} if probe else {}),
             **({"streak": streak} if streak else {}),
             **({"detail": sight.detail} if sight.detail else {}),
-            **({"others": others} if (others := self._others.get(name)) else {}),
+            **({"others": others} if others else {}),
             **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
         }

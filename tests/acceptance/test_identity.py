@@ -24,9 +24,11 @@ def test_a_stranger_that_matches_changes_nothing_and_is_left_alone(served: Serve
     served.start()
     first = served.pid_when_up("it")
     with child_of_test(subprocess.Popen([*SLEEPER, "of guarded9041"])) as stranger:
-        os.kill(first, signal.SIGKILL)
-        second = served.pid_when_up("it", other_than=first)
-        assert second != stranger.pid
+        second = first
+        for _ in range(2):
+            os.kill(second, signal.SIGKILL)
+            second = served.pid_when_up("it", other_than=second)
+            assert second != stranger.pid
         told = CliHome(served.home.path).upulse("config", "check")
         assert f"it: process {second} matches; 1 other matches: {stranger.pid}" in told.out + told.err
         served.append("process-stop-requested", "it", expires_us=10**10)

@@ -78,6 +78,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         verdict = verdict.after_wait(status.wait_us)
         verdict = verdict.merged(still_down_notice(process, status, curr))
         verdict = verdict.merged(still_up_notice(process, status, curr))
+        verdict = verdict.merged(doubt_notice(process, curr))
         if status.state not in QUIET:
             verdict = verdict.noting(f"{process.name}: {status.state.value}: {status.why}")
     return verdict
@@ -141,6 +142,17 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
     if (left := STAYED_US - curr.now.since(history.down)) > 0:
         return Verdict().after_wait(left)
     return Verdict(notify_over(topic, title, f"{name} is down", curr, WATCHER))
+
+
+def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
+    """It counts as up by its `match`, and nobody can tell which process it is: none is started, held or ended."""
+    name, history = process.name, curr.process(process.name)
+    topic, title = f"doubt:{name}", f"nobody can tell whether {name} is up"
+    if process.start and process.match and history.up is not None and history.pid is None:
+        text = f"{name}: {history.evidence}; end what is not it, or make `match` exact"
+        return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
+    text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"
+    return Verdict(notify_over(topic, title, text, curr, WATCHER))
 
 
 # The status of a process

@@ -191,17 +191,37 @@ async def test_a_stop_ends_the_known_one_alone_and_may_be_repeated(
     assert all(is_alive(one) for one in others)
 
 
-@pytest.mark.parametrize("number", [1, 2])
-async def test_who_may_be_it_is_not_ended_for_a_restart(
-    restarter: Callable[[Settings], RestartProcess], spawner: Spawner, log: Path, number: int
+@pytest.mark.parametrize("if_dead", [False, True])
+async def test_who_may_be_it_is_neither_ended_nor_held_for_a_restart(
+    restarter: Callable[[Settings], RestartProcess], spawner: Spawner, log: Path, if_dead: bool
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
-    found = [spawner.start(argv, output=log) for _ in range(number)]
+    found = [spawner.start(argv, output=log) for _ in range(2)]
     await until(lambda: all(word in command_line(one.pid) for one in found))
-    with pytest.raises(PulseError, match=r"nothing was started: .* match"):
-        await restart(restarter(settings(start=["sleep", "1000"], match=word)))
+    executor = restarter(settings(start=argv, match=word))
+    if if_dead:
+        assert (await restart(executor, if_dead=True)).data == {"already": True}
+    else:
+        with pytest.raises(PulseError, match=r"nothing was started: 2 processes match"):
+            await restart(executor)
+    beside = restarter(settings(start=["sleep", "1000"], match=word))  # to which they are strangers
+    assert found_in(await restart(beside, if_dead=if_dead)) not in found
     assert all(is_alive(one) for one in found)
+
+
+async def test_a_stop_ends_nobody_who_start_would_not_produce(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word = f"w{uuid.uuid4().hex}"
+    stranger = spawner.start([sys.executable, "-c", "import time; time.sleep(1000)", word], output=log)
+    await until(lambda: word in command_line(stranger.pid))
+    chosen = settings(start=["sleep", "1000"], match=word)
+    executor = StopProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path))
+    effect, event = wished("stop-process", process="it")
+    with pytest.raises(PulseError, match=r"nothing was ended: .* would not produce it"):
+        await executor.execute(effect, StopParams(process="it"), event)
+    assert is_alive(stranger)
 
 
 async def test_a_helper_of_an_interrupted_start_is_not_taken_for_it(

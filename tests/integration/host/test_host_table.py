@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import socket
 import sys
 import time
@@ -27,7 +28,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_core.actions import RestartParams
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation
 from pulse_core.settings.groups import PATTERN_CHECK
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -115,7 +116,7 @@ async def test_every_match_counts_oldest_first_until_the_last_is_gone(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
-    process = by(match=f"time\\.sleep.* {word}$")
+    process = by(match=f"time\\.sleep.* {word}$", start=sleeper(word))
     found = []
     for _ in range(2):
         found.append(spawner.start(sleeper(word), output=log))
@@ -252,9 +253,8 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
     await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 4)
     assert (await seen(table, by(match=word, start=forks))).found == (it,)
     strange = await seen(table, by(match=word))
-    assert (strange.found, strange.doubt) == (
-        (it,), f"process {it.pid} matches, but `start` would not produce it"
-    )  # fmt: skip
+    assert (strange.found, strange.unlike, strange.doubt) == ((), (it,), "")
+    assert strange.detail == f"process {it.pid} matches, but `start` would not produce it"
     other = spawner.start(sleeper(word), output=log)
     await until(lambda: word in command_line(other.pid))
     sight = await seen(table, by(match=word, start=forks))
@@ -376,10 +376,11 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     table: LinuxProcessTable, spawner: Spawner, log: Path, bound: str, asked: str, family: int
 ) -> None:
     port = free_port()
-    process = by(tcp=f"{asked}:{port}")
+    argv = [sys.executable, "-c", SERVER, bound, str(port), str(int(family))]
+    process = by(tcp=f"{asked}:{port}", start=argv)
     nobody = await seen(table, process)
     assert (nobody.found, nobody.answering) == ((), False)
-    found = spawner.start([sys.executable, "-c", SERVER, bound, str(port), str(int(family))], output=log)
+    found = spawner.start(argv, output=log)
     await until(lambda: "ready" in said(log))
     sight = await seen(table, process)
     assert (sight.found, sight.answering) == ((found,), True)
@@ -391,6 +392,58 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     while deaf.answering and time.monotonic() < deadline:
         deaf = await seen(table, process)
     assert (deaf.found, deaf.answering) == ((), False)
+
+
+async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is_not_it(
+    table: LinuxProcessTable, spawner: Spawner, log: Path
+) -> None:
+    port = free_port()
+    argv = [sys.executable, "-c", SERVER, "127.0.0.1", str(port), str(int(socket.AF_INET))]
+    stranger = spawner.start(argv, output=log)
+    await until(lambda: "ready" in said(log))
+    sight = await seen(table, by(tcp=f"127.0.0.1:{port}"))
+    assert (sight.found, sight.answering, sight.unlike) == ((), False, (stranger,))
+    assert sight.detail.startswith(f"127.0.0.1:{port} is held by process {stranger.pid} ({sys.executable} -c")
+    by_command = ProcessSettings(name="it", command=("true",), tcp=f"127.0.0.1:{port}")
+    assert (await seen(table, by_command)).found == (stranger,)
+
+
+async def test_what_was_started_is_it_before_it_is_recorded_whatever_else_matches(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word, lives = f"w{uuid.uuid4().hex}", Lives(spawner, tmp_path)
+    old, new, *_ = (spawner.start(sleeper(word), output=log) for _ in range(4))
+    lives.begin("it", Life("effect", new))
+    table, process = LinuxProcessTable(spawner, lives=lives), by(match=word, start=sleeper(word))
+    assert (await seen(table, process, old)).found == (old,)
+    os.kill(old.pid, 9)
+    await until(lambda: read_stat(old.pid) is None)
+    for known in (old, None):
+        sight = await seen(table, process, known)
+        assert (sight.found, sight.known, sight.doubt) == ((new,), False, "")
+
+
+async def test_what_a_start_left_in_the_background_without_its_environment_is_it_and_what_is_younger_is_not(
+    spawner: Spawner, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pulse_adapters.host.process_table._FORK_TICKS", 5)
+    word, lives = f"w{uuid.uuid4().hex}", Lives(spawner, tmp_path)
+    program = shlex.join(sleeper(word))
+    start = ["sh", "-c", f"env -i setsid {program} & exit 0"]
+    first = spawner.start(start, output=log, env={"PULSE_EFFECT": word})
+    lives.begin("it", Life(word, first))
+    await until(lambda: read_stat(first.pid) is None)
+    process, table = by(match=f"python.* {word}$", start=start), LinuxProcessTable(spawner, lives=lives)
+    left: list[ProcessId] = []
+    async with asyncio.timeout(20):
+        while not left:
+            left += (await seen(table, process)).found
+    await asyncio.sleep(0.1)  # start times are told in hundredths
+    younger = spawner.start(sleeper(word), output=log)
+    os.kill(left[0].pid, 9)
+    await until(lambda: word in command_line(younger.pid) and not is_alive(left[0]))
+    sight = await seen(table, process)
+    assert (sight.found, sight.unlike) == ((), (younger,))
 
 
 async def test_a_name_that_cannot_be_looked_up_does_not_answer(table: LinuxProcessTable) -> None:
@@ -526,7 +579,9 @@ async def test_other_processes_are_searched_for_beside_a_pattern_that_is_not_sup
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
     it = spawner.start(["sleep", "1031"], output=log)
-    other = ProcessSettings.model_validate({"name": "other", "start": ["x"], "match": "^sleep 1031$"})
+    other = ProcessSettings.model_validate(
+        {"name": "other", "start": ["sleep", "1031"], "match": "^sleep 1031$"}
+    )
     async with asyncio.timeout(20):  # for a moment after its start it is not `sleep` yet
         while not (observed := (await table.look([unsupported(), other], {}))["other"]).found:
             await asyncio.sleep(0.01)

@@ -98,7 +98,7 @@ async def test_a_reader_that_dies_goes_on_behind_its_cursor(journal: Path) -> No
 
 async def test_a_pattern_does_not_take_journalctl_for_the_unit_it_follows(journal: Path) -> None:
     unit = LogSettings(unit=f"agent-{os.getpid()}.service", keywords=("ERROR",))
-    process = ProcessSettings(name="agent", start=("true",), match=f"agent-{os.getpid()}")
+    process = ProcessSettings(name="agent", command=("true",), match=f"agent-{os.getpid()}")
     table = LinuxProcessTable(Spawner())
     try:
         async with ear_on(journal, unit) as ear:

@@ -166,7 +166,7 @@ def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
             for topic in (
                 BUDGET, rollback.TOPIC, error_escalate.TOPIC + "/a.log", resource_guard.TOPIC + "memory",
                 endpoint.PREFIX + "http://x/", network_watchdog.OUTAGE, network_watchdog.QUALITY, "flapping:gateway",
-                "stop:gateway",
+                "stop:gateway", "doubt:gateway",
             )
         ),
     ],

@@ -48,6 +48,17 @@ def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
     assert notes(story) == ["gateway: due: dead (exited with status 1)"]
 
 
+def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_clear() -> None:
+    story = up(a_story(match="g"), pid=None)
+    story.tick()
+    story.expect("notify", key="notify:doubt:gateway")
+    story.acked("notify:doubt:gateway")
+    story.after("1s").tick()
+    story.expect_nothing()
+    up(story).tick()
+    assert story.expect("notify", key="notify:doubt:gateway").params["text"] == "gateway is process 7"
+
+
 def test_a_dead_without_a_number_is_none() -> None:
     story = die(up(a_story(), pid=None), pid=None)
     story.tick()

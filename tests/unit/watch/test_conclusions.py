@@ -6,9 +6,9 @@ from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports.host import ProcessId, ProcessObservation
-from pulse_core.projections.processes import Intent, ProcessHistory
+from pulse_core.projections.processes import Intent, ProcessHistory, Start
 from pulse_core.settings.processes import ProcessSettings
-from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, conclude
+from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, believed, conclude
 
 MINUTE = 60_000_000
 OLD, NEW = ProcessId(5, 50), ProcessId(6, 60)
@@ -99,6 +99,23 @@ def test_who_may_be_it_is_up_and_is_not_named() -> None:
     (sure,) = said(look(ProcessObservation((NEW,)), ProcessHistory(up=LONG_AGO)))
     assert isinstance(sure, ProcessUp)
     assert sure.pid == NEW.pid
+
+
+def test_a_stranger_stands_for_it_only_where_none_was_ever_known() -> None:
+    process = ProcessSettings(name="p", start=("p",), match="p")
+    sight = ProcessObservation(detail="process 6 matches", unlike=(NEW,))
+    doubtful = believed(process, sight, ProcessHistory())
+    assert (doubtful.found, doubtful.doubt, doubtful.unlike) == ((NEW,), "process 6 matches", ())
+    for history in (UP, DOWN, ProcessHistory(up=LONG_AGO, start=Start("effect", *OLD))):
+        assert believed(process, sight, history) is sight
+    by_port = process.model_copy(update={"match": None, "tcp": "127.0.0.1:1"})
+    assert believed(by_port, sight, ProcessHistory()) is sight
+
+
+def test_a_death_names_the_stranger() -> None:
+    (death,) = said(look(ProcessObservation(detail="process 6 matches", unlike=(NEW,)), UP))
+    assert isinstance(death, ProcessDied)
+    assert death.evidence == "process 5 is gone; process 6 matches"
 
 
 def test_a_proven_death_is_told_even_while_its_manager_is_busy() -> None:
