@@ -9,6 +9,13 @@ from pulse_core.composition import ACTIONS
 from pulse_core.projections.effects import decode_plain_effect, is_of_rules
 
 
+class Share(NamedTuple):
+    """Those who share a bound: wishes of rules, or of people; and whether their action is one of the engine's own."""
+
+    of_rules: bool
+    is_own: bool
+
+
 class Holder(NamedTuple):
     """Who holds a slot: survival, or else this action, requested by rules or by people."""
 
@@ -16,9 +23,9 @@ class Holder(NamedTuple):
     of_rules: bool = False
 
     @property
-    def share(self) -> tuple[bool, bool]:
-        """Those who share a bound: of rules or of people; and whether the action is one of the engine's own."""
-        return self.of_rules, self.action not in ACTIONS
+    def share(self) -> Share:
+        """Whom it shares a bound with."""
+        return Share(self.of_rules, self.action not in ACTIONS)
 
 
 SURVIVAL = Holder()
@@ -44,18 +51,24 @@ class Slots:
         self._most = most
         self._held: dict[str, Holder] = {}
         self._count: Counter[Holder] = Counter()
+        self._shared: Counter[Share] = Counter()
 
     def take(self, effect: str, who: Holder) -> None:
         """Hold a slot for the effect with this id until it is released."""
         if effect not in self._held:
             self._held[effect] = who
-            self._count[who] += 1
+            self._add(who, 1)
 
     def release(self, effects: Iterable[str]) -> None:
         """Free the slots of these; one that holds none is left alone."""
         for effect in effects:
             if (who := self._held.pop(effect, None)) is not None:
-                self._count[who] -= 1
+                self._add(who, -1)
+
+    def _add(self, who: Holder, number: int) -> None:
+        self._count[who] += number
+        if who != SURVIVAL:
+            self._shared[who.share] += number
 
     def has_room(self, who: Holder) -> bool:
         """Whether one more may begin."""
@@ -64,10 +77,11 @@ class Slots:
             return self._count[who] < most
         declared = ACTIONS.get(who.action)
         at_once = min(most, declared.concurrency) if declared and declared.concurrency else most
+        own, builtin = self._shared[Share(who.of_rules, True)], self._shared[Share(who.of_rules, False)]
         return (
             self._count[who] < at_once
-            and (declared is not None or self._together((who.of_rules, True)) < round(most * OWN))
-            and sum(self._together((who.of_rules, own)) for own in (True, False)) < round(most * TOGETHER)
+            and (declared is not None or own < round(most * OWN))
+            and own + builtin < round(most * TOGETHER)
         )
 
     def __str__(self) -> str:
@@ -75,6 +89,3 @@ class Slots:
         held = [(who, count) for who, count in self._count.most_common() if who != SURVIVAL and count]
         words = [f"{who.action} {count}{' of rules' if who.of_rules else ''}" for who, count in held[:TOLD]]
         return ", ".join([*words, f"{len(held) - TOLD} others"] if len(held) > TOLD else words)
-
-    def _together(self, share: tuple[bool, bool]) -> int:
-        return sum(count for who, count in self._count.items() if who != SURVIVAL and who.share == share)
