@@ -49,7 +49,7 @@ class Intent(NamedTuple):
         return now.since(self.moment) < self.expires_us
 
 
-class Start(NamedTuple):
+class LastStart(NamedTuple):
     """The newest start that worked: the effect's id, and the process that was started."""
 
     effect: str
@@ -66,7 +66,7 @@ class Stage(IntEnum):
     UP = 3
 
 
-class Attempt(NamedTuple):
+class Restart(NamedTuple):
     """A restart that was wished: when, and how long it had been up since the one before it, in microseconds."""
 
     moment: Moment
@@ -99,9 +99,9 @@ class ProcessHistory(NamedTuple):
     error: str = ""
     stop: Intent | None = None
     evidence: str = ""
-    recent: tuple[Attempt, ...] = ()
+    recent: tuple[Restart, ...] = ()
     lived_us: int = 0
-    start: Start | None = None
+    start: LastStart | None = None
     unlogged: str = ""
 
     @property
@@ -189,7 +189,7 @@ def _request_restart(history: _History, event: Event) -> None:
     history.starting = None
     if history.stage is not Stage.NEW:  # its first start of all is no restart
         kept = history.recent[-ATTEMPTS + 1 :]
-        history.recent, history.lived_us = (*kept, Attempt(event.moment, history.lived_us)), 0
+        history.recent, history.lived_us = (*kept, Restart(event.moment, history.lived_us)), 0
     if history.stage < Stage.STARTED:
         history.free = history.free or history.stage is Stage.NEW
         history.first, history.stage = event.id, Stage.WISHED
@@ -205,7 +205,7 @@ def _settle_restart(history: _History, event: Event) -> None:
     history.restarts += event.subject != history.first and "already" not in result
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
     if {"pid", "started"} <= result.keys() and "already" not in result:
-        history.start = Start(event.subject, result["pid"], result["started"])
+        history.start = LastStart(event.subject, result["pid"], result["started"])
     if "already" not in result:
         history.unlogged = str(result.get("unlogged", ""))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.

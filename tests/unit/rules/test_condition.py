@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
-from pulse_core.projections.processes import Attempt, Intent, Processes, ProcessHistory, Stage
+from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Restart, Stage
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.process_watchdog import (
     ProcessState,
@@ -26,7 +26,7 @@ def at(seconds: float) -> Moment:
 
 def judged(history: ProcessHistory, now: float, **restart: object) -> ProcessStatus:
     if not history.recent:
-        history = history._replace(recent=tuple(Attempt(moment, 0) for moment in history.charged))
+        history = history._replace(recent=tuple(Restart(moment, 0) for moment in history.charged))
     process = ProcessSettings(name="p", start=("p",), restart=RestartSettings.model_validate(restart))
     facts = State(processes=Processes({"p": history}))
     return evaluate_status(process, Snapshot(1, at(now), Settings(process=(process,)), {}, facts))
@@ -76,7 +76,7 @@ def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:
 
 
 def test_deaths_spend_the_budget_however_healthy_it_was_between_them() -> None:
-    history = DEAD._replace(recent=tuple(Attempt(at(number * 20), 19 * SECOND) for number in range(5)))
+    history = DEAD._replace(recent=tuple(Restart(at(number * 20), 19 * SECOND) for number in range(5)))
     assert judged(history, 101).state is ProcessState.FLAPPING
     assert judged(history, 101).tell
     assert judged(history._replace(recent=history.recent[1:]), 101).state is ProcessState.DUE
@@ -84,11 +84,11 @@ def test_deaths_spend_the_budget_however_healthy_it_was_between_them() -> None:
 
 def test_a_life_as_long_as_the_window_makes_the_budget_new() -> None:
     lives = (0, 0, 0, 0, 600, 0, 0, 0)
-    history = DEAD._replace(recent=tuple(Attempt(at(90 + n), life * SECOND) for n, life in enumerate(lives)))
+    history = DEAD._replace(recent=tuple(Restart(at(90 + n), life * SECOND) for n, life in enumerate(lives)))
     assert judged(history, 100).state is not ProcessState.FLAPPING
-    more = history._replace(recent=(*history.recent, Attempt(at(99), 0)))
+    more = history._replace(recent=(*history.recent, Restart(at(99), 0)))
     assert judged(more, 100).state is ProcessState.FLAPPING
-    spent = DEAD._replace(recent=tuple(Attempt(at(90 + n), 599 * SECOND) for n in range(5)))
+    spent = DEAD._replace(recent=tuple(Restart(at(90 + n), 599 * SECOND) for n in range(5)))
     assert judged(spent, 100).state is ProcessState.FLAPPING
     assert judged(spent._replace(lived_us=600 * SECOND), 100).state is ProcessState.DUE
 

@@ -6,7 +6,7 @@ from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.ports.host import ProcessId, ProcessObservation
-from pulse_core.projections.processes import Intent, ProcessHistory, Start
+from pulse_core.projections.processes import Intent, LastStart, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.watch.evaluate_process import ProcessConclusion, ProcessProbe, believed, conclude
 
@@ -106,7 +106,7 @@ def test_a_stranger_stands_for_it_only_where_none_was_ever_known() -> None:
     sight = ProcessObservation(detail="process 6 matches", unlike=(NEW,))
     doubtful = believed(process, sight, ProcessHistory())
     assert (doubtful.found, doubtful.doubt, doubtful.unlike) == ((NEW,), "process 6 matches", ())
-    for history in (UP, DOWN, ProcessHistory(up=LONG_AGO, start=Start("effect", *OLD))):
+    for history in (UP, DOWN, ProcessHistory(up=LONG_AGO, start=LastStart("effect", *OLD))):
         assert believed(process, sight, history) is sight
     by_port = process.model_copy(update={"match": None, "tcp": "127.0.0.1:1"})
     assert believed(by_port, sight, ProcessHistory()) is sight
