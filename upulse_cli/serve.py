@@ -26,7 +26,6 @@ from pulse_adapters.host.allocator import return_large_blocks
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
@@ -123,10 +122,14 @@ async def live(home: Home, options: argparse.Namespace) -> None:
         how = Opening(rebooted)
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
+            from pulse_adapters.sqlite.damage import (
+                accept_damage,  # nearly never needed, as what puts a log back
+            )
+
             how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
         elif home.saved_log.exists() and not home.events.exists():
             # Nobody has put another log there, so survival doesn't wait for a person.
-            from pulse_adapters.sqlite.backup.saved_log import put_back  # nearly never needed
+            from pulse_adapters.sqlite.backup.saved_log import put_back
 
             words = f"the log was deleted under the last daemon, which saved its rows: {put_back(home)}"
             LOG.warning("%s", words)

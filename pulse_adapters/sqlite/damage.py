@@ -1,4 +1,4 @@
-"""Damage at a start: what is refused, and what goes on by a person's order, a copy kept first."""
+"""Damage at a start that a person accepts: the daemon goes on without what is damaged, a copy kept first."""
 
 import asyncio
 import logging
@@ -13,6 +13,7 @@ from pulse_adapters.sqlite.backup.databases import examine, read_present_log, sa
 from pulse_adapters.sqlite.chain import ALL_COLUMNS
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.synced_files import put_file
@@ -22,23 +23,11 @@ from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DamageAccepted
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.log import EventLog
-from pulse_core.ports.stores import Checkpoints, Objects
+from pulse_core.ports.stores import Objects
 
 LOG = logging.getLogger("pulse.daemon")
 NAMED = 8
 """Lost payloads that are named one by one; `upulse verify` and the daemon's log go on."""
-
-
-async def refuse_lost_rows(log: EventLog, checkpoints: Checkpoints) -> None:
-    """Raise Damaged if the checkpoints stand at a row that the log does not have: then rows are gone."""
-    for name, kept in (await checkpoints.load()).items():
-        if await log.chain_at(kept.head.seq) != kept.head.chain:
-            raise Damaged(
-                f"events.db ends at row {log.head.seq}, or differs from what it was: state.db knows row"
-                f" {kept.head.seq} ({name}); put the log back from a backup, or let"
-                " `upulse daemon start --accept-damage` go on without the lost rows"
-            )
 
 
 async def accept_damage(

@@ -24,14 +24,14 @@ LOG = logging.getLogger("pulse.log")
 Failed = Callable[[str, str], None]
 
 
-class Verdict(NamedTuple):
+class LogCheck(NamedTuple):
     """What a reading of the whole log found, and whether a person had accepted its damage."""
 
     found: LogVerified
     is_accepted: bool = False
 
 
-Verify = Callable[[], Awaitable[Verdict]]
+Verify = Callable[[], Awaitable[LogCheck]]
 
 
 async def check_log(

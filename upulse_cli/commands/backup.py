@@ -98,7 +98,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
     Names the first row that was altered or is missing, and exits 1 if there is one. Indexes, the last backup and the
     anchor outside of the home are compared with it.
     """
-    from upulse_cli.wiring.backup import verify_log
+    from upulse_cli.wiring.verify import verify_log
 
     where = open_home(home)
     with progress_line("reading the log …"):  # a million rows take seconds

@@ -1,4 +1,4 @@
-"""The backups of a home on this machine, and the check of its log."""
+"""The backups of a home on this machine."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,12 +7,10 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.backup.known_rows import last_checkpoint_row
 from pulse_adapters.sqlite.backup.store import HomeBackups
-from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
-from upulse_cli.wiring.anchors import compared, last_anchored
+from upulse_cli.wiring.verify import last_anchored
 
 WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
@@ -30,8 +28,3 @@ def backups_of(home: HomeLayout) -> HomeBackups:
     return HomeBackups(
         home, SystemClock(), FileObjects(home.objects), exclusive, lambda host: last_anchored(home, host)
     )
-
-
-def verify_log(home: HomeLayout) -> VerifyResult:
-    """How many rows of the log are what was written, and what is wrong with the next."""
-    return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)))

@@ -23,8 +23,8 @@ from pulse_adapters.metrics.sidecars import sidecars
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
-from pulse_adapters.sqlite.damage import refuse_lost_rows
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
+from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
@@ -35,7 +35,7 @@ from pulse_core import __version__
 from pulse_core.capability import WatcherContext
 from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
-from pulse_core.daemon.services import SettingsService, Verdict, check_log, watch_repository
+from pulse_core.daemon.services import Failed, LogCheck, SettingsService, check_log, watch_repository
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -102,25 +102,18 @@ async def real_daemon(
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         engine = engine_of(home, clock, current_settings, windows)
         services: dict[str, Service] = {
+            **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
+            **sidecars(
+                home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
+            ),
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
             "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed),
-            "deep check": SettingsService(
-                lambda: current_settings().daemon.verify_every,
-                partial(check_log, log, view, partial(read_log, home, acting.spawner), failed),
-            ),
             "engine repository": lambda _, begun: later(
                 begun,
                 watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),
             ),
-            "anchor": SettingsService(
-                lambda: current_settings().anchor,
-                anchoring(home, log, clock, acting.spawner, current_settings, failed),
-            ),
             "room": lambda _, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
-            ),
-            **sidecars(
-                home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
             ),
         }
         if lock:
@@ -164,6 +157,25 @@ async def real_daemon(
         yield daemon
 
 
+def log_services(
+    home: Home,
+    log: SqliteEventLog,
+    clock: SystemClock,
+    spawner: Spawner,
+    view: View,
+    settings: CurrentSettings,
+    failed: Failed,
+) -> dict[str, Service]:
+    """What proves the log: it is read again now and then, and its head is written down elsewhere."""
+    check = partial(check_log, log, view, partial(read_log, home, spawner), failed)
+    return {
+        "deep check": SettingsService(lambda: settings().daemon.verify_every, check),
+        "anchor": SettingsService(
+            lambda: settings().anchor, anchoring(home, log, clock, spawner, settings, failed)
+        ),
+    }
+
+
 @asynccontextmanager
 async def narrated_log(
     home: Home, clock: SystemClock, objects: FileObjects, how: Opening
@@ -185,14 +197,14 @@ def errors(store: str, words: str) -> Sequence[Draft]:
     return [Draft(ErrorReported(message=words), subject=store)] if words else []
 
 
-async def read_log(home: Home, spawner: Spawner) -> Verdict:
+async def read_log(home: Home, spawner: Spawner) -> LogCheck:
     """Read the whole log in a child of low priority; what it found."""
     verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
     argv = ("nice", "-n", "19", *verify)
     outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
     found = json.loads(outcome.output)
     verified = LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
-    return Verdict(verified, found["is_accepted"])
+    return LogCheck(verified, found["is_accepted"])
 
 
 async def engine_fault(

@@ -7,7 +7,7 @@ import pytest
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
 from pulse_adapters.memory.log import MemoryLog
-from pulse_core.daemon.services import Verdict, Verify, check_log, watch_repository
+from pulse_core.daemon.services import LogCheck, Verify, check_log, watch_repository
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import EnginePromoted, LogVerified
@@ -21,13 +21,13 @@ def verdicts(*faults: str, is_accepted: bool = False) -> Verify:
     """What the readings of the log find, one after the other."""
     left = list(faults)
 
-    async def verify() -> Verdict:
-        return Verdict(LogVerified(rows=3, took_ms=1, fault=left.pop(0) if left else ""), is_accepted)
+    async def verify() -> LogCheck:
+        return LogCheck(LogVerified(rows=3, took_ms=1, fault=left.pop(0) if left else ""), is_accepted)
 
     return verify
 
 
-async def failing() -> Verdict:
+async def failing() -> LogCheck:
     raise PulseError("the child was killed")
 
 
