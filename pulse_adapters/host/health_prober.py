@@ -19,7 +19,7 @@ from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import start_time_of
+from pulse_adapters.workers.proc import session_of, start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import PulseError, describe_error
@@ -128,7 +128,7 @@ class LocalHealthProber:
         pids = self._marked.search()
         return any(
             one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
-        ) or any(_is_in_session(pid, probe.pid) for pid in pids)
+        ) or any(session_of(pid) == probe.pid and start_time_of(pid) is not None for pid in pids)
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
@@ -178,13 +178,6 @@ class LocalHealthProber:
 def _address_of(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
-
-
-def _is_in_session(pid: int, session: int) -> bool:
-    try:
-        return os.getsid(pid) == session and start_time_of(pid) is not None
-    except ProcessLookupError:
-        return False
 
 
 def _seconds(process: ProcessSettings) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
-from pulse_adapters.workers.proc import children, is_alive, read_stat
+from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of
 from pulse_core.ports.host import Life, ProcessId
 
 PREFIX = "life-"
@@ -69,7 +69,7 @@ class LifeGroups:
         pids = self._marked.search()
         found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
         if is_alive(life.found):
-            found |= {pid for pid in pids if _session(pid) == life.found.pid}
+            found |= {pid for pid in pids if session_of(pid) == life.found.pid}
         inside = group.members()
         return found.union(*map(children, inside)) - inside
 
@@ -98,10 +98,3 @@ class LifeGroups:
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""
         self._thread.shutdown(wait=wait, cancel_futures=not wait)
-
-
-def _session(pid: int) -> int:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:
-        return 0

@@ -99,11 +99,12 @@ class Lives:
         At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
-        found = await self._end_last(name, main, died)
+        pids = self._marked.search()
+        found = await self._end_last(name, main, died, pids)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
-        """Kill what `leftovers` says of a process for which nobody stands."""
+        """Kill what `leftovers` says of a process for which nobody stands; who there is has just been searched."""
         mains: Mapping[str, ProcessId | None] = {**self._mains(), name: None}
         left, last = self._left(mains).get(name, ()), self.last(name)
         if self._groups:
@@ -112,11 +113,14 @@ class Lives:
         found = tuple(one.found for one in left)
         if any(map(is_alive, found)):
             await finish_despite_cancel(
-                end_chosen(lambda now: [one.found.pid for one in self._left(mains).get(name, ())])
+                end_chosen(lambda now: [one.pid for one in self.leftovers(mains).get(name, ())])
             )
         return found
 
-    async def _end_last(self, name: str, main: ProcessId | None, died: int | None) -> tuple[ProcessId, ...]:
+    async def _end_last(
+        self, name: str, main: ProcessId | None, died: int | None, pids: Collection[int]
+    ) -> tuple[ProcessId, ...]:
+        """pids: of all processes, as they have just been searched."""
         if self._groups and (life := self.last(name)):
             inside, is_all = self._groups.members(life.effect), self._groups.is_complete(life.effect)
             if inside or name not in self._begun:  # an earlier daemon may have made it
@@ -124,9 +128,10 @@ class Lives:
             if is_all:
                 return inside
         for _ in range(SEARCHES):
-            if (is_left := self._may_be_left(name, main)) or not self._marked.unsure:
+            if (is_left := self._may_be_left(name, main, pids)) or not self._marked.unsure:
                 break
             await asyncio.sleep(PAUSE_S)
+            pids = self._marked.search()
         if not is_left:
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
@@ -163,21 +168,20 @@ class Lives:
             return died
         return ended.at if (ended := self.spawner.ended(found)) else found.started
 
-    def _may_be_left(self, name: str, main: ProcessId | None) -> bool:
+    def _may_be_left(self, name: str, main: ProcessId | None, pids: Collection[int]) -> bool:
         life = self.last(name)
         numbers = {one.pid for one in (main, life.found if life else None) if one}
-        pids = self._marked.search()
         return any(life and one.effect == life.effect for one in self._marked.bearers()) or any(
             _is_in(pid, numbers) and start_time_of(pid) is not None for pid in pids
         )
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
+        self._marked.search()
         return {name: tuple(one.found for one in left) for name, left in self._left(mains).items()}
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         names = {self._mark(name): name for name in mains}
-        self._marked.search()
         bearers = [one for one in self._marked.bearers() if one.name in names]
         effects = {one.found: one.effect for one in bearers}
         # A life is of the process that its main one stands for, whatever that was called when it began.

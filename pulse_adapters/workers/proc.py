@@ -70,6 +70,14 @@ def start_time_of(pid: int) -> int | None:
     return seen.started if seen and seen.alive else None
 
 
+def session_of(pid: int) -> int:
+    """The session that a process is in; 0 if it is gone."""
+    try:
+        return os.getsid(pid)
+    except ProcessLookupError:
+        return 0
+
+
 def ticks_now() -> int:
     """The clock by which start times are told: ticks after boot."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
