@@ -103,7 +103,11 @@ class ControlGroup:
 
     def members(self) -> frozenset[int]:
         """The pids of all processes in it; none if it is gone."""
-        return frozenset(int(pid) for group in self.whole() for pid in group._read("cgroup.procs").split())
+        return frozenset().union(*(group.own_members() for group in self.whole()))
+
+    def own_members(self) -> frozenset[int]:
+        """The same without those of the groups within."""
+        return frozenset(map(int, self._read("cgroup.procs").split()))
 
     def is_populated(self) -> bool:
         """Whether a process that is no zombie is in it."""
