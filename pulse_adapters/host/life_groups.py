@@ -12,11 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
-from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups, own_group
+from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups, own_group
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of
 from pulse_core.ports.host import Life, ProcessId
 
-PREFIX = "life-"
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
 PAUSE_S = 0.02
@@ -51,10 +50,10 @@ class LifeGroups:
         with suppress(NoControlGroups, OSError):
             folder = home_groups(self._home)
             for one in list(folder.children()):
-                if one.name.startswith(PREFIX) and not one.is_populated() and one.remove():
-                    self._groups.pop(one.name.removeprefix(PREFIX), None)
+                if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
+                    self._groups.pop(one.name.removeprefix(LIFE), None)
             self._complete &= self._groups.keys()
-            group = self._groups[life.effect] = folder.child(PREFIX + life.effect)
+            group = self._groups[life.effect] = folder.child(LIFE + life.effect)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             for _ in range(PASSES):
@@ -72,7 +71,7 @@ class LifeGroups:
         with suppress(ProcessLookupError):
             group.add(pid)
 
-    def _outside(self, life: Life, group: ControlGroup) -> tuple[set[int], bool]:
+    def _outside(self, life: Life, group: ControlGroup) -> tuple[frozenset[int], bool]:
         """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
         here = own_group().own_members()  # the live ones that nobody has moved, nor they themselves
         self._marked.search()
@@ -102,7 +101,7 @@ class LifeGroups:
         if effect in self._pending:
             self._over.add(effect)
         with suppress(NoControlGroups, OSError):
-            group = self._groups.get(effect) or home_groups(self._home).child(PREFIX + effect)
+            group = self._groups.get(effect) or home_groups(self._home).child(LIFE + effect)
             if os.getpid() in group.members():
                 return  # this daemon was started by somebody in there
             until = time.monotonic() + PATIENCE_S
