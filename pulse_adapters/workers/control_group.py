@@ -221,6 +221,19 @@ def remove_groups_of_gone_homes() -> None:
                     folder.remove()
 
 
+def leave_life(home: str | os.PathLike[str]) -> None:
+    """Move this process, a daemon, out of the life that another home guards, if it was started in one, to beside it.
+
+    It is no part of whoever started it, nor is what it guards. There it has a leaf of its own, as in a delegated unit.
+    """
+    with suppress(NoControlGroups, OSError):
+        own = own_group()
+        if found := re.match(rf"(.*?/pulse-[0-9a-f]{{16}})/{LIFE}", own.path + "/"):
+            beside = ControlGroup(found[1]).child(BESIDE + home_name(home))
+            beside.child(LEAF).add(0)
+            os.setxattr(beside.path, DELEGATED, b"1")
+
+
 def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
     """Every folder of this home's groups, also of daemons that ran in another session or unit."""
     name = home_name(home)
