@@ -27,6 +27,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
@@ -51,6 +52,8 @@ def main() -> int:
         home = Home.resolve(options.home)
     except PulseError as error:
         sys.exit(clean(error))
+    if options.background:
+        leave_life(home.path)
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()
@@ -153,7 +156,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
 @contextmanager
 def taken(home: Home) -> Iterator[HomeLock]:
     """The home's lock; on a full disk room is made for it first."""
-    lock = HomeLock(home.lock, __version__)
+    lock = HomeLock(home.lock, __version__, may_be_read_only=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(lock)
@@ -196,7 +199,8 @@ def own_pid(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 if __name__ == "__main__":
