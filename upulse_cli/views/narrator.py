@@ -129,6 +129,8 @@ class Narrator:
     def speak(self) -> None:
         """Log what was heard since the last time."""
         news, self._news = self._news, []
+        if not LOG.isEnabledFor(logging.INFO):
+            return
         for event in news:
             if event.kind != "error":
                 told = event.spelled()
