@@ -153,7 +153,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
 @contextmanager
 def taken(home: Home) -> Iterator[HomeLock]:
     """The home's lock; on a full disk room is made for it first."""
-    lock = HomeLock(home.lock, __version__)
+    lock = HomeLock(home.lock, __version__, may_be_read_only=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(lock)
@@ -196,7 +196,8 @@ def own_pid(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,15 @@ class AnotherRepository(GitFailed):
         )
 
 
+class SpecialFile(GitFailed):
+    """Among the engine's files is something that no commit can hold, and that git passes over in silence."""
+
+    def __init__(self, path: Path, kind: str) -> None:
+        super().__init__(
+            f"{path} is a {kind}, which can't be part of the engine; remove it, or name it in .gitignore"
+        )
+
+
 class NoRepository(PulseError):
     """The home has no engine yet."""
 

@@ -6,10 +6,10 @@ Were git to add the folder, it would visit the repositories that lie in it, and 
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
-from pulse_adapters.git.errors import AnotherRepository, GitFailed
+from pulse_adapters.git.errors import AnotherRepository, GitFailed, SpecialFile
 from pulse_adapters.git.git_command import Git
 
 MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
@@ -17,6 +17,12 @@ MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
 _ADVICE = "; list what is no code in .gitignore"
 _AT_ONCE = 100
 _LINK, _PROGRAM, _FILE, _REPOSITORY = "120000", "100755", "100644", "160000"
+_SPECIAL = {
+    stat.S_IFIFO: "pipe",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFBLK: "device",
+    stat.S_IFCHR: "device",
+}
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -95,6 +101,30 @@ def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:
             raise GitFailed(f"{at / name} can't be read: {error.strerror}") from error
     stack.callback(os.close, handle)
     return (_LINK if stat.S_ISLNK(mode) else _PROGRAM if mode & stat.S_IXUSR else _FILE), handle
+
+
+def refuse_special_files(git: Git, at: Path) -> None:
+    """Raise SpecialFile for the first pipe, socket or device in a folder that is not ignored."""
+    found = dict(_special_files(at))
+    told = "".join(f"{os.path.relpath(path, at)}\0" for path in found)
+    ignored = {*git.run("check-ignore", "-z", "--stdin", at=at, told=told).text.split("\0")} if found else ()
+    for path, kind in sorted(found.items()):
+        if os.path.relpath(path, at) not in ignored:
+            raise SpecialFile(Path(path), kind)
+
+
+def _special_files(folder: Path | str) -> Iterator[tuple[str, str]]:
+    """The path and kind of each in a folder and those within, but for git's own."""
+    with suppress(OSError), os.scandir(folder) as entries:  # what can't be listed is said by git
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name != ".git":
+                    yield from _special_files(entry.path)
+            elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                yield (
+                    entry.path,
+                    _SPECIAL.get(stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode), "special file"),
+                )
 
 
 def refuse_repositories(git: Git, tree: str, at: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
-from pulse_adapters.git.stage_files import stage_files
+from pulse_adapters.git.stage_files import refuse_special_files, stage_files
 from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
@@ -53,13 +53,14 @@ def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
 def commit_staging(git: Git, message: str, author: str) -> str | None:
     """Commit everything in `staging/` that is dirty and not ignored; the commit, or None if nothing is.
 
-    Raises AnotherRepository.
+    Raises AnotherRepository, SpecialFile.
     """
     now = state(git)
     if now.conflicts:
         raise MergeConflict(now.conflicts, f"settle them in {git.staging}, then: git add --all")
     if not now.can_be_committed:
         raise CannotMend(next(now.advice()))
+    refuse_special_files(git, git.staging)
     if not now.dirty and not now.under_way:
         return None
     stage_files(git, git.staging)

@@ -177,6 +177,8 @@ class Lives:
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
+        if not mains:
+            return {}
         self._marked.search()
         return {name: tuple(one.found for one in left) for name, left in self._left(mains).items()}
 

@@ -4,6 +4,7 @@ import json
 import os
 import select
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -12,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.ipc.protocol import VERSION, Crowded, NotWelcome, error_from, short_socket_path
+from pulse_adapters.ipc.protocol import (
+    VERSION,
+    Crowded,
+    NotWelcome,
+    error_from,
+    fileless_address,
+    short_socket_path,
+)
 from pulse_core.model.errors import NotAnswering
 
 TURN = 60.0
@@ -106,16 +114,38 @@ class Client:
                 raise self._silent() from error
 
     def _connect(self) -> socket.socket:
+        try:
+            with short_socket_path(self._path) as address:
+                self._socket = self._connected(address)
+        except (FileNotFoundError, ConnectionRefusedError, NotADirectoryError) as error:
+            self._socket = self._connected_without_file()
+            if self._socket is None:
+                raise self._explained(error) from error
+        except OSError as error:
+            raise self._explained(error) from error
+        return self._socket
+
+    def _connected(self, address: str) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         connection.settimeout(self._timeout)
         try:
-            with short_socket_path(self._path) as address:
-                connection.connect(address)
-        except OSError as error:
+            connection.connect(address)
+        except OSError:
             connection.close()
-            raise self._explained(error) from error
-        self._socket = connection
+            raise
         return connection
+
+    def _connected_without_file(self) -> socket.socket | None:
+        """A connection to the home's daemon if it could make no file for its socket; anybody may take such a name."""
+        try:
+            connection = self._connected(fileless_address(self._path))
+            credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            if struct.unpack("3i", credentials)[1] in (0, os.stat(self._path.parent).st_uid):
+                return connection
+            connection.close()
+        except OSError:
+            pass
+        return None
 
     def _line(self, until: float | None) -> dict[str, Any]:
         until = time.monotonic() + self._timeout if until is None else until

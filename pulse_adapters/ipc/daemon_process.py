@@ -1,5 +1,6 @@
 """The daemon as a process in the background: started, waited for, stopped. (With a unit, systemd does all this.)"""
 
+import errno
 import os
 import select
 import signal
@@ -7,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
@@ -47,8 +50,8 @@ class DaemonProcess:
         """Start a daemon in a session of its own, and wait until it is ready; its process."""
         demand_free(self.home)
         self.home.outputs.mkdir(mode=0o700, exist_ok=True)
-        with self.home.daemon_log.open("ab") as log:
-            before = log.tell()
+        with self._log() as log:
+            before = log.seek(0, os.SEEK_END)
             child = subprocess.Popen(
                 daemon_command(self.home, "--background", *options),
                 stdin=subprocess.DEVNULL,
@@ -57,10 +60,13 @@ class DaemonProcess:
                 start_new_session=True,
                 umask=given_umask(),
             )
+            return self._wait_until_ready(child, log, before)
+
+    def _wait_until_ready(self, child: "subprocess.Popen[bytes]", log: IO[bytes], before: int) -> int:
         until, daemon = time.monotonic() + READY, None
         while time.monotonic() < until:
             if child.poll() is not None:
-                raise PulseError(self._last_words(child.returncode, before))
+                raise PulseError(self._last_words(child.returncode, log, before))
             daemon = _answer(self.home)
             if daemon and daemon["pid"] == child.pid and daemon["state"] != "starting":
                 break
@@ -73,12 +79,25 @@ class DaemonProcess:
             "it may have a long log to read: see upulse daemon logs, then upulse status"
         )
 
-    def _last_words(self, code: int, before: int) -> str:
+    def _log(self) -> IO[bytes]:
+        """The file that the daemon speaks into; one without a name where the home can't be written."""
+        try:
+            return self.home.daemon_log.open("a+b")
+        except OSError as error:
+            if error.errno != errno.EROFS:
+                raise
+            return TemporaryFile()
+
+    def _last_words(self, code: int, log: IO[bytes], before: int) -> str:
         """What the daemon said before it ended, in its own words."""
         how = f"exit {code}" if code >= 0 else f"signal {-code}"
-        with self.home.daemon_log.open("rb") as log:
-            log.seek(before if before <= log.seek(0, os.SEEK_END) else 0)  # it may have begun a new file
-            words = "\n".join(map(self.spell, log.read().decode("utf-8", "replace").splitlines()[-10:]))
+        log.seek(before)
+        said = log.read()
+        with suppress(OSError), self.home.daemon_log.open("rb") as newer:
+            if newer.seek(0, os.SEEK_END) < before:  # it has begun a new file
+                newer.seek(0)
+                said += newer.read()
+        words = "\n".join(map(self.spell, said.decode("utf-8", "replace").splitlines()[-10:]))
         return f"the daemon did not start ({how}):\n{words}" if words else f"the daemon did not start ({how})"
 
     def stop(self, patience: float) -> int | None:
@@ -86,6 +105,10 @@ class DaemonProcess:
         held = holder(self.home.lock)
         if held is None:
             return None
+        if not held.pid:
+            raise PulseError(
+                f"somebody holds {self.home.path}, and the kernel does not say which process it is"
+            )
         try:
             process = os.pidfd_open(held.pid)
         except ProcessLookupError:

@@ -3,8 +3,12 @@
 An open-file-description lock: like flock it dies with its last descriptor, so with its process; unlike flock
 anyone may ask who holds it without taking it for a moment. What it says is written to a new file that is locked
 before it gets the name, so nobody reads half of it, and what the last holder said can be read first.
+
+On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
+alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -30,11 +34,15 @@ class LockUnusable(PulseError):
 class HomeLock:
     """Holds `run/lock` inside `with`. `previous` is who held it last, None if nobody did or it can't be read.
 
-    wait: seconds to wait for another holder to leave before HomeBusy is raised.
+    wait: seconds to wait for another holder to leave before HomeBusy is raised; may_be_read_only: whether holding it is
+    of use on a read-only file system, too.
     """
 
-    def __init__(self, path: Path, version: str, wait: float = 0.0) -> None:
+    def __init__(
+        self, path: Path, version: str, wait: float = 0.0, *, may_be_read_only: bool = False
+    ) -> None:
         self._path, self._version, self._wait = path, version, wait
+        self._may_be_read_only, self._is_read_only = may_be_read_only, False
         self._held: int | None = None
         self.previous: LockHolder | None = None
 
@@ -53,13 +61,24 @@ class HomeLock:
             self._held = None
 
     def keep(self) -> None:
-        """Take the name again if the file was removed; raises HomeBusy if somebody else has it by now."""
-        if self._held is not None and not _still_named(self._held, self._path):
+        """Take the name again if the file was removed, or can be written at last.
+
+        Raises HomeBusy if somebody else has it by now.
+        """
+        if self._held is None:
+            return
+        if not _still_named(self._held, self._path):
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._is_read_only = False
             previous, lost = self.previous, self._held
             self._held = self._taken()
             self.previous = previous
             os.close(lost)
+        elif self._is_read_only:
+            with suppress(OSError):
+                lost, self._held = self._held, self._written()
+                self._is_read_only = False
+                os.close(lost)
 
     def _taken(self) -> int:
         until = time.monotonic() + self._wait
@@ -68,8 +87,10 @@ class HomeLock:
                 found = holder(self._path)
                 raise HomeBusy(str(self._path.parent.parent), found.pid if found else None)
             time.sleep(_STEP)
+        self.previous = _parse(os.pread(old, 4096, 0))
+        if self._is_read_only:
+            return old
         try:
-            self.previous = _parse(os.pread(old, 4096, 0))
             return self._written()
         finally:
             os.close(old)
@@ -77,10 +98,13 @@ class HomeLock:
     def _try(self) -> int | None:
         """A descriptor of the file that bears the name, locked; None if somebody else has it."""
         while True:
-            file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
+            file = self._opened()
             try:
                 _require_plain(file, self._path)
-                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
+                kind = fcntl.F_RDLCK if self._is_read_only else fcntl.F_WRLCK
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(kind))
+                if self._is_read_only:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if _still_named(file, self._path):
                     return file
             except BlockingIOError:
@@ -90,6 +114,16 @@ class HomeLock:
                 os.close(file)
                 raise
             os.close(file)  # its holder put a new file in its place and left, between our two calls
+
+    def _opened(self) -> int:
+        """The file, for reading alone where nothing can be written and that is enough."""
+        try:
+            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
+        except OSError as error:
+            if not self._may_be_read_only or error.errno != errno.EROFS:
+                raise
+        self._is_read_only = True
+        return os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | _FLAGS)
 
     def _written(self) -> int:
         """A new file with our words, locked and then given the name, while the old one is still locked."""
@@ -120,6 +154,8 @@ def holder(path: Path) -> LockHolder | None:
         try:
             _require_plain(file, path)
             held, words = is_held(file), _parse(os.pread(file, 4096, 0))
+            if held and _is_shared(file):
+                return LockHolder(_flock_holder(file), _boot(), 0, "")
             if _still_named(file, path) and (words or not held):
                 return words if held else None
         finally:
@@ -130,8 +166,28 @@ def holder(path: Path) -> LockHolder | None:
 
 def is_held(file: int) -> bool:
     """Whether somebody has an open lock file locked."""
+    return _kind_held(file) != fcntl.F_UNLCK
+
+
+def _is_shared(file: int) -> bool:
+    """Whether it is held by somebody who can't write it."""
+    return _kind_held(file) == fcntl.F_RDLCK
+
+
+def _kind_held(file: int) -> int:
     answer = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _lock(fcntl.F_WRLCK))
-    return bool(struct.unpack(_WHOLE, answer)[0] != fcntl.F_UNLCK)
+    return int(struct.unpack(_WHOLE, answer)[0])
+
+
+def _flock_holder(file: int) -> int:
+    """The process that holds the flock of an open file; 0 if the kernel does not name it."""
+    found = os.fstat(file)
+    device = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    for line in Path("/proc/locks").read_text().splitlines():
+        words = line.split()
+        if words[1] == "FLOCK" and words[5:6] == [device]:
+            return int(words[4])
+    return 0
 
 
 def _require_plain(file: int, path: Path) -> None:

@@ -55,6 +55,12 @@ def short_socket_path(path: Path) -> Iterator[str]:
         os.close(directory)
 
 
+def fileless_address(path: Path) -> str:
+    """Where a daemon answers that can make no file at this path: a name of the kernel's, after the path's directory."""
+    found = os.stat(path.parent)
+    return f"\0pulse-{found.st_dev:x}-{found.st_ino:x}"
+
+
 def request(line: bytes) -> dict[str, Any]:
     """A request read from its line, or BadRequest, or NewerProtocol."""
     try:

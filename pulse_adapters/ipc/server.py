@@ -17,6 +17,7 @@ from pulse_adapters.ipc.protocol import (
     InternalError,
     NotWelcome,
     error_line,
+    fileless_address,
     has_no_end,
     item,
     request,
@@ -57,19 +58,49 @@ async def serve(
     symbolic link to the socket if it is not in the home. on_error is told of what the handler raises and is
     no PulseError. The caller holds the home's lock.
     """
-    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
     listening = bind_socket(path, owner, group)
     placed = [(path, os.lstat(path))]
     if sign and sign != path:
         link_socket(sign, path)
         placed.append((sign, os.lstat(sign)))
+    async with _serving(listening, handler, owner, on_error, group, limits):
+        try:
+            yield
+        finally:
+            for place, mine in placed:
+                remove_socket(place, mine)
+
+
+@asynccontextmanager
+async def serve_without_file(
+    path: Path, handler: Handler, *, owner: int, on_error: OnError, limits: WireLimits = _LIMITS
+) -> AsyncIterator[None]:
+    """As `serve`, for the home's user and root alone, where no file can be made at the path."""
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    try:
+        listening.bind(fileless_address(path))
+    except OSError as error:
+        listening.close()
+        raise SocketUnusable(f"another one answers for {path}: {error.strerror}") from error
+    async with _serving(listening, handler, owner, on_error, None, limits):
+        yield
+
+
+@asynccontextmanager
+async def _serving(
+    listening: socket.socket,
+    handler: Handler,
+    owner: int,
+    on_error: OnError,
+    group: int | None,
+    limits: WireLimits,
+) -> AsyncIterator[None]:
+    connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
     server = await asyncio.get_running_loop().create_unix_server(connections.wire, sock=listening)
     try:
         yield
     finally:
         server.close()
-        for place, mine in placed:
-            remove_socket(place, mine)
         await connections.limit.close()
 
 

@@ -1,19 +1,19 @@
 """The daemon's socket as a service: callers get answers for as long as the daemon lives."""
 
 import asyncio
+import errno
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pulse_adapters.ipc.peer import Peer, group_id
-from pulse_adapters.ipc.server import serve
+from pulse_adapters.ipc.peer import group_id
+from pulse_adapters.ipc.server import Handler, serve, serve_without_file
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, UnknownName
-from pulse_core.model.json_types import Json
 from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
@@ -48,22 +48,43 @@ class SocketService:
                 self.failed("socket", "its file was removed; it is made again")
             except (PulseError, OSError) as error:
                 self.failed("socket", str(error))
+                if not await self._serve_without_file(request_handler, begun, error):
+                    begun()
+                    await asyncio.sleep(RETRY)
+
+    async def _serve_without_file(
+        self, request_handler: RequestHandler, begun: Callable[[], None], fault: Exception
+    ) -> bool:
+        """Serve the home's user and root for as long as nothing can be written there; False if that is not the fault."""
+        cause = fault.__cause__ if isinstance(fault, PulseError) else fault
+        if not isinstance(cause, OSError) or cause.errno != errno.EROFS:
+            return False
+        answers, on_error = self._answers(request_handler), self._on_error
+        owner = os.stat(self.home.path).st_uid
+        try:
+            async with serve_without_file(self.home.socket, answers, owner=owner, on_error=on_error):
                 begun()
-                await asyncio.sleep(RETRY)
+                while not os.access(self.home.run, os.W_OK):  # noqa: ASYNC110 - as above
+                    await asyncio.sleep(LOOK)
+                return True
+        except PulseError as error:
+            self.failed("socket", str(error))
+            return False
 
     def _served(
         self, request_handler: RequestHandler, settings: SocketSettings
     ) -> AbstractAsyncContextManager[None]:
-        def answers(peer: Peer, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-            return request_handler.answer(Caller(peer.role, user_name(peer.uid)), request)
-
-        def on_error(error: Exception) -> None:
-            self.failed("socket", f"{type(error).__name__}: {error}")
-
         path = Path(settings.directory) / "pulse.sock" if settings.directory else self.home.socket
         owner = os.stat(self.home.path).st_uid
         group = self._known_group(settings.group)
+        answers, on_error = self._answers(request_handler), self._on_error
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
+
+    def _answers(self, request_handler: RequestHandler) -> Handler:
+        return lambda peer, request: request_handler.answer(Caller(peer.role, user_name(peer.uid)), request)
+
+    def _on_error(self, error: Exception) -> None:
+        self.failed("socket", f"{type(error).__name__}: {error}")
 
     def _known_group(self, name: str | None) -> int | None:
         """The socket's group; if this machine has lost it, that is said, and the socket is for its owner alone."""

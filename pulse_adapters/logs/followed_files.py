@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pulse_adapters.logs.file_discovery import (
@@ -13,7 +14,7 @@ from pulse_adapters.logs.file_discovery import (
     scan,
     unrotated_paths,
 )
-from pulse_adapters.logs.open_file import FollowedFile, open_regular_file
+from pulse_adapters.logs.open_file import FollowedFile, Unreadable, open_regular_file
 from pulse_adapters.logs.rotated_files import Identity, RotatedFiles, subject_name
 from pulse_adapters.logs.watches import LogWatches, Tell
 
@@ -21,6 +22,8 @@ MOST = 1_000
 """Files that are followed at the same time."""
 REMEMBERED, MOST_EMPTY = 3_600.0, 100
 """Seconds for which a path is remembered that has no file any more, and how many of them are."""
+UNREADABLE = 300.0
+"""Seconds for which a file that can't be read is left alone."""
 COARSE = 20_000_000
 """Nanoseconds by which the times of files may be behind the clock."""
 
@@ -54,6 +57,7 @@ class FollowedFiles:
         self._since = max((last_looked_at(place) for place in places.values()), default=time.time_ns())
         self._visible: set[Identity] = set()
         self._followed: set[Identity] = set()
+        self._unreadable: dict[Identity, float] = {}
         for name, place in places.items():
             if name.startswith("/") and self._rules(name):
                 self._trail(name).recover(place)
@@ -96,7 +100,7 @@ class FollowedFiles:
 
     def _follow_new(self, hit: FoundFile, pattern: str) -> str:
         """Follow a file, if it is not followed yet; returns the name of its trail if reading begins at its end."""
-        if hit.identity in self._followed:
+        if hit.identity in self._followed or time.monotonic() < self._unreadable.get(hit.identity, 0.0):
             return ""
         if len(self._followed) >= MOST:
             self.tell(pattern, f"more than {MOST} files match; the others are not followed")
@@ -113,9 +117,10 @@ class FollowedFiles:
             followed.close()
             return ""
         trail, is_fresh = self._trail(hit.path), pattern not in self._known_patterns
-        is_history = not self._remembered(followed) and is_fresh and not trail.known
-        if is_history:
-            followed.to_the_end()  # otherwise it is read from its stored position, or from its beginning
+        is_history = False
+        with suppress(OSError):  # then it is read from its beginning, which says what is wrong with it
+            if is_history := not self._remembered(followed) and is_fresh and not trail.known:
+                followed.to_the_end()  # otherwise it is read from its stored position, or from its beginning
         trail.add(followed)
         self._followed.add(followed.identity)
         return trail.name if is_history else ""
@@ -196,7 +201,14 @@ class FollowedFiles:
 
     def take(self, trail: RotatedFiles, now: float) -> bytes:
         """Read the next whole lines of this trail; if there are none, it is no longer dirty."""
-        block = trail.take(now, lambda followed: followed.identity in self._visible)
+        try:
+            block = trail.take(now, lambda followed: followed.identity in self._visible)
+        except Unreadable as error:
+            if len(self._unreadable) >= MOST:
+                self._unreadable.clear()
+            self._unreadable[error.identity] = time.monotonic() + UNREADABLE
+            self.tell(error.path, f"it can't be read: {error}; that is tried again in {UNREADABLE:.0f} s")
+            return b""
         if not block:
             self.dirty.pop(trail.name, None)
         return block

@@ -5,6 +5,7 @@ import stat
 import time
 from binascii import crc32
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 CHUNK = 256 * 1024
@@ -15,6 +16,14 @@ PRINT = 1_024
 
 class FileRewritten(Exception):
     """The content already read is not in the file any more: it was truncated or rewritten."""
+
+
+class Unreadable(Exception):
+    """A followed file can't be read any more, and is not followed; its identity, and what the system says."""
+
+    def __init__(self, path: str, identity: tuple[int, int], error: OSError) -> None:
+        super().__init__(error.strerror or str(error))
+        self.path, self.identity = path, identity
 
 
 class FileMark(NamedTuple):
@@ -143,7 +152,12 @@ class FollowedFile:
             return True
         length = min(PRINT, size)
         places = (0, size - length)
-        return all(os.pread(self.file, length, one) == os.pread(origin.file, length, one) for one in places)
+        try:
+            return all(
+                os.pread(self.file, length, one) == os.pread(origin.file, length, one) for one in places
+            )
+        except OSError:
+            return False  # which of both can't be read shows when it is read
 
     def close(self) -> None:
         """Close the file."""
@@ -166,9 +180,11 @@ def open_regular_file(path: str) -> FollowedFile | None:
 def resume_file(path: str, mark: FileMark) -> FollowedFile | None:
     """Open the file at this path at the mark; None if it is not the file that the mark was made of."""
     followed = open_regular_file(path)
-    if followed is None or followed.resume(mark):
-        return followed
-    followed.close()
+    with suppress(OSError):  # as if it were another one
+        if followed is None or followed.resume(mark):
+            return followed
+    if followed:
+        followed.close()
     return None
 
 

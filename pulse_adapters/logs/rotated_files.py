@@ -1,8 +1,8 @@
 """The rotated files of one path, read in order: the older file to its end, then its successor."""
 
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pulse_adapters.logs.file_discovery import FoundFile, path_of_file, rotated_files
@@ -10,6 +10,7 @@ from pulse_adapters.logs.open_file import (
     FileMark,
     FileRewritten,
     FollowedFile,
+    Unreadable,
     mark_from_json,
     open_regular_file,
     resume_file,
@@ -22,14 +23,13 @@ LINGER = 1.0
 """Seconds that a deleted file is held after it was last written; it keeps its room on the disk meanwhile."""
 
 _LONGEST = 300
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 Identity = tuple[int, int]
 
 
 def subject_name(text: str) -> str:
     """A path or unit as the subject of events: printable, and no longer than a key may be."""
-    clean = _UNPRINTABLE.sub("?", text)
+    clean = text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
     return clean if len(clean) <= _LONGEST else f"…{clean[1 - _LONGEST :]}"
 
 
@@ -93,7 +93,11 @@ class RotatedFiles:
         followed = open_regular_file(hit.path)
         if followed is None:
             return True
-        mark = next((mark for mark in self.past if mark.offset and followed.resume(mark)), None)
+        try:
+            mark = next((mark for mark in self.past if mark.offset and followed.resume(mark)), None)
+        except OSError:
+            followed.close()
+            return True
         repeated = mark is None and any(map(followed.is_copy, self.files))
         if repeated or (mark and not followed.unread()):
             followed.close()
@@ -104,17 +108,21 @@ class RotatedFiles:
     def add_history(self, hit: FoundFile) -> None:
         """Follow a rotated file from its end, for what may still be written into it."""
         if followed := open_regular_file(hit.path):
-            followed.to_the_end()
+            with suppress(OSError):  # then it is read from its beginning, which says what is wrong with it
+                followed.to_the_end()
             self.add(followed, before=self.files[-1] if self.files else None)
 
     def take(self, now: float, visible: Callable[[FollowedFile], bool]) -> bytes:
         """Read the next lines, of the oldest file that has any; empty if all are read to their end.
 
-        visible: whether a file's current path matches a pattern.
+        visible: whether a file's current path matches a pattern. Raises Unreadable for a file that it drops.
         """
         for followed in tuple(self.files):
             try:
                 block = followed.read()
+            except OSError as error:
+                self._drop(followed)
+                raise Unreadable(self.path, followed.identity, error) from error
             except FileRewritten:
                 # After a truncation the rest is read from the copy that was made before it, then the new beginning.
                 if copy := self.copy_of(followed.mark()):
@@ -127,14 +135,17 @@ class RotatedFiles:
                 block = followed.last_words()
                 if not followed.is_deleted():  # the number of a deleted one is soon another file's
                     self.past = [*self.past, followed.mark()][-PAST:]
-                self.files.remove(followed)
-                self.total += 1
-                self.forget(followed)
-                followed.close()
+                self._drop(followed)
             if block:
                 self.total += len(block)
                 return block
         return b""
+
+    def _drop(self, followed: FollowedFile) -> None:
+        self.files.remove(followed)
+        self.total += 1
+        self.forget(followed)
+        followed.close()
 
     def _is_over(self, followed: FollowedFile, now: float, visible: Callable[[FollowedFile], bool]) -> bool:
         """Whether a file that is read to its end is complete."""

@@ -25,7 +25,11 @@ MINUTE = 60.0
 GAP = 0.02
 """Seconds between two messages with lines: each wakes the daemon."""
 COUNTED_EVERY = 10.0
-"""Seconds between two messages that only count."""
+"""Seconds between two messages of a source that only count, while few others wait."""
+COUNTS_PER_SECOND = 10
+"""Messages that only count, of all sources together."""
+TOGETHER = 5
+"""How many times the lines of one source are sent of all sources of a rule together."""
 
 Send = Callable[[Mapping[str, Any]], None]
 
@@ -68,6 +72,7 @@ class Outbox:
         self._pending: dict[str, tuple[OutboxSource, dict[int, tuple[list[str], int]]]] = {}
         """Of each source with unsent lines: for each rule those to send, and how many matched."""
         self._meters: dict[tuple[str, int], RateLimit] = {}
+        self._together = [RateLimit(TOGETHER * rule.limit) for rule in self.rules]
         self._sent = 0.0
         self._counted: dict[str, float] = {}
 
@@ -80,16 +85,18 @@ class Outbox:
                 meter = self._meters.setdefault((source.name, number), RateLimit(rule.limit))
                 _, hits = self._pending.setdefault(source.name, (source, {}))
                 to_send, count = hits.get(number, ([], 0))
-                to_send.extend(map(printable_line, lines[: meter.take(len(lines), now)]))
+                granted = self._together[number].take(meter.take(len(lines), now), now)
+                to_send.extend(map(printable_line, lines[:granted]))
                 hits[number] = to_send, count + len(lines)
 
     def flush(self, now: float) -> float | None:
         """Send what is due; returns the seconds until the next is, None if nothing waits."""
         waits = []
+        count_every = max(COUNTED_EVERY, len(self._pending) / COUNTS_PER_SECOND)
         for name, (source, hits) in tuple(self._pending.items()):
-            counted = self._counted.get(name, now - COUNTED_EVERY)
+            counted = self._counted.get(name, now - count_every)
             has_lines = any(to_send for to_send, _ in hits.values())
-            wait = (self._sent + GAP if has_lines else counted + COUNTED_EVERY) - now
+            wait = (self._sent + GAP if has_lines else counted + count_every) - now
             if wait > 0:
                 waits.append(wait)
                 continue

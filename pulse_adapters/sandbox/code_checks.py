@@ -52,6 +52,8 @@ class SandboxedChecks:
         result = run(
             Path(path), ToolJob("mypy", words, [config], [str(work)], self.user), make_group=self.group
         )
+        if result.exit:
+            raise GateFailed(result.tail or f"mypy ended with {result.exit}")
         return _sentence(result, *result.text.splitlines()[-1:])
 
     def tests(self, path: str) -> str:
@@ -60,11 +62,16 @@ class SandboxedChecks:
         if not any(Path(path).glob("tests/**/test_*.py")):
             raise GateSkipped("it has no tests; upulse new makes one with each rule")
         words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
-        result = run(Path(path), ToolJob("pytest", words, user=self.user), NO_TESTS, make_group=self.group)
-        ends = result.told.get("tests")
+        result = run(Path(path), ToolJob("pytest", words, user=self.user), make_group=self.group)
+        ends, first, broken = (result.told.get(name) for name in ("tests", "first", "broken"))
+        if broken:
+            raise GateFailed(f"pytest broke off: {broken}")
         if not isinstance(ends, dict):
             raise GateFailed(f"pytest ended before it could tell how the tests did\n{result.tail}".strip())
         counts = ", ".join(f"{number} {end}" for end in ENDS if isinstance(number := ends.get(end), int))
+        if result.exit not in (0, NO_TESTS):
+            why = first or f"pytest ended with {result.exit}"
+            raise GateFailed("; ".join(filter(None, (counts, str(why)))) + f"\n{result.tail}".rstrip())
         if not ends.get("passed") and not ends.get("xfailed"):
             raise GateFailed(
                 f"no test has passed: {counts or 'none was run'}; see tests/, conftest.py and addopts"

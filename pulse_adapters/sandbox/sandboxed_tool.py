@@ -16,22 +16,33 @@ from typing import Any
 from pulse_adapters.sandbox.confinement import MIB, ConfinementTerms, confine_process
 from pulse_adapters.sandbox.priorities import lower_priority
 from pulse_adapters.workers.child_side import join_group
+from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 
 FILES, FILE_BYTES = 512, 256 * MIB
 CPU_S = 600
 """Of all threads together, should nobody be left to end it."""
-_TOLD = 8_192
+_TOLD, _WORDS = 8_192, 1_000
 _MACHINE = ("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/sys/devices/system/cpu")
 """What tells them how much they may do at once."""
 
 Order = Mapping[str, Any]
 
 
-class OutcomeCounter:
-    """A plugin of pytest that knows how the tests ended, whatever is printed."""
+class OutcomeReporter:
+    """A plugin of pytest that knows how the tests ended, whatever is printed.
 
-    def __init__(self) -> None:
-        self.ends = Counter[str]()
+    first: the first that failed, and why; broken: what ended pytest itself.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self.ends, self.first, self.broken = Counter[str](), "", ""
+        self._places = places
+
+    def pytest_runtest_makereport(self) -> None:
+        """Of an author's mistake no frame of Pulse's own is told: pytest leaves out those whose module says so."""
+        for name, module in [*sys.modules.items()]:
+            if name.startswith(("pulse_core", "pulse_adapters")):
+                vars(module)["__tracebackhide__"] = True
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         """A test's part has ended; what is set up and torn down well is not counted."""
@@ -41,10 +52,29 @@ class OutcomeCounter:
             self.ends["xfailed" if report.skipped else "xpassed"] += 1
         else:
             self.ends[report.outcome] += 1
+            self.pytest_collectreport(report)
+
+    def pytest_collectreport(self, report: Any) -> None:
+        """A test, or a file of tests, has ended or was read."""
+        if report.failed and not self.first:
+            said = (line[1:] for line in report.longreprtext.splitlines() if line.startswith("E "))
+            self.first = " ".join(f"{report.nodeid}: {next(said, report.outcome)}".split())[:_WORDS]
 
     def pytest_deselected(self, items: Sequence[Any]) -> None:
         """Tests that are not run."""
         self.ends["deselected"] += len(items)
+
+    def pytest_internalerror(self, excinfo: Any) -> None:
+        """A hook has failed: one of the author's `conftest.py`, most likely."""
+        self.broke(excinfo.value)
+
+    def broke(self, error: BaseException) -> None:
+        """Keep what ended pytest, and where."""
+        self.broken = with_place(describe_error(error), self._places.of_error(error))[:_WORDS]
+
+    def told(self) -> Mapping[str, Any]:
+        """For the parent."""
+        return {"tests": self.ends, "first": self.first, "broken": self.broken}
 
 
 def main(order: Order) -> None:
@@ -77,11 +107,14 @@ def tests(order: Order) -> None:
     import pytest
 
     sys.path.insert(0, order["root"])
-    counts = OutcomeCounter()
-    code = pytest.main([*order["words"]], plugins=[counts])
-    send_line(order["tell"], {"tests": counts.ends})
+    reporter, code = OutcomeReporter(Places({order["root"]: ""})), 1
+    try:
+        code = int(pytest.main([*order["words"]], plugins=[reporter]))
+    except BaseException as error:  # noqa: BLE001 - somebody else's hook, which may raise what it likes
+        reporter.broke(error)
+    send_line(order["tell"], reporter.told())
     sys.stdout.flush()
-    os._exit(int(code))
+    os._exit(code)
 
 
 TOOLS = {"mypy": mypy, "pytest": tests}

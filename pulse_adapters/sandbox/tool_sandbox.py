@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import signal
 import site
 import subprocess
@@ -32,6 +33,8 @@ _PULSE = str(Path(__file__).parents[2])
 _LOOK, _PRINTED, _TOLD = 0.25, 64 * 1024, 64 * 1024
 MEMORY = 3072
 """MiB of address space; mypy takes some 300 MiB of memory, and its threads reserve far more than they use."""
+_FRAMES = re.compile(r"^/\S+:\d+: in .*\n(?: {4}.*\n)*", re.MULTILINE)
+"""Of a short traceback, those of no file of the author's."""
 _KERNEL = ("landlock", "seccomp", "rlimits")
 
 
@@ -68,23 +71,17 @@ class ToolResult(NamedTuple):
         return [part for part in (*_KERNEL, *cage.keys() & {"scratch"}) if not cage.get(part)]
 
 
-def run(source: Path, job: ToolJob, *fine: int, make_group: MakeGroup = no_host_group) -> ToolResult:
-    """Run a tool on a copy of these files. Raises GateFailed, with the end of what it printed, if it does not end well.
-
-    fine: exit codes that are no failure besides 0.
-    """
+def run(source: Path, job: ToolJob, make_group: MakeGroup = no_host_group) -> ToolResult:
+    """Run a tool on a copy of these files. Raises GateFailed if it can't be run, or takes too much of anything."""
     group = make_group(TOOLS, MEMORY)
     try:
         limits = SCRATCH_BYTES, SCRATCH_FILES
         with Scratch(None, *limits) as beneath, Scratch(None, *limits) as scratch:
-            result = _run(job, _laid_out(source, beneath.path, job.user), scratch, group)
+            return _run(job, _laid_out(source, beneath.path, job.user), scratch, group)
     except OSError as error:
         raise GateFailed(f"{job.tool} could not be run: {error}") from error
     finally:
         group.end_now()
-    if result.exit not in (0, *fine):
-        raise GateFailed(result.tail or f"{job.tool} ended with {result.exit}")
-    return result
 
 
 def _run(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup) -> ToolResult:
@@ -100,8 +97,10 @@ def _run(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup) -> ToolRe
         finally:
             _end(child, job.user, group)
         printed.seek(max(0, printed.seek(0, os.SEEK_END) - _PRINTED))
-        text = printed.read().decode("utf-8", "replace").strip()
-        return ToolResult(child.returncode, text, _told(read.read(_TOLD) or b""))
+        text = (
+            printed.read().decode("utf-8", "replace").strip().replace(f"{root}/", "").replace(str(root), ".")
+        )
+        return ToolResult(child.returncode, _FRAMES.sub("", text), _told(read.read(_TOLD) or b""))
 
 
 def _wait(child: "subprocess.Popen[bytes]", tool: str, scratch: Scratch) -> None:

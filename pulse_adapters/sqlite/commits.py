@@ -140,6 +140,10 @@ class Commits:
         self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
+    def continue_over(self, connection: aiosqlite.Connection) -> None:
+        """Write over this connection from now on; the database is the same, and at the same head."""
+        self._connection, self._files = connection, LogFiles(self._path)
+
     async def record(self, rows: Sequence[Row]) -> Sequence[Event]:
         """The rows as events, once they are on disk."""
         if self._closed:

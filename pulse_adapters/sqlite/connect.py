@@ -1,5 +1,6 @@
 """Connections that cannot write: `mode=ro` neither changes nor checkpoints, and works beside a writer."""
 
+import errno
 import fcntl
 import os
 import sqlite3
@@ -30,6 +31,15 @@ class ReadMode(Enum):
 
     ALONE = "&vfs=unix-none"
     """Nobody can write here, but the -wal holds rows: its index is made in memory instead of a -shm."""
+
+
+def is_read_only(directory: Path) -> bool:
+    """Whether its file system takes no change at all: asked by making a file, since its flags don't always say so."""
+    try:
+        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except OSError as error:
+        return error.errno == errno.EROFS
+    return False
 
 
 def make_private(path: Path) -> None:

@@ -3,25 +3,25 @@
 import asyncio
 import logging
 import sqlite3
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiosqlite
 import uuid_utils
 
 from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, prepare
-from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.connect import connect_readonly, is_read_only
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error
-from pulse_adapters.sqlite.opening import Opening, Start, open_writer
+from pulse_adapters.sqlite.opening import Opening, Start, open_to_read, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.kinds import EventRedacted
 from pulse_core.model.stored_data import REDACTED
@@ -41,22 +41,46 @@ def new_id() -> str:
     return str(uuid_utils.uuid7())
 
 
+class Connections(NamedTuple):
+    """The connection that writes, the one that reads, and where the log stood when they were made."""
+
+    writer: aiosqlite.Connection
+    reader: aiosqlite.Connection
+    start: Start
+
+
+@asynccontextmanager
+async def connected(
+    path: Path, open_log: Callable[[], tuple[sqlite3.Connection, Start]]
+) -> AsyncIterator[Connections]:
+    """Both connections, each with a thread of its own."""
+    async with (
+        connect_in_thread(open_log) as (writer, start),
+        connect_in_thread(lambda: (connect_readonly(path), None)) as (reader, _),
+    ):
+        yield Connections(writer, reader, start)
+
+
 class SqliteEventLog:
-    """`EventLog` on SQLite; made by `open`."""
+    """`EventLog` on SQLite; made by `open`.
+
+    reconnect: closes the connections and makes others, to write or (False) to read alone.
+    """
 
     def __init__(
         self,
         commits: Commits,
-        reader: aiosqlite.Connection,
+        connections: Connections,
+        reconnect: Callable[[bool], Awaitable[Connections]],
         path: Path,
-        start: Start,
         how: Opening,
         clock: Clock,
         objects: Objects,
         new_id: Callable[[], str],
     ) -> None:
         self._commits = commits
-        self._reader = reader
+        _, self._reader, start = connections
+        self._is_read_only, self._reconnect, self._connecting = start.is_read_only, reconnect, asyncio.Lock()
         self._path = path
         self.host, self.torn = start.host, start.torn
         """The home's UUID, in every row that this log writes; words about a torn transaction that was left away at open."""
@@ -80,16 +104,24 @@ class SqliteEventLog:
     ) -> AsyncIterator["SqliteEventLog"]:
         """The log at `path`, made if there is none. The caller holds the home's lock: there is one writer.
 
-        Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits.
+        Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits. On a read-only file system nothing can
+        be appended until that takes changes again.
         """
         blocks = Reserve(reserve) if reserve else None
-        async with (
-            connect_in_thread(lambda: open_writer(path, how, blocks)) as (writer, start),
-            connect_in_thread(lambda: (connect_readonly(path), None)) as (reader, _),
-        ):
-            commits = Commits(writer, path, Head(start.seq, start.chain), blocks)
+        async with AsyncExitStack() as stack:
+
+            async def connect(to_write: bool = True) -> Connections:
+                await stack.aclose()
+                opener = (
+                    partial(open_writer, path, how, blocks) if to_write else partial(open_to_read, path, how)
+                )
+                return await stack.enter_async_context(connected(path, opener))
+
+            connections = await connect()
+            start = connections.start
+            commits = Commits(connections.writer, path, Head(start.seq, start.chain), blocks)
             try:
-                yield cls(commits, reader, path, start, how, clock, objects, new_id)
+                yield cls(commits, connections, connect, path, how, clock, objects, new_id)
             finally:
                 await commits.close()
 
@@ -100,6 +132,8 @@ class SqliteEventLog:
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if not drafts:
             return ()
+        if self._is_read_only:
+            await self._connect_to_write()
         if any(draft.payload.kind == KIND for draft in drafts):
             drafts = tuple([await self._with_digest(draft) for draft in drafts])
         now = self._clock.now()
@@ -107,6 +141,26 @@ class SqliteEventLog:
         if any(map(is_large, rows)):
             rows = [await move_to_objects(row, self._objects) if is_large(row) else row for row in rows]
         return await self._commits.record(rows)
+
+    async def _connect_to_write(self) -> None:
+        """Open the log anew, to write it, or raise LogUnavailable.
+
+        What was open is closed before: its -shm can't be written, and a process has but one of them.
+        """
+        async with self._connecting:
+            if not self._is_read_only:
+                return
+            if await asyncio.to_thread(is_read_only, self._path.parent):
+                raise LogUnavailable(
+                    f"{self._path} lies on a file system that is read-only; nothing was recorded: make it writable"
+                )
+            try:
+                writer, self._reader, start = await self._reconnect(True)
+            except PulseError as error:
+                _, self._reader, _ = await self._reconnect(False)
+                raise LogUnavailable(str(error)) from error
+            self._is_read_only = start.is_read_only
+            self._commits.continue_over(writer)
 
     async def check(self) -> None:
         await self._commits.check()
@@ -138,7 +192,8 @@ class SqliteEventLog:
 
     async def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
         try:
-            return list(await self._reader.execute_fetchall(sql, values))
+            async with self._connecting:
+                return list(await self._reader.execute_fetchall(sql, values))
         except sqlite3.Error as error:
             raise translate_error(error, self._path) from error
 

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import (
+    connect_readonly,
     head_of,
+    is_read_only,
     make_private,
     read_schema,
     refuse_missing,
@@ -47,12 +49,16 @@ class Opening(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Where the log stands, whose it is, and words about a torn end that was left away."""
+    """Where the log stands, whose it is, and words about a torn end that was left away.
+
+    is_read_only: nothing can be appended over this connection, since the file system takes no change.
+    """
 
     seq: int
     chain: bytes
     host: str
     torn: str
+    is_read_only: bool = False
 
 
 def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tuple[sqlite3.Connection, Start]:
@@ -62,6 +68,8 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
         refuse_missing(path)
     torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
     try:
+        if not how.accept_damage and path.exists() and is_read_only(path.parent):
+            return open_to_read(path, how, torn)
         try:
             opened = _open(path, how, torn)
         except sqlite3.Error as error:
@@ -97,6 +105,20 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
         host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
         return connection, Start(seq, chain, host, torn)
+    except BaseException:
+        connection.close()
+        raise
+
+
+def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Connection, Start]:
+    """A connection in the writer's place that can't write, and where the log stands; raises as `open_writer`."""
+    connection = connect_readonly(path)
+    try:
+        migrate(connection, path, how.migrations, may_change=False)
+        seq, chain = head_of(connection)
+        check_tail(connection, path, seq)
+        host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+        return connection, Start(seq, chain, host, torn, is_read_only=True)
     except BaseException:
         connection.close()
         raise

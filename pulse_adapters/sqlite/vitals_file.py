@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.connect import make_private
+from pulse_adapters.sqlite.connect import is_read_only, make_private
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
@@ -31,8 +31,14 @@ KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     """The connection, the last sample's id, and why an older file was set aside, in words.
 
-    Only a disk that takes no file at all is an error here.
+    Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
+    if is_read_only(path.parent):
+        connection, last = _open(Path(":memory:"))
+        return connection, (
+            last,
+            f"{path} can't be written: its file system is read-only; samples are kept in memory",
+        )
     try:
         connection, last = _open(path)
         return connection, (last, "")

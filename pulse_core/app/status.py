@@ -49,8 +49,8 @@ def silent_daemon(holder: LockHolder | None, stopped: str = "") -> DaemonStatus:
     return {
         "state": "not-answering",
         "pid": holder.pid,
-        "since": iso(holder.since_at),
-        "version": holder.version,
+        "since": iso(holder.since_at) if holder.since_at else None,
+        "version": holder.version or None,
     }
 
 

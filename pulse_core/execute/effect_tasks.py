@@ -4,6 +4,7 @@ import asyncio
 from collections import UserDict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from random import Random
 from typing import Any
 
@@ -21,7 +22,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import Payload
+from pulse_core.model.payload import Payload, encode
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
@@ -158,14 +159,14 @@ class EffectTasks:
         self.journal, self.current_state, self.end_remains = journal, current_state, end_remains
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
         self.clock, self.dice, self.done = clock, dice, done
-        self._running: dict[str, asyncio.Task[None]] = {}
+        self.running: dict[str, asyncio.Task[None]] = {}
         self._resuming: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._running)
+        return len(self.running)
 
     def __contains__(self, id_: str) -> bool:
-        return id_ in self._running
+        return id_ in self.running
 
     def attempt(self, effect: OpenEffect) -> Attempt:
         """The effect's next attempt (or the one under way); raises PulseError if no executor can."""
@@ -183,33 +184,42 @@ class EffectTasks:
             return False
         return executor.policy(parsed_params(executor.params, effect)).safety is not Safety.AT_MOST_ONCE
 
-    def start(self, group: asyncio.TaskGroup, effect: OpenEffect, *, interrupted: bool = False) -> None:
-        """Carry the effect out in a task of the group; `interrupted`: an earlier daemon began it."""
-        if interrupted:
-            self._resuming.add(effect.id)  # it checks for a cancel request by itself
-        work = self._resume(effect) if interrupted else self._carry_out(effect)
+    def start(self, group: asyncio.TaskGroup, effect: OpenEffect, attempt: Attempt | None = None) -> None:
+        """Carry the effect out in a task of the group; attempt: as `attempt` made it before it was on disk."""
+        self._start(group, effect, self._carry_out(effect, attempt))
+
+    def resume(self, group: asyncio.TaskGroup, effect: OpenEffect) -> None:
+        """Settle or carry out, in a task of the group, what an earlier daemon began."""
+        self._resuming.add(effect.id)  # it checks for a cancel request by itself
+        self._start(group, effect, self._resume(effect))
+
+    def _start(
+        self, group: asyncio.TaskGroup, effect: OpenEffect, work: Coroutine[object, None, None]
+    ) -> None:
         task = group.create_task(self._until_done(effect.id, work), name=f"effect {effect.event.subject}")
-        self._running[effect.id] = task
+        self.running[effect.id] = task
 
     def cancel(self, *ids: str) -> None:
         """Cancel these tasks (all, if none is named); the next start settles effects without a cancel request."""
-        for id_ in ids or tuple(self._running):
+        for id_ in ids or tuple(self.running):
             if ids and id_ in self._resuming:
                 continue
-            if not (task := self._running[id_]).cancelling():
+            if not (task := self.running[id_]).cancelling():
                 task.cancel()
 
     async def _until_done(self, id_: str, work: Coroutine[object, None, None]) -> None:
         try:
             await work
         finally:
-            del self._running[id_]
+            del self.running[id_]
             self._resuming.discard(id_)
             self.done(id_)
 
-    async def _carry_out(self, effect: OpenEffect) -> None:
+    async def _carry_out(self, effect: OpenEffect, attempt: Attempt | None = None) -> None:
+        if attempt and attempt.executor is not self.executors.get(effect.wish.action):
+            attempt = None  # another engine was loaded meanwhile
         try:
-            outcome = await self.attempt(effect).act(self.dice)
+            outcome = await (attempt or self.attempt(effect)).act(self.dice)
         except Exception as error:  # noqa: BLE001 - an effect that nobody understands is one that failed
             outcome = EffectFailed(error=describe_error(error))
         except asyncio.CancelledError:
@@ -257,4 +267,18 @@ class EffectTasks:
 
 def effect_draft(effect: OpenEffect, payload: Payload) -> Draft:
     """A draft whose subject and cause are the effect."""
-    return Draft(payload, subject=effect.id, cause=effect.id)
+    id_ = effect.id
+    return Draft(payload, id_, id_)
+
+
+def executing_draft(id_: str, attempt: int = 1) -> Draft:
+    """A draft that this effect is about to be carried out."""
+    payload, text = _executing(attempt)
+    return Draft(payload, id_, id_, data=text)
+
+
+@lru_cache(maxsize=64)
+def _executing(attempt: int) -> tuple[EffectExecuting, str]:
+    """The payload and its text: nearly all effects have the same one."""
+    payload = EffectExecuting(attempt=attempt)
+    return payload, encode(payload)

@@ -6,10 +6,17 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
-from pulse_core.execute.effect_tasks import EffectTasks, begin_wait, effect_draft, objection
+from pulse_core.execute.effect_tasks import (
+    Attempt,
+    EffectTasks,
+    begin_wait,
+    effect_draft,
+    executing_draft,
+    objection,
+)
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.refusals import Refusals
-from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder
+from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder, holder_of
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -29,7 +36,7 @@ from pulse_core.model.payload import encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.projections.effects import OpenEffect, Phase
-from pulse_core.projections.state import CurrentState
+from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.gate import Gate, check_executable
 from pulse_core.record.journal import Journal
 from pulse_core.settings.settings import Settings
@@ -86,7 +93,7 @@ class ExecutorLoop:
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
-        self._reserved: set[str] = set()
+        self._reserved: dict[str, Attempt | None] = {}
         self._message: frozenset[str] = frozenset()
         self._group: asyncio.TaskGroup | None = None
 
@@ -115,9 +122,9 @@ class ExecutorLoop:
             for effect in self.current_state().effects.open.values():
                 if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
                     self.slots.take(effect.id, holder(effect.event.data))
-                    self.workers.start(group, effect, interrupted=True)
+                    self.workers.resume(group, effect)
             while not self._stopping:
-                pause = await self._round(group)
+                pause = await self._round()
                 self.beats += 1
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
@@ -185,9 +192,11 @@ class ExecutorLoop:
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
             # It comes from a rule, as all that is submitted.
-            if self.slots.has_room(who := SURVIVAL if wish.survival else Holder(wish.action, of_rules=True)):
+            if self.slots.has_room(
+                who := SURVIVAL if wish.survival else holder_of(wish.action, of_rules=True)
+            ):
                 self._reserve(draft.id, who)
-                both.append(Draft(EffectExecuting(), subject=draft.id, cause=draft.id))
+                both.append(executing_draft(draft.id))
         return both
 
     def _begin(self, ids: Sequence[str]) -> None:
@@ -196,16 +205,20 @@ class ExecutorLoop:
         for id_ in ids:  # in their order, so that a simulation is reproducible
             # Without a group it is found as interrupted by the next start.
             if self._group is not None and id_ in self._reserved and (effect := open_.get(id_)):
-                self.workers.start(self._group, effect)
-        self._reserved.difference_update(ids)
+                self.workers.start(self._group, effect, self._reserved[id_])
+        self._unreserve(ids)
 
-    def _reserve(self, id_: str, who: Holder) -> None:
-        self._reserved.add(id_)
+    def _reserve(self, id_: str, who: Holder, attempt: Attempt | None = None) -> None:
+        self._reserved[id_] = attempt
         self.slots.take(id_, who)
+
+    def _unreserve(self, ids: Sequence[str]) -> None:
+        for id_ in ids:
+            self._reserved.pop(id_, None)
 
     def _give_up(self, ids: Sequence[str]) -> None:
         """Free what was reserved for those that have not begun."""
-        self._reserved.difference_update(ids)
+        self._unreserve(ids)
         self.slots.release(id_ for id_ in ids if id_ not in self.workers)
 
     def _leaving(self) -> frozenset[str]:
@@ -215,16 +228,17 @@ class ExecutorLoop:
     def _goes_out(self, effect: OpenEffect) -> bool:
         return is_outgoing_notice(effect, self.settings())
 
-    async def _round(self, group: asyncio.TaskGroup) -> float:
+    async def _round(self) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""
         pause_us = self.settings().daemon.executor_scan_interval_ms * 1000
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
-        for effect in self._waiting():
+        state, now = self.current_state(), self.clock.now()
+        for effect in self._waiting(state, now):
             try:
-                why = objection(effect, self.current_state(), self.clock.now())
+                why = objection(effect, state, now)
                 if not why and not self._goes_out(effect):
-                    pause_us = min(pause_us, self._consider(effect, drafts) or pause_us)
+                    pause_us = min(pause_us, self._consider(effect, state, now, drafts) or pause_us)
                     continue
             except Exception as error:  # noqa: BLE001 - what nobody understands of one effect must not hold up the others
                 drafts.append(effect_draft(effect, EffectFailed(error=describe_error(error))))
@@ -233,36 +247,36 @@ class ExecutorLoop:
                 drafts.append(effect_draft(effect, EffectCancelled(why=why)))
             else:
                 notices.append(effect)
-        pause_us = min(pause_us, self._gather(notices, drafts) or pause_us)
+        pause_us = min(pause_us, self._gather(notices, state, now, drafts) or pause_us)
         if drafts:
             await self._commit(drafts)
         return pause_us / US_PER_SECOND
 
-    def _waiting(self) -> Iterator[OpenEffect]:
-        """Effects without a task, oldest first; those for which no slot is free only if they need none."""
+    def _waiting(self, state: State, now: Moment) -> Iterator[OpenEffect]:
+        """Effects without a task, oldest first; those for which no slot is free only if they need none.
+
+        However many wait, each costs a fraction of a microsecond in each round.
+        """
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
         is_outside = bool(self.settings().notify.urls)
-        for id_, effect in self.current_state().effects.open.items():
-            if id_ in self.workers:
+        running, reserved = self.workers.running, self._reserved
+        for id_, effect in state.effects.open.items():
+            if id_ in running:
                 if effect.cancel:
                     self.workers.cancel(id_)
+            elif id_ in reserved:
                 continue
-            if id_ in self._reserved:
-                continue
-            if is_outside and self._goes_out(effect):
+            elif is_outside and self._goes_out(effect):
                 yield effect
             elif effect.phase is not Phase.EXECUTING:  # else it was just recorded, or by an earlier daemon
-                who = holder(effect.event.data)
-                if who in full or not self.slots.has_room(who):
+                if (who := holder(effect.event.data)) not in full and not self.slots.has_room(who):
                     full.add(who)
-                    if not effect.cancel:
-                        continue
-                yield effect
-        self._tell_of_slots(bool(full))
+                if effect.cancel or who not in full:
+                    yield effect
+        self._tell_of_slots(bool(full), now)
 
-    def _tell_of_slots(self, held_back: bool) -> None:
+    def _tell_of_slots(self, held_back: bool, now: Moment) -> None:
         """Say who holds the slots, if effects have been waiting for one for long."""
-        now = self.clock.now()
         if not held_back:
             self._full_since = None
         elif self._full_since is None:
@@ -271,30 +285,27 @@ class ExecutorLoop:
             self.failed("executor", f"effects have been waiting for a slot; these are held: {self.slots}")
             self._full_since = now
 
-    def _consider(self, effect: OpenEffect, drafts: list[Draft]) -> int:
+    def _consider(self, effect: OpenEffect, state: State, now: Moment, drafts: list[Draft]) -> int:
         """Draft what the effect needs now; or the microseconds until it is due. Raises whatever is wrong with it."""
-        state, now = self.current_state(), self.clock.now()
         if state.control.paused is not None or self.workers.executors.awaits(effect.wish.action):
             return 0
         attempt = self.workers.attempt(effect)
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
         if not wait:
-            self._reserve(effect.id, holder(effect.event.data))
-            drafts.append(effect_draft(effect, EffectExecuting(attempt=attempt.number)))
+            self._reserve(effect.id, holder(effect.event.data), attempt)
+            drafts.append(executing_draft(effect.id, attempt.number))
         return wait
 
-    def _gather(self, notices: Sequence[OpenEffect], drafts: list[Draft]) -> int:
+    def _gather(self, notices: Sequence[OpenEffect], state: State, now: Moment, drafts: list[Draft]) -> int:
         """Draft the next message, unless one is under way; or the microseconds until there may be one."""
-        state, now = self.current_state(), self.clock.now()
         if state.control.paused is not None or self._leaving():
             return 0
         message = next_batch(notices, state, self.settings(), now)
         self._message = frozenset(effect.id for effect in message.effects)
-        self._reserved |= self._message
+        self._reserved.update(dict.fromkeys(self._message))
         drafts += [
-            replace(effect_draft(effect, EffectExecuting(attempt=effect.attempt + 1)), moment=now)
-            for effect in message.effects
+            replace(executing_draft(effect.id, effect.attempt + 1), moment=now) for effect in message.effects
         ]
         return message.wait_us or 0
 

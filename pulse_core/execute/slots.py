@@ -8,24 +8,25 @@ from typing import NamedTuple
 from pulse_core.composition import ACTIONS
 from pulse_core.projections.effects import decode_plain_effect, is_of_rules
 
-
-class Share(NamedTuple):
-    """Those who share a bound: wishes of rules, or of people; and whether their action is one of the engine's own."""
-
-    of_rules: bool
-    is_own: bool
+Share = tuple[bool, bool]
+"""Those who share a bound: whether rules requested it, not people; and whether the action is one of the engine's own."""
 
 
 class Holder(NamedTuple):
-    """Who holds a slot: survival, or else this action, requested by rules or by people."""
+    """Who holds a slot: survival, or else this action, requested by rules or by people.
+
+    is_own: whether the action is one of the engine's own; concurrency: how many of a declared one may execute at a time.
+    """
 
     action: str = ""
     of_rules: bool = False
+    is_own: bool = False
+    concurrency: int | None = None
 
     @property
     def share(self) -> Share:
         """Whom it shares a bound with."""
-        return Share(self.of_rules, self.action not in ACTIONS)
+        return self[1:3]
 
 
 SURVIVAL = Holder()
@@ -41,7 +42,13 @@ TOLD = 10
 def holder(data: str) -> Holder:
     """Who would hold the slot of the effect with this data."""
     wish = decode_plain_effect(data)
-    return SURVIVAL if wish.get("survival") else Holder(str(wish.get("action", "")), is_of_rules(data))
+    return SURVIVAL if wish.get("survival") else holder_of(str(wish.get("action", "")), is_of_rules(data))
+
+
+def holder_of(action: str, of_rules: bool) -> Holder:
+    """Who would hold the slot of an effect that is not survival's."""
+    declared = ACTIONS.get(action)
+    return Holder(action, of_rules, declared is None, declared.concurrency if declared else None)
 
 
 class Slots:
@@ -75,12 +82,10 @@ class Slots:
         most = self._most()
         if who == SURVIVAL:
             return self._count[who] < most
-        declared = ACTIONS.get(who.action)
-        at_once = min(most, declared.concurrency) if declared and declared.concurrency else most
-        own, builtin = self._shared[Share(who.of_rules, True)], self._shared[Share(who.of_rules, False)]
+        own, builtin = self._shared[who.of_rules, True], self._shared[who.of_rules, False]
         return (
-            self._count[who] < at_once
-            and (declared is not None or own < round(most * OWN))
+            self._count[who] < min(most, who.concurrency or most)
+            and (not who.is_own or own < round(most * OWN))
             and own + builtin < round(most * TOGETHER)
         )
 

@@ -15,7 +15,7 @@ from pulse_core.model.json_types import Json
 class LockHolder:
     """Who holds a home's lock, or did last. since_at: UTC microseconds; boot: the kernel's boot id.
 
-    pid: 0 if it is unknown.
+    pid, since_at, version: 0 or empty if that is unknown.
     """
 
     pid: int

@@ -15,6 +15,8 @@ from pulse_core.model.stored_data import REDACTED
 SOURCES = 1_000
 SEEN = 20
 ALIKE = 20
+ENTRIES = 4_000
+"""Batches and kinds of lines that are kept of all sources together: every snapshot has them."""
 QUIET = 600 * US_PER_SECOND
 """After so long without a matching line the next one begins a new episode."""
 _SHOWN = 300
@@ -58,6 +60,11 @@ class LogSource(NamedTuple):
     lines: int = 0
 
     @property
+    def entries(self) -> int:
+        """How much is kept of it."""
+        return len(self.seen) + len(self.alike)
+
+    @property
     def last(self) -> Moment | None:
         """When a line last matched."""
         return self.seen[-1].moment if self.seen else None
@@ -65,9 +72,10 @@ class LogSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Logs:
-    """By path or unit, the one that matched last at the end (the last 1,000)."""
+    """By path or unit, the one that matched last at the end (the last 1,000); entries: of all of them together."""
 
     of: Mapping[str, LogSource] = field(default_factory=dict)
+    entries: int = 0
 
 
 KINDS = frozenset({LogMatched.kind})
@@ -76,13 +84,29 @@ NOWHERE = LogSource({})
 
 def after(state: Logs, events: Iterable[Event]) -> Logs:
     """The logs after more events."""
-    of = dict(state.of)
+    of, entries = dict(state.of), state.entries
     for event in events:
         if event.kind == LogMatched.kind and event.data != REDACTED:
-            of[event.subject] = _with_batch(of.pop(event.subject, NOWHERE), event)
+            before = of.pop(event.subject, NOWHERE)
+            of[event.subject] = source = _with_batch(before, event)
+            entries += source.entries - before.entries
             if len(of) > SOURCES:
-                del of[next(iter(of))]
-    return Logs(of)
+                entries -= of.pop(next(iter(of))).entries
+            if entries > ENTRIES:
+                entries -= _shorten_oldest(of, entries - ENTRIES)
+    return Logs(of, entries)
+
+
+def _shorten_oldest(of: dict[str, LogSource], over: int) -> int:
+    """Keep of those that matched longest ago only the last batch, until so many entries are gone; returns how many."""
+    gone = 0
+    for name, source in of.items():
+        if gone >= over:
+            break
+        if source.entries > 1:
+            of[name] = source._replace(seen=source.seen[-1:], alike={})
+            gone += source.entries - 1
+    return gone
 
 
 def _with_batch(before: LogSource, event: Event) -> LogSource:

@@ -61,7 +61,7 @@ PROCESSES = StateProjection("processes", 7, Processes, processes.KINDS, processe
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
-LOGS = StateProjection("logs", 2, Logs, logs.KINDS, logs.after)
+LOGS = StateProjection("logs", 3, Logs, logs.KINDS, logs.after)
 ENGINE = StateProjection("engine", 6, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)

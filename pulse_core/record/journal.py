@@ -94,7 +94,11 @@ class Journal:
     def listen_once(self, listener: Listener) -> None:
         """Call back with each event once: when it is provisional, or else when it is recorded."""
         self._listeners.append(listener)
-        self.log.listen(lambda events: listener([event for event in events if event.id not in self._held]))
+
+        def tell(events: Sequence[Event]) -> None:
+            listener([event for event in events if event.id not in self._held] if self._held else events)
+
+        self.log.listen(tell)
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         loop = asyncio.get_running_loop()

@@ -36,7 +36,11 @@ class LogSettings(Group):
     )
     severity: Literal["warning", "error", "critical"] = Field("error", description="how bad such a line is")
     lines_per_minute: int = Field(
-        600, ge=1, le=100_000, description="lines a minute that are recorded; more are only counted"
+        600,
+        ge=1,
+        le=100_000,
+        description="lines a minute of one file that are recorded, five times as many of all files together; more are "
+        "only counted",
     )
 
     @model_validator(mode="after")

@@ -46,10 +46,10 @@ class Waker:
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Wake as the recorded kinds declare; a listener of the log. Unknown kinds do not wake."""
-        for event in events:
-            kind = KINDS.get(event.kind)
+        for name in dict.fromkeys(event.kind for event in events):
+            kind = KINDS.get(name)
             if kind is not None and kind.wakes is not Wake.NEVER:
-                self(event.kind, urgent=kind.wakes is Wake.NOW)
+                self(name, urgent=kind.wakes is Wake.NOW)
 
     async def wait(self, gap: float, seconds: float) -> str:
         """Why it is time for a tick, `timer` after `seconds`, or nothing after a ping.

@@ -117,7 +117,7 @@ class ErrorLog:
                 matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(batch.place))
                 drafts.append(Draft(matched, subject=batch.source))
             self._lines += hits.number
-            self._count(batch.source, hits.number, untold, now)
+            self._count(batch.source, hits.number, untold, now, source_text(self._logs[hits.log]))
         self._unsaid.append(SourceReport(batch.source, batch.place, tuple(drafts)))
         self._places.move(batch.source, batch.place)
 
@@ -130,9 +130,14 @@ class ErrorLog:
         self._places.only(progress.sources)
         self._progress = progress
 
-    def _count(self, source: str, lines: int, untold: int, now: int) -> None:
-        limits = [log.lines_per_minute for log in self._logs]
-        self._tallies.setdefault(source, LineCounter()).add(lines, untold, min(limits, default=0), now)
+    def _count(self, source: str, lines: int, untold: int, now: int, together: str = "") -> None:
+        """Count lines; those that are not told though their source is within its limit count for all of its rule."""
+        limit = min((log.lines_per_minute for log in self._logs), default=0)
+        tally = self._tallies.setdefault(source, LineCounter())
+        if together and untold and tally.minute(now, now).lines + lines <= limit:
+            self._tallies.setdefault(together, LineCounter()).add(untold, untold, limit, now)
+            untold = 0
+        tally.add(lines, untold, limit, now)
 
     # What follows
 

@@ -24,6 +24,7 @@ class Served:
         self.home = Home(path)
         self.mark = f"UPULSE_TEST={path}"
         self.python = sys.executable
+        self.said = path / "daemon.out"
         self.daemon: subprocess.Popen[bytes] | None = None
 
     def configure(self, text: str) -> None:
@@ -32,7 +33,7 @@ class Served:
 
     def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")
-        log = (self.home.path / "daemon.out").open("ab")
+        log = self.said.open("ab")
         argv = [self.python, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
         self.daemon = subprocess.Popen(
             argv, cwd="/", env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -68,9 +69,7 @@ class Served:
     def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 20) -> None:
         until = time.monotonic() + seconds
         while not holds():
-            assert self.daemon is None or self.daemon.poll() is None, (
-                self.home.path / "daemon.out"
-            ).read_text()
+            assert self.daemon is None or self.daemon.poll() is None, self.said.read_text()
             assert time.monotonic() < until, f"never seen: {what}"
             time.sleep(0.01)
 

@@ -1,11 +1,27 @@
 """Deaths and a storm of log lines on a disk that takes nothing; the long form, ten minutes, is `make campaign`."""
 
 import os
+import signal
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.ipc.lock import holder
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.verify import verify
+from pulse_core.model.errors import LogUnavailable, NotAnswering
+from tests.acceptance.conftest import Served
 from tests.campaign.bad_disk import NoSuchDisk, campaign
+from tests.read_only_mount import read_only
+
+VICTIM = """
+[[process]]
+name = "victim"
+start = ["sleep", "9012"]
+restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
+"""
 
 
 @pytest.mark.timeout(180)
@@ -18,3 +34,44 @@ def test_every_death_is_answered_and_said_while_the_disk_takes_nothing(tmp_path:
         (pytest.fail if must else pytest.skip)(f"this machine makes no such disk: {error}")
     assert seen["deaths"] >= 3
     assert kind == "read-only" or seen["left out"] > 0  # more than there is room for
+
+
+def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_records_it_once_it_can(
+    served: Served, tmp_path: Path
+) -> None:
+    served.configure(VICTIM)
+    served.said = tmp_path / "said"
+    served.start()
+    first = served.pid_when_up("victim")
+    acknowledged = served.append("resumed")["id"]
+    served.kill()
+    with read_only(served.home.path) as mend:
+        served.start()
+        os.kill(first, signal.SIGKILL)
+        second = served.pid_when_up("victim", other_than=first)
+        assert served.daemon
+        held = holder(served.home.lock)
+        assert held
+        assert held.pid == served.daemon.pid
+        with pytest.raises(LogUnavailable, match="file system that is read-only"):
+            served.append("resumed")
+        again = subprocess.run(
+            [served.python, "-m", "upulse_cli.serve", "--home", str(served.home.path)],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        assert (again.returncode, "held by process" in again.stderr) == (1, True)
+        mend()
+        served.eventually(lambda: is_all_recorded(served), "what was held is recorded")
+        assert served.append("resumed")
+        assert served.stop() == 0
+    with SqliteEventReader(served.home.path) as log:
+        events = list(log.events())
+    assert acknowledged in {event.id for event in events}
+    assert any(event.kind == "process-up" and f'"pid":{second}' in event.data for event in events)
+    assert verify(served.home.events, served.home.objects).fault == ""
+
+
+def is_all_recorded(served: Served) -> bool:
+    with suppress(NotAnswering):  # for a moment, while the socket gets its file again
+        return not served.status()["log"]["unwritten"]
+    return False

@@ -1,6 +1,7 @@
 """Watchers and executors of an engine come and go while the loops run, and what they left open waits for them."""
 
 import asyncio
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -162,5 +163,24 @@ def test_the_gate_knows_who_is_enlisted() -> None:
         executor_registry.register({})
         with pytest.raises(UnknownName, match="no executor 'beep'"):
             await gate.append(BEEP.by, "person", [Draft(Effect(action="beep", key="again"))])
+
+    simulate(story, {})
+
+
+def test_what_is_begun_while_another_engine_is_loaded_is_carried_out_by_that() -> None:
+    first, second = MemoryExecutor("beep"), MemoryExecutor("beep")
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.executors.register({"beep": first})
+
+        def load_another(events: Sequence[Event]) -> None:
+            if any(event.kind == EffectExecuting.kind for event in events):
+                daemon.executors.register({"beep": second})
+
+        world.log.listen(load_another)
+        wish = await world.ask(BEEP)
+        await asyncio.sleep(1)
+        assert (first.done, second.done) == ([], [wish.id])
 
     simulate(story, {})

@@ -10,6 +10,7 @@ from pulse_adapters.memory.logs import MemoryLogs
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryVitals
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
+from pulse_core.ports.logs import LogBatch, MatchedLines
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.error_log import ErrorLog, latest_places, split_lines
 from tests.simulation.senses import of_logs
@@ -198,6 +199,31 @@ def test_a_storm_is_a_condition_with_its_rate_until_it_is_calm() -> None:
         assert notices(world) == [f"storm in {APP}"]
         await asyncio.sleep(700)
         assert notices(world) == [f"storm in {APP}", f"resolved: errors in {APP}"]
+
+    simulate(story, ONE)
+
+
+class ManyFiles(MemoryLogs):
+    """A reader of many files, whose lines are only counted once all of them together have said enough."""
+
+    def count(self, source: str, number: int) -> None:
+        self._heard.append(LogBatch(source, {"total": number}, (MatchedLines(0, (), number),)))
+        self._news()
+
+
+def test_a_storm_of_many_files_each_within_its_limit_is_one_condition_of_their_rule() -> None:
+    logs = ManyFiles()
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        for number in range(20):
+            logs.count(f"/var/log/{number}.log", 100)
+        logs.count("/var/log/loud.log", 700)
+        await asyncio.sleep(1)
+        raised = {one.subject: json.loads(one.data)["value"] for one in world.events("condition-raised")}
+        assert raised == {f"log:{APP}": 2_000, "log:/var/log/loud.log": 700}
+        await asyncio.sleep(70)
+        assert {one.subject for one in world.events("condition-cleared")} == raised.keys()
 
     simulate(story, ONE)
 

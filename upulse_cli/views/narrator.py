@@ -89,26 +89,34 @@ def for_the_owner_alone(path: str, flags: int) -> int:
 
 
 def speak(file: Path | None = None) -> None:
-    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal."""
-    handler: logging.Handler
+    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal.
+
+    To stderr, too, if the file can't be written.
+    """
+    handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Human(True) if sys.stderr.isatty() else JsonLines())
+    fault = ""
     if file:
         from logging.handlers import RotatingFileHandler  # half a MiB, where nothing else logs into files
-
-        file.parent.mkdir(mode=0o700, exist_ok=True)
 
         class PrivateFileHandler(RotatingFileHandler):
             def _open(self) -> TextIOWrapper:
                 return open(self.baseFilename, "a", encoding=self.encoding, opener=for_the_owner_alone)
 
-        handler = PrivateFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
-        handler.setFormatter(JsonLines())
-    else:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(Human(True) if sys.stderr.isatty() else JsonLines())
+        try:
+            file.parent.mkdir(mode=0o700, exist_ok=True)
+            handler = PrivateFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
+            handler.setFormatter(JsonLines())
+        except OSError as error:
+            fault = (
+                f"{file} can't be written ({error.strerror}); what the daemon says goes to its standard error"
+            )
     root = logging.getLogger("pulse")
     root.handlers = [handler]
     root.setLevel(logging.INFO)
     root.propagate = False
+    if fault:
+        root.warning("%s", fault)
 
 
 class Narrator:
@@ -129,6 +137,8 @@ class Narrator:
     def speak(self) -> None:
         """Log what was heard since the last time."""
         news, self._news = self._news, []
+        if not LOG.isEnabledFor(logging.INFO):
+            return
         for event in news:
             if event.kind != "error":
                 told = event.spelled()

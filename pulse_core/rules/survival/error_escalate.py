@@ -77,6 +77,9 @@ def sources(curr: Snapshot) -> Sequence[str]:
         if topic.startswith(TOPIC) and not notice.over
     ]
     lately = [name for name, source in curr.logs.of.items() if _quiet_in(source, curr) > 0]
+    if told:  # a topic is written otherwise than its source, where that can't be shown: one of both is enough
+        names = {topic_text(name): name for name in (*curr.logs.of, *storms)}
+        told = [names.get(name, name) for name in told]
     return list(dict.fromkeys([*storms, *told, *lately]))
 
 

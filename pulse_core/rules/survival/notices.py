@@ -53,7 +53,8 @@ def is_told(topic: str, curr: Snapshot) -> bool:
 
 def topic_text(topic: str) -> str:
     """The topic as it is written in a key: on one line, and cut; it may hold the name of a file."""
-    return "".join(char if char.isprintable() else "?" for char in topic)[:TOPIC]
+    text = topic if topic.isprintable() else "".join(one if one.isprintable() else "?" for one in topic)
+    return text[:TOPIC]
 
 
 def _notice(topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], **over: bool) -> Effect:

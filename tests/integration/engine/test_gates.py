@@ -134,6 +134,47 @@ def test_a_test_that_fails_is_shown(home: Home, written: dict[str, str]) -> None
         gates.tests(another(home, written))
 
 
+FAILS = {
+    "a test": (
+        "tests/test_own.py",
+        "from pulse_core.testing import given\n\n\ndef test_one():\n    given().after('soon')\n",
+        "21 passed, 1 failed; tests/test_own.py::test_one: ValueError: 'soon' is no duration; write",
+    ),
+    "an import": (
+        "tests/test_own.py",
+        "import nowhere\n",
+        "tests/test_own.py: ModuleNotFoundError: No module named 'nowhere'",
+    ),
+    "a hook": (
+        "conftest.py",
+        "def pytest_collection_modifyitems():\n    raise ValueError('no')\n",
+        "pytest broke off: ValueError: no (conftest.py:2)",
+    ),
+    "a conftest that exits": (
+        "conftest.py",
+        "raise SystemExit(3)\n",
+        "pytest broke off: SystemExit: 3 (conftest.py:1)",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FAILS)
+def test_a_failure_is_told_in_a_sentence_and_by_the_authors_own_lines(
+    home: Home, written: dict[str, str], what: str
+) -> None:
+    name, text, sentence = FAILS[what]
+    written[name] = text
+    with pytest.raises(GateFailed) as failed:
+        gates.tests(another(home, written))
+    first, _, rest = str(failed.value).partition("\n")
+    assert first.startswith(sentence)
+    assert not any(
+        words in rest for words in ("pulse_core/", "pulse_adapters/", "site-packages", "importlib")
+    )
+    assert "INTERNALERROR" not in rest
+    assert str(home.path) not in rest
+
+
 def test_a_file_that_no_parser_can_bear_fails_the_first_gate(home: Home, written: dict[str, str]) -> None:
     written["rules/own.py"] = "x = " + "-" * 100_000 + "1\n"
     with pytest.raises(GateFailed, match=r"rules/own.py:1: "):

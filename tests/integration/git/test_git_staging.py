@@ -2,12 +2,15 @@
 
 import os
 import shutil
+import socket
+import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.git import git_command, stage_files
-from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict
+from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict, SpecialFile
 from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.repository import Repository
 from tests.integration.git.git_scene import (
@@ -268,7 +271,6 @@ def test_each_kind_of_change_is_committed_as_it_lies_there(tmp_path: Path) -> No
     write(staging / "folder", "a file now\n")
     (staging / "linked").symlink_to(outside)
     (staging / "runs").chmod(0o755)
-    os.mkfifo(staging / "pipe")
     write(staging / ".gitignore", "*.log\n")
     write(staging / "new.log", "ignored\n")
     repository.commit_staging("after", ADA)
@@ -320,6 +322,48 @@ def test_what_is_too_much_to_be_code_is_refused_and_keeps_no_rollback_waiting(
         write(repository.home / "staging" / f"{number}.py", "")
     with pytest.raises(GitFailed, match=r"more than 2 files changed in .*staging; list what is no code"):
         repository.commit_staging("many", ADA)
+
+
+def bound_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.path.relpath(path))  # an absolute one is easily too long
+
+
+SPECIAL: dict[str, Callable[[Path], None]] = {
+    "pipe": os.mkfifo,
+    "socket": bound_socket,
+    "device": lambda path: os.mknod(path, stat.S_IFCHR | 0o600, os.makedev(1, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("name", ["rules/odd", "engine.py", "data/deep/odd"])
+def test_what_no_commit_can_hold_is_named_and_not_left_out(tmp_path: Path, kind: str, name: str) -> None:
+    repository = made(tmp_path)
+    before, odd = repository.staging(), repository.home / "staging" / name
+    odd.parent.mkdir(parents=True, exist_ok=True)
+    odd.unlink(missing_ok=True)
+    try:
+        SPECIAL[kind](odd)
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    write(repository.home / "staging" / "rules" / "a.py", "A = 1\n")
+    with pytest.raises(SpecialFile, match=rf"staging/{name} is a {kind}, which can't be part of the engine"):
+        repository.commit_staging("odd", ADA)
+    assert repository.staging().commit == before.commit
+    if name == "engine.py":
+        return
+    write(repository.home / "staging" / ".gitignore", f"{name.partition('/')[0]}/*odd*\ndata/\n")
+    assert repository.commit_staging("without it", ADA)
+    odd.unlink()
+
+
+def test_a_rollback_does_not_mind_a_pipe_in_staging(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first, bad = repository.head(), promoted(repository)
+    os.mkfifo(repository.home / "staging" / "odd")
+    repository.point_main(repository.reverting(first, "back", PULSE), bad)
+    assert files(repository.home / "engine") == FILES
 
 
 def test_a_repository_within_is_named_until_it_is_moved_away(tmp_path: Path) -> None:

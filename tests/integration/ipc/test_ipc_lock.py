@@ -12,6 +12,7 @@ import pytest
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder
 from pulse_core.model.errors import HomeBusy, NoHome
 from tests.processes import child_of_test
+from tests.read_only_mount import read_only
 
 HOLD = (
     "import sys, pathlib; from pulse_adapters.ipc.lock import HomeLock\n"
@@ -52,6 +53,31 @@ def test_a_killed_holder_leaves_the_lock_free_and_its_words_readable(path: Path)
         now = holder(path)
     assert now
     assert (now.pid, now.since_at >= found.since_at) == (os.getpid(), True)
+
+
+def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_who(path: Path) -> None:
+    with HomeLock(path, "1"):
+        pass
+    with read_only(path.parent) as mend:
+        with pytest.raises(LockUnusable, match="Read-only file system"):
+            HomeLock(path, "1").__enter__()
+        with HomeLock(path, "2", may_be_read_only=True) as lock:
+            assert lock.previous
+            held = holder(path)
+            assert held
+            assert (held.pid, held.version) == (os.getpid(), "")  # the file says who held it before
+            with pytest.raises(HomeBusy):
+                HomeLock(path, "3", may_be_read_only=True).__enter__()
+            mend()
+            with pytest.raises(HomeBusy):
+                HomeLock(path, "3").__enter__()
+            lock.keep()
+            held = holder(path)
+            assert held
+            assert (held.pid, held.version) == (os.getpid(), "2")
+            with pytest.raises(HomeBusy):
+                HomeLock(path, "3").__enter__()
+        assert holder(path) is None
 
 
 def test_the_first_holder_has_nobody_before_it_and_nonsense_counts_as_nobody(path: Path) -> None:

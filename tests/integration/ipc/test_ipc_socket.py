@@ -5,6 +5,8 @@ import contextlib
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,11 +17,13 @@ import pytest
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.peer import group_id
-from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol
-from pulse_adapters.ipc.server import SocketUnusable
+from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, fileless_address
+from pulse_adapters.ipc.server import SocketUnusable, serve_without_file
 from pulse_adapters.ipc.wire import WireLimits
 from pulse_core.model.errors import HomeBusy, NotAnswering, Refused, UnknownName
+from tests.conftest import ROOT
 from tests.integration.ipc.ipc_desk import Desk
+from tests.processes import child_of_test
 
 
 @pytest.fixture
@@ -204,6 +208,31 @@ async def test_a_directory_shared_with_others_is_refused_and_not_touched(tmp_pat
         async with Desk().serve(tmp_path / "shared" / "pulse.sock"):
             pass
     assert stat.S_IMODE((tmp_path / "shared").stat().st_mode) == 0o1777
+
+
+async def test_a_daemon_that_can_make_no_file_is_found_by_those_who_know_the_place(path: Path) -> None:
+    async with serve_without_file(path, Desk(), owner=os.getuid(), on_error=print):
+        assert (await asked(path, lambda client: client.ask("echo", n=1)))["n"] == 1
+        with pytest.raises(SocketUnusable, match="another one answers"):
+            async with serve_without_file(path, Desk(), owner=os.getuid(), on_error=print):
+                pass
+    with pytest.raises(NotAnswering, match="no daemon answers"):
+        await asked(path, lambda client: client.ask("echo"))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason=ROOT)
+def test_nobody_is_asked_who_has_taken_a_daemons_name_as_another_user(path: Path) -> None:
+    squat = (
+        "import os, socket, sys; taken = socket.socket(socket.AF_UNIX); taken.bind(chr(0) + sys.argv[1])\n"
+        "os.setuid(65534); taken.listen(); print('taken', flush=True); sys.stdin.read()"
+    )
+    name = fileless_address(path)[1:]
+    argv = [sys.executable, "-c", squat, name]
+    with child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"taken\n"
+        with pytest.raises(NotAnswering, match="no daemon answers"):
+            Client(path).ask("echo")
 
 
 def test_an_unknown_group_is_refused_with_the_nearest() -> None:

@@ -42,6 +42,21 @@ async def test_lines_are_heard_with_their_source_and_their_place(log: Path) -> N
         assert ear.places[str(log)]["files"][0]["offset"] == log.stat().st_size
 
 
+async def test_a_file_that_cannot_be_read_is_told_of_and_the_others_are_read_on(log: Path) -> None:
+    """A link to a process's memory is a regular file by its status, and each read of it fails."""
+    async with Ear(errors(log.parent / "*.log")) as ear:
+        pid = ear.pid
+        (bad := log.with_name("bad.log")).symlink_to("/proc/self/mem")
+        write(log, "ERROR one")
+        await ear.until(lambda: ear.said and ear.lines)
+        write(log, "ERROR two")
+        await ear.until(lambda: len(ear.lines) == 2)
+        assert ear.lines == ["ERROR one", "ERROR two"]
+        assert [whose for whose, _ in ear.said] == [f"log:{bad}"]
+        assert "can't be read: Input/output error" in ear.said[0][1]
+        assert ear.pid == pid
+
+
 async def test_what_is_there_at_first_is_history_and_what_comes_later_is_not(log: Path) -> None:
     write(log, "ERROR old")
     async with Ear(errors(log.parent / "*.log")) as ear:

@@ -21,6 +21,7 @@ from pulse_core.model.errors import Ambiguous, Damaged, LogUnavailable, NewerFor
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted, DamageAccepted, Paused, Resumed, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
+from tests.read_only_mount import read_only
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
 LARGE = Draft(SettingsLoaded(digest="d", processes=tuple(f"process-{n:06}" for n in range(6_000))))
@@ -227,6 +228,33 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root may mount a small disk")
     yield place
     subprocess.run(["umount", "-l", str(place)], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("left", ["nothing", "a -wal", "a -wal without its -shm"])
+async def test_a_log_is_read_where_nothing_can_be_written_and_written_once_it_can_be(
+    tmp_path: Path, open_log: Open, left: str
+) -> None:
+    home, source = tmp_path / "home", tmp_path / "source"
+    home.mkdir()
+    source.mkdir()
+    async with open_log(source) as log:
+        await log.append(Draft(Paused(why="before")))
+        if left != "nothing":  # as a killed writer leaves it
+            for name in ("events.db", "events.db-wal", "events.db-shm"):
+                shutil.copy(source / name, home / name)
+    if left == "nothing":
+        shutil.copy(source / "events.db", home / "events.db")
+    if left.endswith("-shm"):
+        (home / "events.db-shm").unlink()
+    with read_only(home) as mend:
+        async with open_log(home) as log:
+            with pytest.raises(LogUnavailable, match="read-only"):
+                await log.append(Draft(Resumed()))
+            assert [event.kind async for batch in log.since(0) for event in batch] == ["paused"]
+            mend()
+            assert (await log.append(Draft(Resumed())))[0].seq == 2
+            assert [event.kind async for batch in log.since(0) for event in batch] == ["paused", "resumed"]
+    assert verify(home / "events.db", home / "objects").fault == ""
 
 
 async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(

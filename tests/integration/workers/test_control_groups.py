@@ -4,7 +4,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -221,14 +223,57 @@ def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
     assert limited.controllers() == frozenset()
 
 
-def test_limits_hold(groups: ControlGroup) -> None:
-    if "pids" not in groups.controllers():
+def limited(groups: ControlGroup, limits: GroupLimits) -> ControlGroup:
+    """A group with these limits; the test is skipped where no controller holds them."""
+    if not {"pids", "memory", "cpu"} <= groups.controllers():
         pytest.skip(NO_CONTROLLERS)
-    group = groups.child("small", GroupLimits(pids=4))
-    argv = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; for i in 1 2 3 4 5 6; do sleep 100 & done', group.path]
-    done = subprocess.run(argv, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False)
+    return groups.child("small", limits)
+
+
+def run_within(group: ControlGroup, script: str) -> subprocess.CompletedProcess[str]:
+    argv = ["sh", "-c", f'echo 0 >"$0/cgroup.procs"; {script}', group.path]
+    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_no_more_processes_begin_than_a_group_may_have(groups: ControlGroup) -> None:
+    group = limited(groups, GroupLimits(pids=4))
+    done = run_within(group, "for i in 1 2 3 4 5 6; do sleep 100 >/dev/null 2>&1 & done")
     assert "fork" in done.stderr
     assert len(group.members()) <= 4
+
+
+def test_who_takes_more_memory_than_the_group_may_have_is_killed(groups: ControlGroup) -> None:
+    group = limited(groups, GroupLimits(memory=64 << 20))
+    takes = f"{sys.executable} -c 'bytearray({{}} << 20); print(1)'; echo $?"
+    assert run_within(group, takes.format(16)).stdout.split() == ["1", "0"]
+    assert run_within(group, takes.format(200)).stdout.split() == [str(128 + signal.SIGKILL)]
+
+
+def test_a_group_of_less_weight_gives_way(groups: ControlGroup) -> None:
+    light = limited(groups, GroupLimits(cpu_weight=20))
+    other = groups.child("other", GroupLimits(cpu_weight=100))
+    spins = "import os, sys; os.sched_setaffinity(0, {int(sys.argv[1])}); print(flush=True)\nwhile True: pass"
+    begun = partial(
+        subprocess.Popen, [sys.executable, "-c", spins, str(min(os.sched_getaffinity(0)))], stdout=-1
+    )
+    with child_of_test(begun()) as one, child_of_test(begun()) as two:
+        for group, child in ((light, one), (other, two)):
+            assert child.stdout
+            assert child.stdout.readline()
+            group.add(child.pid)
+        before = used_us(light), used_us(other)
+        until = time.monotonic() + PATIENCE
+        while (spent := used_us(other) - before[1]) < 500_000 and time.monotonic() < until:
+            time.sleep(0.05)
+        given_way = used_us(light) - before[0]
+        light.kill()
+        other.kill()
+    assert given_way < spent / 2.5
+
+
+def used_us(group: ControlGroup) -> int:
+    """Microseconds of a processor that a group has had."""
+    return int(Path(group.path, "cpu.stat").read_text().split()[1])
 
 
 def test_a_name_can_not_lead_out_of_the_folder(groups: ControlGroup) -> None:

@@ -98,6 +98,7 @@ def test_a_source_is_named_so_that_it_fits_into_a_key() -> None:
     assert subject_name("/var/log/a.log") == "/var/log/a.log"
     assert subject_name("/a\nforged\x1b[0m") == "/a?forged?[0m"
     assert subject_name(os.fsdecode(b"/a\xff")) == "/a?"
+    assert subject_name("/a\u202egol.b") == "/a?gol.b"  # nothing that can't be shown, as in a notice's topic
     long = subject_name("/" + "x" * 4_000 + "/end.log")
     assert len(long) == 300
     assert long.endswith("/end.log")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from pulse_adapters.logs.line_filter import pattern_from_json
-from pulse_adapters.logs.tail import COUNTED_EVERY, GAP, Outbox
+from pulse_adapters.logs.tail import COUNTED_EVERY, GAP, TOGETHER, Outbox
 
 
 class Log:
@@ -79,3 +79,15 @@ def test_no_place_runs_ahead_of_lines_that_wait() -> None:
     request_handler.outbox.flush(120.0)
     request_handler.say(log, "nothing\n", 121.0)
     assert request_handler.outbox.places() == {"/a": {"total": 24}}
+
+
+def test_all_sources_of_a_rule_together_have_a_limit_too_and_their_counts_are_rare() -> None:
+    desk, logs = Desk(5), [Log(f"/{number}") for number in range(1_000)]
+    for log in logs:
+        desk.say(log, "E x\n" * 3, 100.0)
+    for tenth in range(700):
+        desk.outbox.flush(100.0 + tenth / 10)
+    hits = [message["hits"][0] for message in desk.sent]
+    assert sum(len(lines) for _, lines, _ in hits) == TOGETHER * 5
+    assert sum(count for _, _, count in hits) <= 3_000
+    assert all(hit[1] for hit in hits[:1])

@@ -1,9 +1,11 @@
 """What is known of logs: how far they are read, and what their lines have in common."""
 
+from itertools import product
+
 import pytest
 
 from pulse_core.model.kinds import LogMatched
-from pulse_core.projections.logs import ALIKE, QUIET, SEEN, SOURCES, Logs, after, shape_of
+from pulse_core.projections.logs import ALIKE, ENTRIES, QUIET, SEEN, SOURCES, Logs, after, shape_of
 from tests.events import SECOND, event
 
 
@@ -95,3 +97,22 @@ def test_lines_that_say_something_else_have_another_shape(one: str, other: str) 
 def test_a_shape_is_quickly_found_whatever_the_line() -> None:
     for line in ("a1" * 5_000, "abcdef-" * 3_000, "1." * 5_000, "-".join(["abcd"] * 4_000)):
         assert len(shape_of(line)) <= 300
+
+
+def test_of_many_logs_the_latest_lines_are_kept_together_bounded() -> None:
+    words = ("".join(pair) for pair in product("abcdefghij", repeat=2))
+    lines = tuple(words)[:ALIKE]
+    many = [
+        event(seq, LogMatched(severity="error", lines=lines, count=ALIKE, place={"total": seq}), f"/{seq}")
+        for seq in range(1, SOURCES + 1)
+    ]
+    state = after(Logs(), many)
+    assert state.entries == sum(source.entries for source in state.of.values()) <= ENTRIES
+    sources = list(state.of.values())
+    assert [len(source.alike) for source in sources[-100:]] == [ALIKE] * 100
+    assert [(source.place, source.alike) for source in sources[:2]] == [
+        ({"total": 1}, {}),
+        ({"total": 2}, {}),
+    ]
+    cut = after(Logs(), many[:333])
+    assert after(cut, many[333:]) == state  # however it is cut

@@ -54,6 +54,12 @@ def test_the_first_line_is_told_at_once_and_with_its_words() -> None:
     assert effect.survival
 
 
+def test_a_source_whose_name_cannot_be_shown_is_told_of_once() -> None:
+    told = say(story(), "ERROR once", source="/logs/z\u202e.log")
+    assert titles(told, "1s", 30) == ["errors in /logs/z\u202e.log"]
+    assert [one for one in titles(told, "5m", 4) if "resolved" not in one] == []
+
+
 def test_nothing_is_told_where_nothing_was_said() -> None:
     told = story()
     told.tick()
