@@ -15,6 +15,7 @@ from pulse_core.execute.effect_tasks import (
     objection,
 )
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
+from pulse_core.execute.open_bound import OpenBound
 from pulse_core.execute.refusals import Refusals
 from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder, holder_of
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
@@ -136,8 +137,8 @@ class ExecutorLoop:
         """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.
 
         While slots are free, each is followed by its `effect-executing`: one commit, not two. An effect that no
-        executor could carry out is reported and left out: a rule's mistake must not fill the log. Such effects cost a
-        rule its budget, too: once it is spent by them, no other effect of that rule is judged.
+        executor could carry out, or for which there is no room, is reported and left out: a rule's mistake must not fill
+        the log. Such effects cost a rule its budget, too: once it is spent by them, no other effect of that rule is judged.
         """
         drafts, now = [], self.clock.now()
         most = self.settings().budget.actions_per_minute
@@ -148,6 +149,9 @@ class ExecutorLoop:
         }
         for rule in sorted(spent):
             self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
+        open_ = self.current_state().effects
+        is_of_survival = all(effect.survival for effect in effects)
+        room = OpenBound(() if is_of_survival else open_.open.values())
         for number, effect in enumerate(effects, 1):
             if number % SLICE == 0:
                 await asyncio.sleep(0)
@@ -157,6 +161,8 @@ class ExecutorLoop:
                 check_executable(self.workers.executors, effect)
                 # What others than survival wish must be decodable again, by every later start.
                 text = encode_checked(effect) if effect.survival else encode(effect)
+                if not effect.survival and effect.key not in open_.keys:
+                    room.add(text)
             except PulseError as error:
                 self._refusals.add(effect.rule, effect.key, now)
                 self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
