@@ -169,8 +169,17 @@ class Commits:
             raise LogGone(self._gone)
 
     def _notice_gone(self) -> bool:
-        """Whether the files are gone; saves their rows beside them if they are not saved yet."""
+        """Whether the files are gone; saves their rows beside them if they are not saved yet.
+
+        Raises LogGone if they were only moved as they are: then they are whole where they lie, and may come back.
+        """
         if not self._gone and (fault := self._files.fault(self.head)):
+            if place := self._files.moved_to():
+                raise LogGone(
+                    f"{self._path.parent} was moved to {place} while the daemon had it open: nothing is recorded any more,"
+                    f" and nothing is lost; move it back, or have the daemon serve it there:"
+                    f" upulse daemon restart --home {place}"
+                )
             self._fault = fault
             self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
             LOG.critical("%s; its rows are being saved", self._gone)

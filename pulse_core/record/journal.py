@@ -56,7 +56,8 @@ class Journal:
     """An `EventLog` that can also hold drafts in memory until the disk takes them.
 
     recovered is called once writing works again, with a sentence that says for how long it did not. If that lasts, a
-    condition is raised, to which rules can react; is_standing: whether it is raised, by this daemon or the last one.
+    condition is raised, to which rules can react; is_standing, is_gone: whether it is raised that the log can't be written,
+    or is gone, by this daemon or the last one.
     hangs: whether the log has not answered in time, and has not since.
     """
 
@@ -70,7 +71,7 @@ class Journal:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
         self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
         self.since, self.chain_at = log.since, log.chain_at
-        self.is_standing = self.hangs = False
+        self.is_standing = self.is_gone = self.hangs = False
         self._refused: Moment | None = None
         self._error = self._gone = ""
         self._tried = 0.0
@@ -276,8 +277,12 @@ class Journal:
             await self.log.check()
         except LogGone as error:
             if str(error) != self._gone:
-                self._gone = str(error)
+                self._gone, self.is_gone = str(error), True
                 self.hold(Draft(ConditionRaised(evidence=self._gone), GONE))
+        else:
+            if self.is_gone:
+                self._gone, self.is_gone = "", False
+                self.hold(Draft(ConditionCleared(evidence="the log is where it was"), GONE))
 
 
 def provisional_event(draft: Draft, seq: int) -> Event:
