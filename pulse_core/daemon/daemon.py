@@ -293,6 +293,7 @@ class Daemon:
     async def _end(self) -> None:
         p = self.parts
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
+        await self.journal.leave()
         await self.housekeeping.keep()
         await p.vitals.flush()
 

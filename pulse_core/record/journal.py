@@ -28,6 +28,7 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +43,7 @@ from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.record.held import HeldDrafts
 
+LOG = logging.getLogger("pulse.log")
 RETRY = 0.5
 """Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
 PATIENCE = 2.0
@@ -70,6 +72,7 @@ class Journal:
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
         self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
+        self.keep = log.keep
         self.since, self.chain_at = log.since, log.chain_at
         self.is_standing = self.is_gone = self.hangs = False
         self._refused: Moment | None = None
@@ -239,6 +242,13 @@ class Journal:
     def _tell_left_out(self, ids: Sequence[str]) -> None:
         for forget in self._forget if ids else ():
             forget(ids)
+
+    async def leave(self) -> None:
+        """At the end: leave what is held to the next start, if that will find it."""
+        try:
+            await self.log.keep(*self._held)
+        except LogUnavailable as error:
+            LOG.warning("%s events that were held are lost: %s", len(self._held), error)
 
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""

@@ -38,12 +38,14 @@ def test_a_deleted_log_is_said_its_rows_are_put_back_and_the_dead_are_restarted_
     with pytest.raises(LogUnavailable, match="doctor --repair"):
         served.append("resumed")
     os.kill(first, signal.SIGKILL)
-    assert served.pid_when_up("victim", other_than=first)
+    second = served.pid_when_up("victim", other_than=first)
     with pytest.raises(Damaged, match="doctor --repair"):
         SqliteEventReader(served.home.path)
     assert served.stop() == 0
     served.start()  # nobody has put another log there
-    served.pid_when_up("victim")
+    assert served.pid_when_up("victim") == second  # what was done meanwhile is known, and counts
+    assert served.process("victim")["restarts"] == 1
+    served.eventually(lambda: not served.status()["conditions"], "it is over")
     with SqliteEventReader(served.home.path) as log:
         assert [event.id for event in log.events(EventQuery(kinds=("resumed",)))] == ids
         assert any("is there again" in event.data for event in log.events(EventQuery(kinds=("error",))))

@@ -116,6 +116,22 @@ async def test_a_log_that_is_gone_acknowledges_nothing_and_its_rows_are_saved_an
     assert not home.saved_log.exists()
 
 
+async def test_what_could_not_be_recorded_since_is_left_beside_what_was_saved(
+    home: HomeLayout, open_log: Open
+) -> None:
+    async with open_log() as log:
+        recorded = await log.append(*numbered(1, 2))
+        await log.keep(*numbered(9))  # nothing is gone
+        home.events.unlink()
+        with pytest.raises(LogGone):
+            await log.check()
+        await log.keep(Draft(Paused(why="2"), id=recorded[1].id), *numbered(3, 4))
+    put_back(home)
+    async with open_log() as log:
+        assert await whys(log) == ["1", "2", "3", "4"]
+    assert verify(home.events, home.objects).fault == ""
+
+
 async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come_back(
     tmp_path: Path, open_log: Open
 ) -> None:
