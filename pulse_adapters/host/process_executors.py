@@ -15,7 +15,7 @@ from pulse_adapters.host.guarded_processes import (
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.process_identity import is_produced_by
+from pulse_adapters.host.process_identity import is_produced_by, start_user
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
@@ -189,7 +189,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
-        unlogged: list[str] = []
+        user, unlogged = start_user(process), list[str]()
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left, _SOFT_S)
@@ -201,6 +201,7 @@ class RestartProcess:
             env={**process.env, **self._lives.marks(process.name, event.id)},
             output=self._log(process),
             unlogged=unlogged.append,
+            user=user,
         )
         self._lives.begin(process.name, Life(event.id, new))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
