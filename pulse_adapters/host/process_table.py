@@ -10,6 +10,7 @@ from pathlib import Path
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by, strangers_left_by
 from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
@@ -18,10 +19,9 @@ from pulse_adapters.host.process_identity import (
     not_of_user,
     words_of_others,
 )
-from pulse_adapters.host.process_search import command_line_of, find_marked, find_matching, joined_argv
+from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
+from pulse_adapters.workers.proc import is_alive, open_pidfd, session_of, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -98,9 +98,12 @@ class LinuxProcessTable:
 
         It is younger than what is recorded, and is what `start` produces: all else is a helper of a dead one.
         """
-        marked = await find_marked(self._mark(process.name), PROCESS_MARK, leaders=True) if self._home else ()
-        for found in marked:
-            if is_produced_by(process.start, found.pid) and (known is None or found.started > known.started):
+        for found in await find_bearers(name=self._mark(process.name)) if self._home else ():
+            if (
+                session_of(found.pid) == found.pid
+                and is_produced_by(process.start, found.pid)
+                and (known is None or found.started > known.started)
+            ):
                 words = f"process {found.pid} was started by an earlier daemon"
                 sights[process.name] = ProcessObservation((found,), detail=words)
                 return
