@@ -73,7 +73,7 @@ class StopProcess(Executor):
                 f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
             )
         unsure = sight.busy or (sight.unlike and not self._lives.last(process.name))
-        if process.match and unsure and not left:
+        if (process.match or process.pid_file) and unsure and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")
         await self._lives.stop(process, left, _SOFT_S)
         return Result({"ended": sorted(one.pid for one in left)})

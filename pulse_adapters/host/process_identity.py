@@ -74,17 +74,6 @@ def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[Pr
     return _others([one for one in without_offspring([main, *mine]) if one != main])
 
 
-async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
-    """By name, in words, who can't be started, and what `doubtful_matches` says."""
-    told = dict(await doubtful_matches(processes))
-    for process in processes:
-        try:
-            start_user(process) if process.start else None
-        except PulseError as error:
-            told[process.name] = "; ".join(filter(None, (told.get(process.name), str(error))))
-    return told
-
-
 async def doubtful_matches(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
     """By name, in words, where more than one process of the machine matches, or one that `start` would not produce."""
     matches = {one.name: pattern for one in processes if one.match and (pattern := search_pattern(one.match))}
@@ -153,6 +142,17 @@ def is_produced_by(start: Sequence[str], pid: int) -> bool:
     if not line:
         return False
     return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
+
+
+def is_work_of(process: ProcessSettings, pid: int, home: str = "") -> bool:
+    """Whether `start` would produce this process, or one of its starts has, as its mark says; true of a `command`.
+
+    home: whose mark that must be; empty: any.
+    """
+    if not process.start or is_produced_by(process.start, pid):
+        return True
+    mark = f"\0{PROCESS_MARK}={process.name}@{home}".encode() + (b"\0" if home else b"")
+    return mark in environment(pid)
 
 
 def without_offspring(found: Collection[ProcessId]) -> list[ProcessId]:

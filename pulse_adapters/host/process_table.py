@@ -16,6 +16,7 @@ from pulse_adapters.host.process_identity import (
     Choice,
     choose,
     is_produced_by,
+    is_work_of,
     not_of_user,
     words_of_others,
 )
@@ -158,6 +159,9 @@ class LinuxProcessTable:
                     seen = self._pid_files.observe(process.pid_file, process.start)
                     if seen.found and (words := not_of_user(process, seen.found[0].pid)):
                         seen = ProcessObservation(detail=words)
+                    elif seen.found and not self._is_of_start(process, seen.found[0]):
+                        words = f"{seen.detail} is no work of its `start`"
+                        seen = ProcessObservation(detail=words, unlike=seen.found)
                     sights[process.name] = seen._replace(ended=sights[process.name].ended)
             await self._search_lines([one for one in ahead if one.match], sights)
 
@@ -179,6 +183,14 @@ class LinuxProcessTable:
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
         mark = self._mark(process.name) if self._home else ""
         return choose(process, found, mark, self._background_starts(process))
+
+    def _is_of_start(self, process: ProcessSettings, one: ProcessId) -> bool:
+        """Whether a start of it would produce this process, or has left it; nobody knows that of a `command`."""
+        return (
+            is_work_of(process, one.pid, str(self._home or ""))
+            or one.started in self._background_starts(process)
+            or bool(self._lives and self._lives.holds(process.name, one.pid))
+        )
 
     def _background_starts(self, process: ProcessSettings) -> Container[int]:
         """When that began, in clock ticks after boot, which the last start has left in the background, if it has."""

@@ -128,11 +128,11 @@ def settings_text(settings: "Settings") -> str:
 
 def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
     """By name, in words, the guarded processes that can't be started, or of which nobody can tell which one it is."""
-    if not any(process.match or process.user for process in settings.process):
+    if not any(process.match or process.pid_file or process.user for process in settings.process):
         return {}
     import asyncio
 
-    from pulse_adapters.host.process_identity import doubts_of
+    from pulse_adapters.host.settings_doubts import doubts_of
 
     return asyncio.run(doubts_of(settings.process))
 

@@ -12,9 +12,9 @@ from pydantic import ValidationError
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
-from pulse_adapters.host.process_identity import doubts_of
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
