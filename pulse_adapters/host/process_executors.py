@@ -93,7 +93,9 @@ class StopProcess(Executor):
 
 def _refuse_doubt(sight: ProcessObservation, done: str) -> None:
     if sight.doubt:
-        raise PulseError(f"nothing was {done}: {sight.doubt}; end the others yourself, or make `match` exact")
+        raise PulseError(
+            f"nothing was {done}: {sight.doubt}; end the others yourself, or make the settings exact"
+        )
 
 
 _FRESH_US = 1_000_000

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
+    carries,
     choose,
     is_produced_by,
-    is_work_of,
     not_of_user,
     words_of_others,
 )
@@ -68,6 +68,8 @@ class LinuxProcessTable:
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
+        for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
+            sights[name] = sights[name]._replace(detail=f"{sights[name].detail}; {words}")
         for process in filter(_has_no_way, processes):
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
@@ -185,12 +187,27 @@ class LinuxProcessTable:
         return choose(process, found, mark, self._background_starts(process))
 
     def _is_of_start(self, process: ProcessSettings, one: ProcessId) -> bool:
-        """Whether a start of it would produce this process, or has left it; nobody knows that of a `command`."""
+        """Whether `start` would produce this process, or a start has left it; nobody knows that of a `command`."""
+        return not process.start or is_produced_by(process.start, one.pid) or self._has_started(process, one)
+
+    def _has_started(self, process: ProcessSettings, one: ProcessId) -> bool:
+        """Whether there is a sign that this process came out of a start of it: a mark, the log, its time or its group."""
+        life = self._lives.last(process.name) if self._lives else None
         return (
-            is_work_of(process, one.pid, str(self._home or ""))
+            (self._home is not None and carries(one.pid, self._mark(process.name)))
+            or (life is not None and life.found == one)
             or one.started in self._background_starts(process)
             or bool(self._lives and self._lives.holds(process.name, one.pid))
         )
+
+    def _adopted(
+        self, processes: Sequence[ProcessSettings], found: Mapping[str, Sequence[ProcessId]]
+    ) -> Iterator[tuple[str, str]]:
+        """The names of those for which one process was found that nobody here has started, and words that tell it."""
+        for process in processes if self._home else ():
+            one = found.get(process.name, ())
+            if process.start and len(one) == 1 and not self._has_started(process, one[0]):
+                yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
 
     def _background_starts(self, process: ProcessSettings) -> Container[int]:
         """When that began, in clock ticks after boot, which the last start has left in the background, if it has."""
@@ -277,13 +294,16 @@ class LinuxProcessTable:
     async def others(
         self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
     ) -> Mapping[str, str]:
-        """In one search those that match a `match`, and came out of no start of this process."""
+        """In one search those that match a `match`, and came out of no start of this process; and who was adopted."""
         held = {one.name: (one, main) for one in processes if one.match and (main := mains.get(one.name))}
         texts = {
             name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
         }
         hits = await find_matching(texts, self._spawner.running) if texts else {}
         words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
+        standing = {name: (main,) for name, main in mains.items() if main}
+        for name, told in self._adopted(processes, standing):
+            words[name] = "; ".join(filter(None, (words.get(name), told)))
         return {name: told for name, told in words.items() if told}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.host.pid_files import PidFiles
-from pulse_adapters.host.process_identity import doubtful_matches, is_work_of, start_user
+from pulse_adapters.host.process_identity import carries, doubtful_matches, is_produced_by, start_user
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
 
@@ -18,6 +18,11 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         except PulseError as error:
             words.append(str(error))
         seen = PidFiles().observe(process.pid_file, process.start) if process.pid_file else None
-        if seen and seen.found and not is_work_of(process, seen.found[0].pid):
+        pid = seen.found[0].pid if seen and seen.found and process.start else 0
+        if (
+            seen
+            and pid
+            and not (is_produced_by(process.start, pid) or carries(pid, f"{process.name}@", end=""))
+        ):
             words.append(f"{seen.detail} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}

@@ -190,6 +190,30 @@ async def test_a_pid_file_names_its_process(
     assert (sight.found, "not believed" in sight.detail) == ((), True)
 
 
+async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word, table = f"w{uuid.uuid4().hex}", LinuxProcessTable(spawner, tmp_path)
+    there, marks = tmp_path / "there", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
+    there.mkdir()
+    it = spawner.start(sleeper(word), output=log, cwd=str(there))
+    await until(lambda: word in command_line(it.pid))
+    process = by(match=word, start=sleeper(word), cwd=str(there))
+    told = f"nothing shows that Pulse started process {it.pid}"
+    sight = await seen(table, process)
+    assert (sight.found, sight.detail) == ((it,), f"process {it.pid} matches; {told}")
+    assert await table.others([process], {"it": it}) == {"it": told}
+    elsewhere = await seen(table, by(match=word, start=sleeper(word), cwd=str(tmp_path)))
+    assert (elsewhere.found, elsewhere.unlike) == ((), (it,))
+    os.kill(it.pid, 9)
+    await until(lambda: read_stat(it.pid) is None)
+    own = spawner.start(sleeper(word), output=log, env=marks)
+    await until(lambda: word in command_line(own.pid))
+    sight = await seen(table, process)
+    assert (sight.found, sight.detail) == ((own,), f"process {own.pid} matches")
+    assert await table.others([process], {"it": own}) == {}
+
+
 async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
     spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
