@@ -194,7 +194,7 @@ class LinuxProcessTable:
         """Whether there is a sign that this process came out of a start of it: a mark, the log, its time or its group."""
         life = self._lives.last(process.name) if self._lives else None
         return (
-            (self._home is not None and carries(one.pid, self._mark(process.name)))
+            carries(one.pid, f"{process.name}@{self._home or ''}", end="\0" if self._home else "")
             or (life is not None and life.found == one)
             or one.started in self._background_starts(process)
             or bool(self._lives and self._lives.holds(process.name, one.pid))
