@@ -1,5 +1,6 @@
 """What every test may rely on, whatever the shell, the `nohup` or the CI that started the run hands down."""
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -64,6 +65,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("wall_clock"):
             item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests stay until the end: they are not searched for garbage again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

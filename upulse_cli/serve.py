@@ -27,6 +27,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
@@ -51,6 +52,8 @@ def main() -> int:
         home = Home.resolve(options.home)
     except PulseError as error:
         sys.exit(clean(error))
+    if options.background:
+        leave_life(home.path)
     speak(home.daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()

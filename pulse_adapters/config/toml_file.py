@@ -61,7 +61,7 @@ def _read(path: Path) -> bytes:
     except FileNotFoundError as error:
         if not path.parent.is_dir():
             raise NoHome(str(path.parent)) from error
-        words = "there is no such file; an empty one means the defaults, 'upulse init' writes a commented one"
+        words = "there is no such file; 'upulse init' writes a commented one"
         raise refusal(path, 1, words) from error
     except OSError as error:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error
@@ -76,6 +76,9 @@ def _read(path: Path) -> bytes:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error
     finally:
         os.close(file)
+    if not blob:
+        words = "it is empty, as a crash or a full disk leaves a file; put it back, or write a comment for the defaults"
+        raise refusal(path, 1, words)
     if len(blob) > LARGEST:
         size = max(found.st_size, len(blob))
         raise refusal(path, 1, f"this has {size} bytes; settings have at most {LARGEST}")

@@ -12,7 +12,6 @@ from pulse_adapters.host.listening_ports import (
     is_of_this_machine,
     resolve_addresses,
 )
-from pulse_adapters.host.lives import PAUSE_S, SEARCHES
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
@@ -116,19 +115,14 @@ class LocalHealthProber:
 
     async def _end_left(self, probe: ProcessId, marker: str) -> None:
         """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
-        for _ in range(SEARCHES):
-            if self._has_left(probe, marker):
-                await finish_despite_cancel(end_tree(probe, f"{EFFECT_MARK}={marker}"))
-                return
-            if not self._marked.unsure:
-                return
-            await asyncio.sleep(PAUSE_S)
+        self._marked.search()
+        if await self._marked.finds(lambda: self._has_left(probe, marker)):
+            await finish_despite_cancel(end_tree(probe, f"{EFFECT_MARK}={marker}"))
 
     def _has_left(self, probe: ProcessId, marker: str) -> bool:
-        pids = self._marked.search()
         return any(
             one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
-        ) or any(session_of(pid) == probe.pid and start_time_of(pid) is not None for pid in pids)
+        ) or any(session_of(pid) == probe.pid and start_time_of(pid) is not None for pid in self._marked.pids)
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`

@@ -9,9 +9,8 @@ import os
 from collections.abc import Collection
 from pathlib import Path
 
-from pulse_adapters.host.life_groups import PREFIX
 from pulse_adapters.host.marked_processes import Bearer
-from pulse_adapters.workers.control_group import home_name
+from pulse_adapters.workers.control_group import LIFE, home_name
 from pulse_adapters.workers.proc import own_line, read_proc_file, read_stat, uid_of
 
 
@@ -21,7 +20,7 @@ def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
     if pid in own_line():
         return False
     try:
-        group = f"/{home_name(home)}/{PREFIX}{one.effect}/"
+        group = f"/{home_name(home)}/{LIFE}{one.effect}/"
         if any(f"{os.fsdecode(line)}/".count(group) for line in _groups_of(pid)):
             return True
         if uid_of(pid) != os.getuid() or not os.path.samefile(f"/proc/{pid}/root{home}", home):

@@ -1,8 +1,8 @@
 """Control groups of the lives of guarded processes, where they may be made: whatever a member does, it stays one.
 
 A process is started first and moved then, in a thread: the kernel takes about ten milliseconds for that, which whoever waits
-for a dead process shall not lose. What it has forked meanwhile is moved after it, until a search finds nobody outside: then
-the group is complete, and what it holds is all that there is.
+for a dead process shall not lose. What it has forked meanwhile is moved after it, until a search finds nobody outside, and
+has lost nobody who may have forked while it went on: then the group is complete, and what it holds is all that there is.
 """
 
 import os
@@ -12,11 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
-from pulse_adapters.workers.control_group import ControlGroup, NoControlGroups, home_groups
+from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups, own_group
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of
 from pulse_core.ports.host import Life, ProcessId
 
-PREFIX = "life-"
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
 PAUSE_S = 0.02
@@ -31,29 +30,37 @@ class LifeGroups:
         self._home, self._marked = home, MarkedProcesses()
         self._groups: dict[str, ControlGroup] = {}
         self._complete: set[str] = set()
+        self._pending: set[str] = set()
         self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
 
     def begin(self, life: Life) -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
+        self._pending.add(life.effect)
         self._thread.submit(self._begin, life)
 
     def _begin(self, life: Life) -> None:
+        try:
+            self._move(life)
+        finally:
+            self._pending.discard(life.effect)
+            self._over.discard(life.effect)
+
+    def _move(self, life: Life) -> None:
         with suppress(NoControlGroups, OSError):
             folder = home_groups(self._home)
             for one in list(folder.children()):
-                if one.name.startswith(PREFIX) and not one.is_populated() and one.remove():
-                    self._groups.pop(one.name.removeprefix(PREFIX), None)
+                if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
+                    self._groups.pop(one.name.removeprefix(LIFE), None)
             self._complete &= self._groups.keys()
-            self._over &= self._groups.keys()
-            group = self._groups[life.effect] = folder.child(PREFIX + life.effect)
+            group = self._groups[life.effect] = folder.child(LIFE + life.effect)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             for _ in range(PASSES):
-                outside = self._outside(life, group)
+                outside, is_sure = self._outside(life, group)
                 if life.effect in self._over:
                     return  # whoever was moved now would miss the end of all others
-                if not outside and self._marked.unsure <= group.members():
+                if is_sure and not outside:
                     self._complete.add(life.effect)
                     return
                 for pid in outside:
@@ -64,14 +71,19 @@ class LifeGroups:
         with suppress(ProcessLookupError):
             group.add(pid)
 
-    def _outside(self, life: Life, group: ControlGroup) -> set[int]:
-        """Who belongs to a life that has just begun, and is not in its group."""
-        pids = self._marked.search()
+    def _outside(self, life: Life, group: ControlGroup) -> tuple[frozenset[int], bool]:
+        """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
+        here = own_group().own_members()  # the live ones that nobody has moved, nor they themselves
+        self._marked.search()
         found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
-        if is_alive(life.found):
-            found |= {pid for pid in pids if session_of(pid) == life.found.pid}
+        sessions = {pid: session_of(pid) for pid in self._marked.pids}
+        leader = read_stat(life.found.pid)
+        if leader is None or leader.found == life.found:  # else its number is another session's by now
+            found |= {pid for pid, session in sessions.items() if session == life.found.pid}
+        known = {pid for pid, session in sessions.items() if session is not None}
         inside = group.members()
-        return found.union(*map(children, inside)) - inside
+        doubtful = here & (self._marked.unsure | self._marked.lost) | here - known - {0, os.getpid()}
+        return here & found.union(*map(children, inside)) - inside, doubtful <= inside
 
     def is_complete(self, effect: str) -> bool:
         """Whether all of the life that this effect began is in its group."""
@@ -86,9 +98,10 @@ class LifeGroups:
 
     def end(self, effect: str) -> None:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
-        self._over.add(effect)
+        if effect in self._pending:
+            self._over.add(effect)
         with suppress(NoControlGroups, OSError):
-            group = self._groups.get(effect) or home_groups(self._home).child(PREFIX + effect)
+            group = self._groups.get(effect) or home_groups(self._home).child(LIFE + effect)
             if os.getpid() in group.members():
                 return  # this daemon was started by somebody in there
             until = time.monotonic() + PATIENCE_S

@@ -25,9 +25,6 @@ from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
 
-SEARCHES, PAUSE_S = 5, 0.002
-"""How often it is searched again, at most, while somebody is just being executed and shows no mark."""
-
 
 class Lives:
     """The last life of each guarded process, and what is left of it and of those before it.
@@ -99,8 +96,8 @@ class Lives:
         At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
-        pids = self._marked.search()
-        found = await self._end_last(name, main, died, pids)
+        self._marked.search()
+        found = await self._end_last(name, main, died)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
@@ -117,22 +114,17 @@ class Lives:
             )
         return found
 
-    async def _end_last(
-        self, name: str, main: ProcessId | None, died: int | None, pids: Collection[int]
-    ) -> tuple[ProcessId, ...]:
-        """pids: of all processes, as they have just been searched."""
+    async def _end_last(self, name: str, main: ProcessId | None, died: int | None) -> tuple[ProcessId, ...]:
+        """Who there is has just been searched."""
         if self._groups and (life := self.last(name)):
-            inside, is_all = self._groups.members(life.effect), self._groups.is_complete(life.effect)
+            # Who was outside before it was complete is inside after that.
+            is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
             if inside or name not in self._begun:  # an earlier daemon may have made it
                 await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
+                self._marked.search()
             if is_all:
                 return inside
-        for _ in range(SEARCHES):
-            if (is_left := self._may_be_left(name, main, pids)) or not self._marked.unsure:
-                break
-            await asyncio.sleep(PAUSE_S)
-            pids = self._marked.search()
-        if not is_left:
+        if not await self._marked.finds(lambda: self._may_be_left(name, main)):
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
         if found := tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now):
@@ -168,12 +160,20 @@ class Lives:
             return died
         return ended.at if (ended := self.spawner.ended(found)) else found.started
 
-    def _may_be_left(self, name: str, main: ProcessId | None, pids: Collection[int]) -> bool:
+    def _may_be_left(self, name: str, main: ProcessId | None) -> bool:
         life = self.last(name)
         numbers = {one.pid for one in (main, life.found if life else None) if one}
         return any(life and one.effect == life.effect for one in self._marked.bearers()) or any(
-            _is_in(pid, numbers) and start_time_of(pid) is not None for pid in pids
+            self._is_in(pid, numbers) and start_time_of(pid) is not None for pid in self._marked.pids
         )
+
+    def _is_in(self, pid: int, numbers: Collection[int]) -> bool:
+        """Whether the process is in a session or group with one of these numbers."""
+        try:
+            return os.getsid(pid) in numbers or os.getpgid(pid) in numbers
+        except ProcessLookupError:
+            self._marked.lost.add(pid)
+            return False
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
@@ -184,7 +184,7 @@ class Lives:
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         names = {self._mark(name): name for name in mains}
-        bearers = [one for one in self._marked.bearers() if one.name in names]
+        bearers = [one for one in self._marked.bearers() if one.name in names and is_alive(one.found)]
         effects = {one.found: one.effect for one in bearers}
         # A life is of the process that its main one stands for, whatever that was called when it began.
         lives = {**self._recorded(), **self._begun}
@@ -202,11 +202,3 @@ class Lives:
 def _is_older(one: Bearer, main: ProcessId, effect: str | None) -> bool:
     """Whether this belongs to a life before that of the main process; effect: of the main one, if it shows it."""
     return one.effect != effect if effect else one.found.started < main.started
-
-
-def _is_in(pid: int, numbers: Collection[int]) -> bool:
-    """Whether the process is in a session or group with one of these numbers."""
-    try:
-        return os.getsid(pid) in numbers or os.getpgid(pid) in numbers
-    except ProcessLookupError:
-        return False

@@ -1,22 +1,26 @@
 """The processes that carry the marks of an effect in their environment."""
 
+import asyncio
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
+    ProcStat,
     environment,
     is_alive,
     read_stat,
-    start_time_of,
     ticks_now,
 )
 from pulse_core.ports.host import ProcessId
 
 SETTLED = TICKS_PER_SECOND // 4
 """Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
+
+SEARCHES, PAUSE_S = 5, 0.002
+"""How often it is searched again, at most, while somebody is just being executed and shows no mark."""
 
 
 class Bearer(NamedTuple):
@@ -30,45 +34,64 @@ class Bearer(NamedTuple):
 class MarkedProcesses:
     """The processes that carry the marks of an effect; each process of the machine is read once, and kept by its inode.
 
-    So a search costs a listing of /proc, 0.3 ms for a hundred processes, and not ten times that.
+    So a search costs a listing of /proc, 0.3 ms for a hundred processes, and not ten times that. What was begun after the
+    listing is in none; then who has begun it was listed, and is either found or `lost`.
     """
 
     def __init__(self) -> None:
         self._read: dict[int, tuple[int, Bearer | None]] = {}
         self.unsure: set[int] = set()
         """Who showed no environment at the last search, as who is just being executed does."""
+        self.lost: set[int] = set()
+        """Who was gone at the last search before it could be read, and each bearer that was: it may have forked."""
+        self.pids: Collection[int] = ()
+        """Those of all processes at the last search."""
 
-    def search(self) -> Collection[int]:
-        """Look for new processes; returns the pids of all."""
+    def search(self) -> None:
+        """Look for new processes."""
         kept: dict[int, tuple[int, Bearer | None]] = {}
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
         self.unsure.clear()
+        self.lost.clear()
         for pid, inode in listing.items():
-            if (read := self._read.get(pid)) and read[0] == inode:
-                kept[pid] = read
-            elif (raw := environment(pid)) or _has_none(pid):
-                kept[pid] = inode, _bearer(pid, raw)
-            elif read_stat(pid):
-                self.unsure.add(pid)
-        self._read = kept
-        return listing.keys()
+            read = self._read.get(pid)
+            if read is None or read[0] != inode:
+                raw, seen = environment(pid), read_stat(pid)
+                if seen is None or not seen.alive:
+                    self.lost.add(pid)
+                if seen is None:
+                    continue
+                if not raw and seen.alive and ticks_now() - seen.started <= SETTLED:
+                    self.unsure.add(pid)
+                    continue
+                read = inode, _bearer(seen, raw)  # who shows none for long is another user's, or the kernel's
+            elif read[1] and not is_alive(read[1].found):
+                self.lost.add(pid)
+                read = inode, None
+            kept[pid] = read
+        self._read, self.pids = kept, listing.keys()
+
+    async def finds(self, is_found: Callable[[], bool]) -> bool:
+        """Whether this holds after the last search, or after another one, if that may have missed somebody."""
+        for _ in range(SEARCHES):
+            if is_found():
+                return True
+            if not (self.unsure or self.lost):
+                break
+            if self.unsure:
+                await asyncio.sleep(PAUSE_S)
+            self.search()
+        return False
 
     def bearers(self) -> Iterator[Bearer]:
-        """Those that the last search found and that are alive."""
-        return (one for _, one in self._read.values() if one and is_alive(one.found))
+        """Those that were alive at the last search."""
+        return (one for _, one in self._read.values() if one)
 
 
-def _has_none(pid: int) -> bool:
-    """Whether this process never shows an environment: of another user, of the kernel, dead, or it was cleared."""
-    seen = read_stat(pid)
-    return seen is not None and (not seen.alive or ticks_now() - seen.started > SETTLED)
-
-
-def _bearer(pid: int, raw: bytes) -> Bearer | None:
-    effect, name = _value(raw, EFFECT_MARK), _value(raw, PROCESS_MARK)
-    started = start_time_of(pid) if effect else None
-    return None if started is None else Bearer(ProcessId(pid, started), effect, name)
+def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
+    effect = _value(raw, EFFECT_MARK) if seen.alive else ""
+    return Bearer(seen.found, effect, _value(raw, PROCESS_MARK)) if effect else None
 
 
 def _value(raw: bytes, variable: str) -> str:

@@ -20,13 +20,15 @@ SHOWN = 5
 class Choice(NamedTuple):
     """The process that it is, if `doubt` is empty; else all that may be it, and why nobody can tell.
 
-    unlike: those that match where none is found, and that `start` would not produce.
+    unlike: those that match where none is found, and that `start` would not produce; others: those that match beside it,
+    in words.
     """
 
     found: tuple[ProcessId, ...]
     words: str
     doubt: str = ""
     unlike: tuple[ProcessId, ...] = ()
+    others: str = ""
 
 
 def choose(
@@ -49,7 +51,7 @@ def choose(
     likely = likely or [one for one in heads if one.started in left]
     if len(likely) == 1:
         others = _others([one for one in heads if one != likely[0]])
-        return Choice((likely[0],), f"process {likely[0].pid} matches{others and '; '}{others}")
+        return Choice((likely[0],), f"process {likely[0].pid} matches", others=others)
     if not heads:
         return Choice((), "no process matches but what an earlier start has left")
     if likely:
@@ -75,7 +77,11 @@ async def doubtful_matches(processes: Sequence[ProcessSettings]) -> Mapping[str,
     matches = {one.name: pattern for one in processes if one.match and (pattern := search_pattern(one.match))}
     hits = await find_matching(matches) if matches else {}
     chosen = {one.name: choose(one, found) for one in processes if (found := hits.get(one.name))}
-    return {name: one.words for name, one in chosen.items() if one.doubt or one.unlike or ";" in one.words}
+    return {
+        name: "; ".join(filter(None, (one.words, one.others)))
+        for name, one in chosen.items()
+        if one.doubt or one.unlike or one.others or ";" in one.words
+    }
 
 
 def _others(found: Sequence[ProcessId]) -> str:

@@ -17,6 +17,7 @@ from typing import IO, Any
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.umask import given_umask
+from pulse_adapters.workers.environment import inherited_environment
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -54,6 +55,7 @@ class DaemonProcess:
             before = log.seek(0, os.SEEK_END)
             child = subprocess.Popen(
                 daemon_command(self.home, "--background", *options),
+                env=inherited_environment(),  # with a mark of another home's it would end with whoever starts it here
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -27,6 +27,10 @@ LEAF = "daemon"
 """The daemon's own group in a unit that is delegated to it."""
 DELEGATED = "user.delegate"
 """The attribute by which a service manager shows that a group belongs to the unit alone."""
+HOME = "user.pulse.home"
+"""The attribute that names the home to which a folder of groups belongs."""
+LIFE, BESIDE = "life-", "beside-"
+"""What the name of a group begins with that a life of a guarded process has, or a daemon that was started in one."""
 CONTROLLERS = ("pids", "memory", "cpu")
 _MOST_NAME, _MOST_GROUPS, _DEEPEST = 200, 20_000, 50
 
@@ -103,7 +107,11 @@ class ControlGroup:
 
     def members(self) -> frozenset[int]:
         """The pids of all processes in it; none if it is gone."""
-        return frozenset(int(pid) for group in self.whole() for pid in group._read("cgroup.procs").split())
+        return frozenset().union(*(group.own_members() for group in self.whole()))
+
+    def own_members(self) -> frozenset[int]:
+        """The same without those of the groups within."""
+        return frozenset(map(int, self._read("cgroup.procs").split()))
 
     def is_populated(self) -> bool:
         """Whether a process that is no zombie is in it."""
@@ -181,13 +189,49 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
         group.remove()
         raise NoControlGroups(f"{above.path} is a control group of threads")
     group.enable_controllers()
+    with suppress(OSError):
+        os.setxattr(group.path, HOME, os.fsencode(os.path.abspath(home)))
     return group
 
 
 def remove_home_groups(home: str | os.PathLike[str]) -> None:
-    """Remove the folder in which this process makes groups for the home, if none is left in it."""
+    """Remove the empty groups that this process has made for the home, and the folder, if none is left in it."""
     with suppress(NoControlGroups, OSError):
-        os.rmdir(os.path.join(parent_of_groups(own_group()).path, home_name(home)))
+        _remove_empty(ControlGroup(os.path.join(parent_of_groups(own_group()).path, home_name(home))))
+
+
+def _remove_empty(folder: ControlGroup) -> None:
+    """Remove those groups in a folder that nobody is in, and it, if none is left; what is below others is theirs."""
+    for one in list(folder.children()):
+        if one.name.startswith((LIFE, BESIDE)) and not one.is_populated():
+            one.remove()
+    with suppress(OSError):  # there are others in it
+        os.rmdir(folder.path)
+
+
+def remove_groups_of_gone_homes() -> None:
+    """Remove the folders that this user has made here for homes that are gone, and in whose groups nobody is."""
+    with suppress(NoControlGroups, OSError):
+        for folder in parent_of_groups(own_group()).children():
+            with suppress(OSError):  # it has no home, or is gone
+                home = os.fsdecode(os.getxattr(folder.path, HOME))
+                is_mine = os.stat(folder.path).st_uid == os.geteuid()
+                is_gone = not os.path.isdir(home) or home_name(home) != folder.name
+                if is_mine and is_gone and not folder.is_populated():
+                    folder.remove()
+
+
+def leave_life(home: str | os.PathLike[str]) -> None:
+    """Move this process, a daemon, out of the life that another home guards, if it was started in one, to beside it.
+
+    It is no part of whoever started it, nor is what it guards. There it has a leaf of its own, as in a delegated unit.
+    """
+    with suppress(NoControlGroups, OSError):
+        own = own_group()
+        if found := re.match(rf"(.*?/pulse-[0-9a-f]{{16}})/{LIFE}", own.path + "/"):
+            beside = ControlGroup(found[1]).child(BESIDE + home_name(home))
+            beside.child(LEAF).add(0)
+            os.setxattr(beside.path, DELEGATED, b"1")
 
 
 def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
@@ -227,8 +271,7 @@ def end_left_over(home: str | os.PathLike[str], seconds: float) -> list[str]:
     left = []
     for folder in all_home_groups(home):
         left += [one.path for one in folder.children() if is_left_over(one) and not one.end(seconds)]
-        with suppress(OSError):  # there are others in it
-            os.rmdir(folder.path)
+        _remove_empty(folder)
     return left
 
 

@@ -13,6 +13,7 @@ from pulse_adapters.workers.control_group import (
     end_left_over,
     home_groups,
     maker_prefix,
+    remove_groups_of_gone_homes,
 )
 from pulse_core.model.errors import PulseError
 
@@ -84,7 +85,11 @@ def host_group(home: Path, kind: str, memory: int) -> HostGroup:
 
 
 def end_hosts_left_over(home: Path) -> None:
-    """End what hosts of an earlier daemon, or of a command that was killed, have left. Raises PulseError. Blocks."""
+    """End what hosts of an earlier daemon, or of a command that was killed, have left. Raises PulseError. Blocks.
+
+    And remove empty groups: of the home, and of homes that are gone.
+    """
+    remove_groups_of_gone_homes()
     try:
         left = end_left_over(home, PATIENCE_S)
     except OSError as error:

@@ -70,12 +70,12 @@ def start_time_of(pid: int) -> int | None:
     return seen.started if seen and seen.alive else None
 
 
-def session_of(pid: int) -> int:
-    """The session that a process is in; 0 if it is gone."""
+def session_of(pid: int) -> int | None:
+    """The session that a process is in; None if it is gone."""
     try:
         return os.getsid(pid)
     except ProcessLookupError:
-        return 0
+        return None
 
 
 def ticks_now() -> int:

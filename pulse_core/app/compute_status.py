@@ -123,14 +123,14 @@ def process_status(
     else:
         state, why = condition.state, condition.why
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
-    probe = words if (words := probe_words(look)) not in why else ""
+    told = [words for words in (look.get("others", ""), probe_words(look)) if words not in why]
     return {
         "name": process.name,
         "state": state.value,
         "pid": pid if not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
-        "why": "; ".join(filter(None, (why, look.get("others"), probe, history.unlogged))),
+        "why": "; ".join(filter(None, (why, *told, history.unlogged))),
         "leftovers": look.get("leftovers", []),
     }
 

@@ -24,6 +24,7 @@ from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Role
 from pulse_core.ports.executor import Policy, Safety
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
+from tests.long_form import sample
 from tests.simulation.world import World, simulate
 
 NAMES = ("gateway", "worker", "agent")
@@ -35,7 +36,7 @@ SETTINGS: dict[str, Any] = {
     ]
 }
 SAFETIES = {f"{safety.value}-note": safety for safety in Safety}
-MINUTE_US = 60_000_000
+HOUR, MINUTE_US = 3_600, 60_000_000
 
 
 @dataclass
@@ -172,7 +173,17 @@ class Chaos:
         await self.ask(Resumed())
         for name in NAMES:
             await self.ask(ProcessStartRequested(), name)
-        await asyncio.sleep(3 * 3600)
+        until = asyncio.get_running_loop().time() + 3 * HOUR
+        while not self.is_well() and asyncio.get_running_loop().time() < until:
+            await asyncio.sleep(60)
+        await asyncio.sleep(sample(HOUR / 3, 3 * HOUR))  # and it stays so
+
+    def is_well(self) -> bool:
+        """Whether all are up, and no wish is open."""
+        assert self.world.daemon is not None
+        return (
+            set(self.world.host.processes) == set(NAMES) and not self.world.daemon.parts.view().effects.open
+        )
 
 
 def live(seed: int, deeds: int) -> World:

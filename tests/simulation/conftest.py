@@ -5,5 +5,6 @@ import pytest
 
 @pytest.fixture
 def rare_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Housekeeping once a minute: a story of a week is not about that, and it would take most of its time."""
+    """Housekeeping and looks at the log's file once a minute: stories of weeks are about neither, and mostly that."""
     monkeypatch.setattr("pulse_core.daemon.housekeeping.INTERVAL", 60.0)
+    monkeypatch.setattr("pulse_core.record.journal.CHECK_INTERVAL", 60.0)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_core.execute.open_bound import MOST
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed
@@ -476,3 +477,30 @@ def test_a_rule_whose_effects_are_refused_spends_its_budget_by_them() -> None:
         assert "no executor 'nothing'" in world.events("error", subject="rule:bad")[0].data
 
     simulate(story, NOTHING)
+
+
+def test_what_rules_have_open_is_bounded_in_number_and_in_bytes_and_survival_and_people_are_not() -> None:
+    async def story(world: World) -> None:
+        with_note(world, lambda _event: asyncio.sleep(1_000))
+        daemon = await world.start()
+
+        async def submitted(*effects: Effect) -> int:
+            return len(await daemon.executor.submit(effects, daemon.gate))
+
+        def of(rule: str, n: int, size: int = 0, **more: Any) -> Effect:
+            params = {"text": "x" * size}
+            return Effect(action="note", key=f"{rule}-{n}", rule=rule, tick=1, params=params, **more)
+
+        assert await submitted(*(of("large", n, 60_000) for n in range(4))) == 3
+        assert await submitted(*(of("many", n) for n in range(MOST))) == MOST - 3
+        assert await submitted(*(of("late", n) for n in range(3))) == 0
+        assert await submitted(*(of("kept", n, survival=True) for n in range(3))) == 3
+        await world.ask(NOTE)
+        assert "give a path" in world.events("error", subject="rule:large")[0].data
+        assert f"{MOST} effects of rules are open" in world.events("error", subject="rule:late")[0].data
+        # What is open already is asked for again without being refused.
+        refused = len(world.events("error", subject="rule:many"))
+        assert await submitted(of("many", 0)) == 0
+        assert len(world.events("error", subject="rule:many")) == refused
+
+    simulate(story, {**NOTHING, "budget": {"actions_per_minute": 0}})

@@ -82,7 +82,8 @@ def test_a_watcher_that_never_recovers_fills_no_log() -> None:
         await asyncio.sleep(86_400)
         assert len(errors(world)) < 150
 
-    simulate(story, RARE_SCANS, watchers=(Probe("bad", broken),))
+    seldom = {"watch": {"process_interval": "10m", "system_interval": "10m"}}
+    simulate(story, {**RARE_SCANS, **seldom}, watchers=(Probe("bad", broken),))
 
 
 def test_a_watcher_that_recovers_is_as_quick_as_before() -> None:

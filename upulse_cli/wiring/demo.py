@@ -14,6 +14,7 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.workers.environment import PROCESS_MARK
+from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core.app.demo import PATIENCE, DemoStage, Scene, wait_until
 from upulse_cli.wiring.daemon_control import daemon_process
 from upulse_cli.wiring.home import home_context
@@ -54,4 +55,5 @@ def demo_stage(scene: Scene) -> Iterator[DemoStage]:
             daemon.stop(PATIENCE)
         finally:  # only now nothing more is started
             wait_until(lambda: not kill_started(home.path), "the end of what was started")
+            end_hosts_left_over(home.path)  # and the groups, which nobody could tell for its own any more
             shutil.rmtree(place, ignore_errors=True)

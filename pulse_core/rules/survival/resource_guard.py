@@ -43,7 +43,7 @@ TITLES = {
     UNWRITTEN: "the log can't be written",
     GONE: "the log was deleted or replaced",
     DAMAGED: "the log is damaged",
-    ENGINE_MISSING: "the engine's repository is gone",
+    ENGINE_MISSING: "the engine's repository is gone or broken",
 }
 OF_PATHS = {
     "disk": "{} is nearly full",

@@ -2,13 +2,19 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_adapters.workers.control_group import NoControlGroups, home_groups
+from pulse_adapters.workers.host_groups import end_hosts_left_over
+from pulse_adapters.workers.proc import command_line, start_time_of
+from pulse_adapters.workers.process_tree import end_chosen, in_tree
 from pulse_core.model.moment import iso
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
 
@@ -40,6 +46,38 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None
     assert status["daemon"]["state"] == "stopped"
     assert status["tick"]["count"] > 0
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
+
+
+@pytest.mark.parametrize("has_group", [True, False])
+async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_it(
+    home: CliHome, tmp_path: Path, has_group: bool
+) -> None:
+    try:
+        folder = home_groups(tmp_path) if has_group else None
+    except NoControlGroups as error:
+        pytest.skip(str(error))
+    life = folder.child("life-1") if folder else None
+    join = f"echo $$ >{life.path}/cgroup.procs && " if life else ""
+    upulse = f"{sys.executable} -m upulse_cli daemon start --home {home.path}"
+    marks = {"PULSE_EFFECT": "it began", "PULSE_PROCESS": f"agent@{tmp_path}"}
+    agent = Spawner().start(
+        ["sh", "-c", f"{join}{upulse} && exec sleep 1000"], output=tmp_path / "log", env=marks
+    )
+    try:
+        demo = home.pid_when_up("demo")
+        eventually(lambda: command_line(agent.pid) == ["sleep", "1000"], "the command is over")
+    finally:
+        if life:
+            assert life.end(10)
+        await end_chosen(in_tree(agent, "PULSE_EFFECT=it began"))
+    assert home.status()["daemon"]["state"] == "running"
+    os.kill(demo, 0)
+    home.upulse("daemon", "stop")
+    os.kill(demo, signal.SIGKILL)
+    eventually(lambda: start_time_of(demo) is None, "it is dead")
+    if folder:
+        end_hosts_left_over(tmp_path)
+        assert not os.path.exists(folder.path)
 
 
 def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_life(home: CliHome) -> None:

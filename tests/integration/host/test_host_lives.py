@@ -20,7 +20,14 @@ from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.control_group import NoControlGroups, home_groups
-from pulse_adapters.workers.proc import ProcStat, command_line, environment, is_alive, live_processes
+from pulse_adapters.workers.proc import (
+    ProcStat,
+    command_line,
+    environment,
+    is_alive,
+    live_processes,
+    read_stat,
+)
 from pulse_adapters.workers.process_tree import in_tree
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.ports.host import Life, ProcessId
@@ -359,3 +366,31 @@ async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_sess
     await it.begin()
     assert not escaped & it.alive()
     await it.stop()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_a_group_is_not_complete_while_who_forked_during_the_search_and_ended_may_be_outside(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    groups: LifeGroups,
+) -> None:  # fmt: skip
+    parent, go = tmp_path / "parent", tmp_path / "go"
+    program = f"(sh -c 'echo $$ >{parent}; until test -e {go}; do :; done; S & exit' &); exec S"
+    it, reads = Scene(spawner, table, tmp_path, program, 1), list[int]()
+
+    def forks_when_read(pid: int) -> bytes:
+        if str(pid) == said(parent).strip() and not reads:
+            reads.append(pid)
+            go.touch()
+            while len(it.alive()) < 2 or read_stat(pid) is not None:
+                time.sleep(0.001)
+        return environment(pid)
+
+    await it.begin()
+    await until(lambda: said(parent).endswith("\n"))
+    life = it.lives.last("it")
+    assert life is not None
+    monkeypatch.setattr(marked_processes, "environment", forks_when_read)
+    groups.begin(life)
+    await until(lambda: groups.is_complete(life.effect))
+    assert reads
+    assert it.alive() <= set(groups.members(life.effect))

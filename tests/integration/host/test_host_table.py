@@ -259,7 +259,7 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
     await until(lambda: word in command_line(other.pid))
     sight = await seen(table, by(match=word, start=forks))
     assert (sight.found, sight.doubt) == ((it,), "")
-    assert f"1 other matches: {other.pid}" in sight.detail
+    assert sight.detail == f"process {it.pid} matches"  # `others` tells who matches beside it now
 
 
 async def test_who_matches_beside_the_known_one_is_told(

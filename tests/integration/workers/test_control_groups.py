@@ -22,6 +22,8 @@ from pulse_adapters.workers.control_group import (
     is_left_over,
     maker_prefix,
     own_group,
+    remove_groups_of_gone_homes,
+    remove_home_groups,
 )
 from pulse_adapters.workers.proc import is_alive, read_stat
 from tests.control_groups import NO_CONTROLLERS, skip_without_groups
@@ -114,6 +116,31 @@ def test_what_a_dead_maker_left_is_found_and_ended_and_nothing_else(
         assert end_left_over(tmp_path, PATIENCE) == []
         assert survivor.wait(PATIENCE) == -signal.SIGKILL
     assert {one.name for one in groups.children()} == {mine.name, process.name, containers.name}
+
+
+def test_what_is_empty_is_removed_at_a_stop_and_of_homes_that_are_gone(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    gone, lives = [home_groups(make_home(tmp_path / name)) for name in ("gone", "lives")]
+    for folder in (groups, gone, lives):
+        folder.child("life-1").child("of its own")
+    (tmp_path / "gone").rmdir()
+    remove_groups_of_gone_homes()
+    assert [os.path.exists(one.path) for one in (groups, gone, lives)] == [True, False, True]
+    remove_home_groups(tmp_path / "lives")
+    assert not os.path.exists(lives.path)
+    with child_of_test(subprocess.Popen(["sleep", "1000"])) as guarded:
+        groups.child("life-2").add(guarded.pid)
+        groups.child("life-2").child("of its own")
+        remove_home_groups(tmp_path)
+        assert [one.name for one in groups.children()] == ["life-2"]
+        assert list(groups.child("life-2").children())
+        guarded.kill()
+
+
+def make_home(path: Path) -> Path:
+    path.mkdir()
+    return path
 
 
 def test_groups_are_found_wherever_the_home_made_them_and_no_other_homes_are(

@@ -41,6 +41,15 @@ def test_what_is_left_of_earlier_lives_is_told() -> None:
     assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
 
 
+@pytest.mark.parametrize("evidence", ["gone", "gone; process 7 matches"])
+def test_who_matches_beside_it_is_told_once(evidence: str) -> None:
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    facts = State(processes=Processes({"p": DEAD._replace(evidence=evidence)}))
+    look = {"others": "process 7 matches"}
+    told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), look, NOW)
+    assert told["why"].count("process 7 matches") == 1
+
+
 def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
     checks = DaemonChecks(cast("HomeContext", None))
     vars(checks)["status"] = {
