@@ -18,7 +18,7 @@ from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import session_of, start_time_of
+from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import PulseError, describe_error
@@ -122,7 +122,7 @@ class LocalHealthProber:
     def _has_left(self, probe: ProcessId, marker: str) -> bool:
         return any(
             one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
-        ) or any(session_of(pid) == probe.pid and start_time_of(pid) is not None for pid in self._marked.pids)
+        ) or any(start_time_of(pid) is not None for pid in self._marked.in_sessions({probe.pid}))
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
