@@ -25,10 +25,16 @@ class LogOutput(NamedTuple):
 def open_log_output(path: Path) -> LogOutput:
     """Open `path` to append to it; a file over 10 MiB is first renamed to `.1`.
 
-    A disk that refuses that must keep nobody down: then the output goes to the file unrotated, to `.1`, or nowhere.
+    A disk that refuses that must keep nobody down: then the output goes to the file unrotated, to `.1`, or nowhere. Nor
+    must one that hangs: a file that is there is opened without asking for a change, which would wait for the disk.
     """
+    with suppress(OSError):
+        file = _open_to_append(path, 0)
+        if os.fstat(file).st_size <= ROTATE_AT:
+            return LogOutput(file, path)
+        os.close(file)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)  # not the home: it may have been moved
         if path.exists() and path.stat().st_size > ROTATE_AT:
             os.replace(path, f"{path}.1")
     except OSError as error:
@@ -44,9 +50,9 @@ def open_log_output(path: Path) -> LogOutput:
     return LogOutput(null, None, f"{why}; the output is not kept")
 
 
-def _open_to_append(path: Path) -> int:
+def _open_to_append(path: Path, create: int = os.O_CREAT) -> int:
     # Without O_NONBLOCK a pipe in its place would hang the daemon until somebody reads it.
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_NOFOLLOW
+    flags = os.O_WRONLY | os.O_APPEND | create | os.O_NONBLOCK | os.O_NOFOLLOW
     file = os.open(path, flags, 0o600)
     if not stat.S_ISREG(os.fstat(file).st_mode):
         os.close(file)

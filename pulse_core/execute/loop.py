@@ -95,6 +95,8 @@ class ExecutorLoop:
         self._stir = asyncio.Event()
         self._stopping = False
         self._reserved: dict[str, Attempt | None] = {}
+        self._late: set[str] = set()
+        """Effects that may be recorded as begun once the log answers again, and are not."""
         self._message: frozenset[str] = frozenset()
         self._group: asyncio.TaskGroup | None = None
 
@@ -102,6 +104,17 @@ class ExecutorLoop:
         """Wake for events that may make an effect due; a listener of the log."""
         if any(event.kind in NUDGING_KINDS for event in events):
             self._stir.set()
+        for event in events if self._late else ():
+            if event.kind == EffectExecuting.kind and event.subject in self._late:
+                self._begin_late(event.subject)
+
+    def _begin_late(self, id_: str) -> None:
+        """Begin an effect whose beginning was recorded after nobody had waited for that any more."""
+        self._late.discard(id_)
+        effect = self.current_state().effects.open.get(id_)
+        if effect and id_ not in self._reserved and id_ not in self.workers:
+            self._reserve(id_, holder(effect.event.data))
+            self._begin([id_])
 
     def nudge(self) -> None:
         """Look for due effects now."""
@@ -172,16 +185,15 @@ class ExecutorLoop:
         if not wishes:
             return ()
         ids = [wish.id for wish in wishes]
+        claimed = self.journal.with_ids(self._claim(wishes))
         try:
-            await gate.record(self._claim(wishes))
+            await gate.record(claimed, self.journal.append_in_time)
             self._begin(ids)
         except LogUnavailable:
-            self._give_up(ids)
             # Survival's idempotent effects are held in memory, and begun.
             may_act = self.workers.may_act_unrecorded
-            if bold := [one for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]:
-                self.journal.hold(*self._claim(bold))
-                self._begin([one.id for one in bold])
+            bold = [one.id for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]
+            self._act_unrecorded(ids, bold, [one for one in claimed if one.id in bold or one.subject in bold])
             raise
         finally:
             self._give_up(ids)
@@ -213,6 +225,14 @@ class ExecutorLoop:
             if self._group is not None and id_ in self._reserved and (effect := open_.get(id_)):
                 self.workers.start(self._group, effect, self._reserved[id_])
         self._unreserve(ids)
+
+    def _act_unrecorded(self, ids: Sequence[str], bold: Sequence[str], drafts: Sequence[Draft]) -> None:
+        """Hold the drafts of what may act from memory, and begin it; of the others remember what may yet be recorded."""
+        if self.journal.hangs:
+            self._late.update(id_ for id_ in ids if id_ in self._reserved and id_ not in bold)
+        if drafts:
+            self.journal.hold(*drafts)
+            self._begin(bold)
 
     def _reserve(self, id_: str, who: Holder, attempt: Attempt | None = None) -> None:
         self._reserved[id_] = attempt
@@ -317,14 +337,13 @@ class ExecutorLoop:
 
     async def _commit(self, drafts: Sequence[Draft]) -> None:
         ids = [draft.subject for draft in drafts if isinstance(draft.payload, EffectExecuting)]
+        drafts = self.journal.with_ids(drafts)
         try:
-            await self.journal.append(*drafts)
+            await self.journal.append_in_time(*drafts)
             self._begin(ids)
         except LogUnavailable:
             open_, may_act = self.current_state().effects.open, self.workers.may_act_unrecorded
             bold = [one for one in drafts if one.subject in ids and may_act(open_[one.subject].wish)]
-            if bold:
-                self.journal.hold(*bold)
-                self._begin([draft.subject for draft in bold])
+            self._act_unrecorded(ids, [draft.subject for draft in bold], bold)
         finally:
             self._give_up(ids)

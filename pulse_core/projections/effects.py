@@ -175,10 +175,10 @@ def after(state: Effects, events: Iterable[Event]) -> Effects:
         kind = event.kind
         if kind == _EFFECT:
             table.opened(event)
-        elif kind not in KINDS:
-            continue
         elif event.subject in table.open:
             table.moved(event.subject, event)
+        else:
+            continue
         touched = True
     return table.state() if touched else state
 

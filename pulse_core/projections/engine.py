@@ -141,7 +141,7 @@ KINDS = frozenset({Effect.kind, *SETTLING, ErrorReported.kind, DaemonStopped.kin
 def after(state: Engine, events: Iterable[Event]) -> Engine:
     """The engine after more events."""
     events = tuple(events)
-    if not state.commit and OWN.isdisjoint([event.kind for event in events]):
+    if not state.commit and not state.started and OWN.isdisjoint([event.kind for event in events]):
         return state  # there is no engine
     trying, failures = dict(state.trying), state.failures
     for event in events:

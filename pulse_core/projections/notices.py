@@ -75,14 +75,10 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
 
 def _concerns(state: Notices, events: Sequence[Event]) -> bool:
     """Whether one of these events requests a notice, or belongs to one that is open."""
-    open_, effect = state.open, Effect.kind
-    for event in events:
-        if event.kind == effect:
-            if _is_notice(event):
-                return True
-        elif open_ and event.subject in open_:
-            return True
-    return False
+    effect = Effect.kind
+    if state.open and any(event.subject in state.open for event in events):
+        return True
+    return any(_is_notice(event) for event in events if event.kind == effect)
 
 
 def _is_notice(event: Event) -> bool:

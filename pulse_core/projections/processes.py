@@ -126,27 +126,30 @@ class Processes:
 
 
 _History = SimpleNamespace
-"""A `ProcessHistory` that the fold of one batch may change: it has the same fields."""
+"""A `ProcessHistory` that the fold of one batch may change: it has the same fields, and `more` of its `recent`."""
 
 _EFFECT = Effect.kind
 
 
-class _ProcessTable:
+class _ProcessTable(dict[str, _History]):
     """A private working copy for one fold: a history is copied once for a batch, not once for an event."""
 
     def __init__(self, before: Processes) -> None:
         self.before = before
-        self.changed: dict[str, _History] = {}
         self.restarting, self.stopping = dict(before.restarting), dict(before.stopping)
 
-    def __getitem__(self, name: str) -> _History:
-        if (history := self.changed.get(name)) is None:
-            history = self.changed[name] = _History(**self.before[name]._asdict())
+    def __missing__(self, name: str) -> _History:
+        history = self[name] = _History(**self.before[name]._asdict(), more=[])
         return history
 
     def state(self) -> Processes:
-        changed = {name: ProcessHistory(**vars(history)) for name, history in self.changed.items()}
-        return Processes({**self.before.of, **changed}, self.restarting, self.stopping)
+        of = dict(self.before.of)
+        for name, history in self.items():
+            values = vars(history)
+            if more := values.pop("more"):
+                values["recent"] = (history.recent + tuple(more))[-ATTEMPTS:]
+            of[name] = ProcessHistory(**values)
+        return Processes(of, self.restarting, self.stopping)
 
     def request(self, event: Event) -> None:
         wish = decode_plain_effect(event.data)
@@ -159,7 +162,7 @@ class _ProcessTable:
             _request_restart(self[name], event)
         else:
             self.stopping[event.id] = name
-            if stop := self.before[name].stop if name not in self.changed else self[name].stop:
+            if stop := self.before[name].stop if name not in self else self[name].stop:
                 self[name].stop = stop._replace(tries=stop.tries + 1, tried=event.moment)
 
     def settle(self, event: Event) -> None:
@@ -185,11 +188,11 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
 
 def _request_restart(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
-    history.attempts = (*history.attempts[: ATTEMPTS - 1], event.moment)
-    history.starting = None
+    now, history.starting = event.moment, None
+    history.attempts = (*history.attempts[: ATTEMPTS - 1], now)
     if history.stage is not Stage.NEW:  # its first start of all is no restart
-        kept = history.recent[-ATTEMPTS + 1 :]
-        history.recent, history.lived_us = (*kept, Restart(event.moment, history.lived_us)), 0
+        history.more.append(Restart(now, history.lived_us))
+        history.lived_us = 0
     if history.stage < Stage.STARTED:
         history.free = history.free or history.stage is Stage.NEW
         history.first, history.stage = event.id, Stage.WISHED
@@ -197,17 +200,18 @@ def _request_restart(history: _History, event: Event) -> None:
 
 def _settle_restart(history: _History, event: Event) -> None:
     """Take the outcome of a restart."""
-    if event.kind == EffectFailed.kind:
-        history.error = decode_plain(event.data).get("error", "")
+    data = decode_plain(event.data)
     if event.kind != EffectAcked.kind:
+        if event.kind == EffectFailed.kind:
+            history.error = data.get("error", "")
         return
-    result = decode_plain(event.data).get("result", {})
-    history.restarts += event.subject != history.first and "already" not in result
+    result = data.get("result", {})
     history.error, history.stage = "", max(history.stage, Stage.STARTED)
-    if {"pid", "started"} <= result.keys() and "already" not in result:
-        history.start = LastStart(event.subject, result["pid"], result["started"])
     if "already" not in result:
+        history.restarts += event.subject != history.first
         history.unlogged = str(result.get("unlogged", ""))
+        if "pid" in result and "started" in result:
+            history.start = LastStart(event.subject, result["pid"], result["started"])
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         history.starting = history.starting if history.up is not None else event.moment
@@ -260,7 +264,7 @@ def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     history.attempts, history.free, history.error, history.stop = (), False, "", None
-    history.recent = ()
+    history.recent, history.more = (), []
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 

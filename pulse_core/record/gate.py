@@ -2,10 +2,10 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pulse_core.actions import parsed_params
 from pulse_core.capability import Check
@@ -103,6 +103,7 @@ def fill_defaults(draft: Draft, settings: Settings) -> Draft:
     return draft
 
 
+Append = Callable[..., Coroutine[Any, Any, Sequence[Event]]]
 RULE_FIELDS = ("rule", "tick", "samples", "survival")
 ROLE_NAMES = {
     Role.DAEMON: "the daemon",
@@ -200,13 +201,13 @@ class Gate:
         others = (one for one in effects.open.values() if one.action == claim.action)
         return next((one for one in others if claim in claims_of(one.wish)), None)
 
-    async def record(self, drafts: Sequence[Draft]) -> Sequence[Event]:
-        """Record the daemon's own drafts together, reserving their claims meanwhile."""
+    async def record(self, drafts: Sequence[Draft], append: Append | None = None) -> Sequence[Event]:
+        """Record the daemon's own drafts together, reserving their claims meanwhile; append: how, if not as the log does."""
         done = asyncio.Event()
         claimed = all_claims(drafts)
         self._under_way.update(dict.fromkeys(claimed, done))
         # Cancelling the caller does not undo its commit, so the claims are reserved until that has ended.
-        commit = asyncio.ensure_future(self.log.append(*drafts))
+        commit = asyncio.ensure_future((append or self.log.append)(*drafts))
         self._commits.add(commit)
 
         def ended(commit: "asyncio.Future[Sequence[Event]]") -> None:

@@ -9,6 +9,10 @@ situations need provisional events, and both follow from one rule: survival must
    and leaves out first what survival does not need. Projections have counted in what is left out, and keep it until
    the recorded rows arrive.
 
+   A disk may also not answer at all. Survival waits for it no longer than PATIENCE (`append_in_time`), then holds the
+   same drafts by the same ids. Their commit may still come: then the recorded events take the place of the held ones,
+   and to record these again does nothing. Until the log answers, to whomever, nothing more is asked of it but that.
+
 2. Announcing (`announce`). A death would cost three commits one after the other: `process-died`, the tick's `effect`,
    its `effect-executing`. Each is a sync of the disk, and the process stays down meanwhile. So the death is held, not
    written; the ticker is woken by the provisional event and decides; its answer is appended, and `append` takes what
@@ -24,7 +28,8 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -38,8 +43,11 @@ from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.record.held import HeldDrafts
 
+LOG = logging.getLogger("pulse.log")
 RETRY = 0.5
 """Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
+PATIENCE = 2.0
+"""Seconds for which survival waits for a commit; a disk that takes longer is treated as one that takes nothing."""
 CHECK_INTERVAL = 2.0
 """Seconds between two looks whether the log is still there, while nothing is recorded."""
 UNWRITTEN_AFTER = 5 * US_PER_SECOND
@@ -50,7 +58,9 @@ class Journal:
     """An `EventLog` that can also hold drafts in memory until the disk takes them.
 
     recovered is called once writing works again, with a sentence that says for how long it did not. If that lasts, a
-    condition is raised, to which rules can react; is_standing: whether it is raised, by this daemon or the last one.
+    condition is raised, to which rules can react; is_standing, is_gone: whether it is raised that the log can't be written,
+    or is gone, by this daemon or the last one.
+    hangs: whether the log has not answered in time, and has not since.
     """
 
     def __init__(
@@ -62,8 +72,9 @@ class Journal:
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
         self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
+        self.keep = log.keep
         self.since, self.chain_at = log.since, log.chain_at
-        self.is_standing = False
+        self.is_standing = self.is_gone = self.hangs = False
         self._refused: Moment | None = None
         self._error = self._gone = ""
         self._tried = 0.0
@@ -73,6 +84,10 @@ class Journal:
         self._listeners: list[Listener] = []
         self._forget: list[Callable[[Sequence[str]], None]] = []
         self._under_way = 0
+        log.listen(self._on_recorded)
+
+    def _on_recorded(self, _events: Sequence[Event]) -> None:
+        self.hangs = False  # be it with what nobody waits for any more
 
     @property
     def head(self) -> Head:
@@ -101,14 +116,38 @@ class Journal:
         self.log.listen(tell)
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
+        if self.hangs:
+            self._tell_unavailable(False)
+            raise LogUnavailable(self._error)
+        return await self._append(drafts, None)
+
+    async def append_in_time(self, *drafts: Draft) -> Sequence[Event]:
+        """As `append`, but LogUnavailable after PATIENCE; what has an id may be recorded then, and may be held meanwhile."""
+        if self.hangs:
+            return await self.append(*drafts)  # which raises
+        return await self._append(drafts, PATIENCE)
+
+    def with_ids(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
+        """The drafts, each with an id."""
+        return [draft if draft.id else replace(draft, id=self.new_id()) for draft in drafts]
+
+    async def _append(self, drafts: Sequence[Draft], patience: float | None) -> Sequence[Event]:
         loop = asyncio.get_running_loop()
-        if self._refused and loop.time() < self._tried + RETRY:
+        if self._refused and not self.hangs and loop.time() < self._tried + RETRY:
             raise LogUnavailable(self._error)
         held = tuple(self._held)
         self._under_way += 1
         try:
-            events = await self.log.append(*held, *drafts)
+            async with asyncio.timeout(patience):
+                events = await self.log.append(*held, *drafts)
+        except TimeoutError:
+            self.hangs = True
+            self._error = f"the log hangs: its disk has not answered for {patience:g} s"
+            self._tell_unavailable(False)
+            self._holding.set()
+            raise LogUnavailable(self._error) from None
         except LogUnavailable as error:
+            self.hangs = False
             self._error, self._tried = str(error), loop.time()
             self._tell_unavailable(isinstance(error, LogGone))
             raise
@@ -161,8 +200,9 @@ class Journal:
 
     async def append_or_hold(self, *drafts: Draft) -> None:
         """Record the drafts, or hold them if that cannot be done now."""
+        drafts = tuple(self.with_ids(drafts))
         try:
-            await self.append(*drafts)
+            await self.append_in_time(*drafts)
         except LogUnavailable:
             self.hold(*drafts)
 
@@ -203,6 +243,13 @@ class Journal:
         for forget in self._forget if ids else ():
             forget(ids)
 
+    async def leave(self) -> None:
+        """At the end: leave what is held to the next start, if that will find it."""
+        try:
+            await self.log.keep(*self._held)
+        except LogUnavailable as error:
+            LOG.warning("%s events that were held are lost: %s", len(self._held), error)
+
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""
         while True:
@@ -211,11 +258,28 @@ class Journal:
                     await self._holding.wait()
             await self.look()
             await asyncio.sleep(RETRY)
-            if not self._held:
+            if self.hangs:
+                self._tell_unavailable(False)
+            elif not self._held:
                 self._holding.clear()
                 continue
             with suppress(LogUnavailable):
-                await self.append()
+                await self._write_held()
+
+    async def _write_held(self) -> None:
+        """Write what is held; where the log hangs, wait for its answer however long it takes."""
+        if not self.hangs:
+            await self.append_in_time()
+            return
+        writing = asyncio.ensure_future(self._append((), None))
+        try:
+            while not writing.done():
+                await asyncio.wait({writing}, timeout=RETRY)
+                if self.hangs:
+                    self._tell_unavailable(False)
+            writing.result()
+        finally:
+            writing.cancel()
 
     async def look(self) -> None:
         """Look whether the log is still there; if not, that is a condition, and what became of it, too."""
@@ -223,8 +287,12 @@ class Journal:
             await self.log.check()
         except LogGone as error:
             if str(error) != self._gone:
-                self._gone = str(error)
+                self._gone, self.is_gone = str(error), True
                 self.hold(Draft(ConditionRaised(evidence=self._gone), GONE))
+        else:
+            if self.is_gone:
+                self._gone, self.is_gone = "", False
+                self.hold(Draft(ConditionCleared(evidence="the log is where it was"), GONE))
 
 
 def provisional_event(draft: Draft, seq: int) -> Event:

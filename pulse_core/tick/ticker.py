@@ -18,6 +18,7 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.loops import Supervise, unsupervised
 from pulse_core.ports.stores import Objects, Vitals
 from pulse_core.projections.state import CurrentState, Snapshot
+from pulse_core.record.journal import PATIENCE
 from pulse_core.settings.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
 
@@ -131,6 +132,7 @@ class Ticker:
         self.begun = asyncio.Event()
         self._answers: list[asyncio.Future[None]] = []
         self._stopping = False
+        self._keeping: asyncio.Future[str] | None = None
 
     def resume(self, prev: Snapshot | None) -> None:
         """Continue from the last snapshot of an earlier daemon."""
@@ -249,13 +251,21 @@ class Ticker:
         if record.effects and not record.snapshot:
             await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
             try:
-                record = replace(record, snapshot=await self.stores.objects.put(encode_snapshot(curr)))
+                record = replace(record, snapshot=await self._kept(curr))
             except (PulseError, OSError) as error:
                 self.failed("tick", f"its snapshot could not be kept: {error}")
         self.stores.vitals.record(record)
         if record.effects:
             self.stores.kept()
         return record
+
+    async def _kept(self, curr: Snapshot) -> str:
+        """The name under which the snapshot is kept; raises TimeoutError where the disk hangs, or hung before."""
+        if self._keeping is None or self._keeping.done():
+            self._keeping = asyncio.ensure_future(self.stores.objects.put(encode_snapshot(curr)))
+            if (await asyncio.wait({self._keeping}, timeout=PATIENCE))[0]:
+                return self._keeping.result()
+        raise TimeoutError("the disk does not answer")
 
 
 def encode_snapshot(snapshot: Snapshot) -> bytes:

@@ -1,5 +1,6 @@
 """Deaths and a storm of log lines on a disk that takes nothing; the long form, ten minutes, is `make campaign`."""
 
+import json
 import os
 import signal
 import subprocess
@@ -12,8 +13,9 @@ from pulse_adapters.ipc.lock import holder
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable, NotAnswering
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
-from tests.campaign.bad_disk import NoSuchDisk, campaign
+from tests.campaign.bad_disk import HangingDisk, NoSuchDisk, campaign
 from tests.read_only_mount import read_only
 
 VICTIM = """
@@ -69,6 +71,39 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
     assert acknowledged in {event.id for event in events}
     assert any(event.kind == "process-up" and f'"pid":{second}' in event.data for event in events)
     assert verify(served.home.events, served.home.objects).fault == ""
+
+
+def test_a_disk_that_hangs_keeps_nothing_dead_and_loses_nothing(tmp_path: Path) -> None:
+    try:
+        disk = HangingDisk(tmp_path)
+    except NoSuchDisk as error:
+        pytest.skip(f"this machine makes no such disk: {error}")
+    served = Served(disk.path / "home")
+    served.said = tmp_path / "said"
+    try:
+        served.configure(VICTIM)
+        served.start("--background")
+        pids = [served.pid_when_up("victim")]
+        acknowledged = [served.append("resumed")["id"] for _ in range(5)]
+        disk.spoil()
+        for _ in range(3):
+            os.kill(pids[-1], signal.SIGKILL)
+            pids.append(served.pid_when_up("victim", other_than=pids[-1]))
+        with pytest.raises(LogUnavailable, match="the log hangs"):
+            served.append("resumed")
+        disk.mend()
+        served.eventually(lambda: not served.status()["log"]["unwritten"], "what was held is recorded")
+        assert served.stop() == 0
+        with SqliteEventReader(served.home.path) as log:
+            assert [event.id for event in log.events(EventQuery(kinds=("resumed",)))] == acknowledged
+            ups = [json.loads(event.data)["pid"] for event in log.events(EventQuery(kinds=("process-up",)))]
+        assert ups == pids
+        assert verify(served.home.events, served.home.objects).fault == ""
+    finally:
+        with suppress(NoSuchDisk):  # or nothing could be ended
+            disk.mend()
+        served.close()
+        disk.close()
 
 
 def is_all_recorded(served: Served) -> bool:

@@ -99,7 +99,7 @@ def run(rows: int = MILLION) -> list[Row]:
         large = filled_home(rows)
         large.config.write_text(CONFIG)
         young, old = asyncio.run(measure(made_home(place / "home", CONFIG), large))
-        large.config.write_text("")
+        large.config.write_text("# the defaults\n")
     every = young.quiet + young.emitting + old.quiet + old.emitting
     late, early = percentile(old.quiet, 50), percentile(young.quiet, 50)
     what = f"tick: {RULES} rules, {OPEN:,} open effects, {SENSES} senses"

@@ -61,8 +61,8 @@ class FullDisk:
         _run("umount", "--lazy", self.path)
 
 
-class ReadOnlyDisk:
-    """An ext4 on a loop device that finds an error in itself and lets nobody write any more."""
+class LoopDisk:
+    """An ext4 on a loop device."""
 
     def __init__(self, place: Path) -> None:
         self.path, image = place / "disk", place / "image"
@@ -71,6 +71,31 @@ class ReadOnlyDisk:
             file.truncate(64 << 20)
         _run("mkfs.ext4", "-q", image)
         _run("mount", "-o", "loop,errors=remount-ro", image, self.path)
+
+    def close(self) -> None:
+        _run("umount", "--lazy", self.path)
+
+
+class HangingDisk(LoopDisk):
+    """One on which whoever writes waits until it is mended."""
+
+    def spoil(self) -> None:
+        _run("fsfreeze", "--freeze", self.path)
+
+    def mend(self) -> None:
+        _run("fsfreeze", "--unfreeze", self.path)
+
+    def close(self) -> None:
+        with suppress(NoSuchDisk):  # it does not hang
+            self.mend()
+        super().close()
+
+
+class ReadOnlyDisk(LoopDisk):
+    """One that finds an error in itself and lets nobody write any more."""
+
+    def __init__(self, place: Path) -> None:
+        super().__init__(place)
         device = Path(_run("findmnt", "-n", "-o", "SOURCE", self.path)).name
         self.trigger = Path("/sys/fs/ext4", device, "trigger_fs_error")
         if not self.trigger.exists():
@@ -82,9 +107,6 @@ class ReadOnlyDisk:
 
     def mend(self) -> None:
         """Nothing writes to it again before it is checked."""
-
-    def close(self) -> None:
-        _run("umount", "--lazy", self.path)
 
 
 Disk = FullDisk | ReadOnlyDisk

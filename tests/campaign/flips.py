@@ -123,7 +123,7 @@ def left_behind(served: Daemons, place: Path) -> tuple[Path, Path]:
     """A home whose daemon was killed, with rows in events.db and in its -wal; and a backup of its first rows."""
     home = place / "home"
     upulse(home, "init", "--no-engine")
-    (home / "config.toml").write_text("")
+    (home / "config.toml").write_text("# the defaults\n")
     daemon = served.start(home)
     assert daemon is not None
     append(home, 150)

@@ -32,7 +32,7 @@ def background(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Backg
         return
     home = Home(tmp_path / "home")
     home.create()
-    home.config.write_text("")
+    home.config.write_text("# the defaults\n")
     process = DaemonProcess(home, str, lambda words: None)
     yield process
     process.stop(30.0)

@@ -9,7 +9,8 @@ from pulse_adapters.memory.logs import MemoryLogs
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import ConditionRaised, Effect, Paused
+from pulse_core.model.kinds import ConditionRaised, Effect, Paused, Resumed
+from pulse_core.record.journal import PATIENCE
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
@@ -243,5 +244,90 @@ def test_people_are_told_that_the_log_is_gone_and_the_dead_are_restarted_all_the
         with pytest.raises(LogUnavailable, match="its rows are saved"):
             await world.ask(Paused())
         assert len(world.log.events) == rows
+
+    simulate(story, ONE)
+
+
+def hang_disk(world: World) -> asyncio.Event:
+    """Commits do not return until the event is set."""
+    freed = asyncio.Event()
+
+    async def wait() -> None:
+        await freed.wait()
+
+    world.log.commit = wait
+    return freed
+
+
+def test_a_disk_that_does_not_answer_keeps_nothing_dead_for_longer_than_two_seconds() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        freed = hang_disk(world)
+        world.host.kill("gateway")
+        await asyncio.sleep(PATIENCE + 0.1)
+        assert "gateway" in world.host.processes
+        world.host.kill("gateway")  # from now on nobody waits any more
+        await asyncio.sleep(1.5)  # its backoff
+        assert "gateway" in world.host.processes
+        await asyncio.sleep(30)
+        assert "the log hangs" in daemon.report()["conditions"][0]["evidence"]
+        assert len(world.executors["notify"].began) == 1
+        assert daemon.report()["processes"][0]["state"] == "up"
+        freed.set()
+        world.log.commit = None
+        await asyncio.sleep(5)
+        assert daemon.report()["log"]["unwritten"] == 0
+        assert daemon.parts.view() == FOLD(FOLD.start, world.log.events)
+        for kind in ("process-died", "process-up", "effect-acked"):
+            assert len(world.events(kind, subject="gateway" if kind != "effect-acked" else None)) >= 2
+        wished = [event.id for event in world.events("effect")]
+        assert len(world.events("effect-executing")) == len(wished)  # each was begun once, and so recorded
+        assert len(world.host.starts) == 3
+
+    simulate(story, ONE)
+
+
+def test_what_a_person_asks_for_is_answered_truly_by_a_disk_that_hangs() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        freed = hang_disk(world)
+        asked = asyncio.ensure_future(world.ask(Paused(why="before")))
+        await asyncio.sleep(0.1)
+        world.host.kill("gateway")
+        await asyncio.sleep(10)
+        assert not asked.done()  # nobody knows yet whether it is recorded
+        with pytest.raises(LogUnavailable, match="hangs"):
+            await world.ask(Paused(why="meanwhile"))
+        freed.set()
+        world.log.commit = None
+        await asked
+        await asyncio.sleep(5)
+        assert [json.loads(event.data)["why"] for event in world.events("paused")] == ["before"]
+
+    simulate(story, ONE)
+
+
+def test_what_may_not_run_twice_begins_when_its_beginning_is_recorded_late() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        await world.ask(Paused())
+        await world.ask(Effect(action="note", key="k"))
+        freed = asyncio.Event()
+
+        async def hang_from_its_beginning() -> None:
+            if world.events("resumed"):
+                await freed.wait()
+
+        world.log.commit = hang_from_its_beginning
+        await world.ask(Resumed())
+        await asyncio.sleep(30)
+        assert world.executors["note"].began == []
+        freed.set()
+        await asyncio.sleep(5)
+        assert len(world.executors["note"].began) == 1
+        assert len(world.events("effect-acked")) >= 1
 
     simulate(story, ONE)

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,6 @@ LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
            "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35,
            "safe-mode-entered": 35, "safe-mode-left": 35}  # fmt: skip
-MEGABYTE = 1 << 20
 REMEMBERED = 1_000
 ALOUD_EVERY = 5.0
 MOMENT = 0.02
@@ -97,16 +95,10 @@ def speak(file: Path | None = None) -> None:
     handler.setFormatter(Human(True) if sys.stderr.isatty() else JsonLines())
     fault = ""
     if file:
-        from logging.handlers import RotatingFileHandler  # half a MiB, where nothing else logs into files
-
-        class PrivateFileHandler(RotatingFileHandler):
-            def _open(self) -> TextIOWrapper:
-                return open(self.baseFilename, "a", encoding=self.encoding, opener=for_the_owner_alone)
+        from upulse_cli.views.log_file import LogFileHandler  # half a MiB, where nothing else logs into files
 
         try:
-            file.parent.mkdir(mode=0o700, exist_ok=True)
-            handler = PrivateFileHandler(file, maxBytes=5 * MEGABYTE, backupCount=1)
-            handler.setFormatter(JsonLines())
+            handler = LogFileHandler(file, JsonLines())
         except OSError as error:
             fault = (
                 f"{file} can't be written ({error.strerror}); what the daemon says goes to its standard error"

@@ -73,7 +73,7 @@ def test_a_home_without_an_engine_needs_no_user(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a home away")
 def test_a_daemon_that_is_not_root_has_no_user_to_give_and_that_is_no_fault(tmp_path: Path) -> None:
     home = made(tmp_path)
-    home.config.write_text("")
+    home.config.write_text("# the defaults\n")
     os.chown(home.path, 65534, -1)
     (found,) = engine_user(home)
     assert (found.level, found.repair) == (OK, None)
@@ -84,7 +84,7 @@ def test_a_daemon_that_is_not_root_has_no_user_to_give_and_that_is_no_fault(tmp_
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the home of root's daemon can have one")
 def test_a_user_that_is_missing_or_can_read_too_little_is_told_with_what_helps(tmp_path: Path) -> None:
     home = made(tmp_path)
-    home.config.write_text("")
+    home.config.write_text("# the defaults\n")
     (found,) = engine_user(home)
     if found.level == WARN:
         assert found.words.startswith("rules of your own run as root: ")

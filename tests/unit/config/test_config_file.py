@@ -65,9 +65,10 @@ def refused(tmp_path: Path, text: str | bytes) -> list[str]:
     return [fault.removeprefix(f"{path}:") for fault in caught.value.faults]
 
 
-def test_an_empty_file_means_the_defaults(tmp_path: Path) -> None:
-    (tmp_path / "config.toml").write_text("")
+def test_a_comment_means_the_defaults_and_an_empty_file_is_one_that_was_lost(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("# the defaults\n")
     assert load(tmp_path / "config.toml") == Settings()
+    assert "it is empty, as a crash or a full disk leaves a file" in refused(tmp_path, "")[0]
 
 
 def every_setting() -> list[tuple[str, str]]:
@@ -305,7 +306,7 @@ def test_what_is_no_readable_file_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(SettingsRefused, match="no regular file"):
         load(tmp_path / "pipe")
-    with pytest.raises(SettingsRefused, match=r"config\.toml:1: there is no such file; an empty one means"):
+    with pytest.raises(SettingsRefused, match=r"config\.toml:1: there is no such file; 'upulse init'"):
         load(tmp_path / "config.toml")
     with pytest.raises(NoHome, match="upulse init"):
         load(tmp_path / "nowhere" / "config.toml")

@@ -4,9 +4,18 @@ import time
 
 import pytest
 
-from pulse_core.model.kinds import EnginePromoted, EngineRolledBack, ErrorReported
+from pulse_core.composition import FOLD
+from pulse_core.model.kinds import (
+    DaemonStopped,
+    EngineChangeStarted,
+    EnginePromoted,
+    EngineRolledBack,
+    ErrorReported,
+    PromoteRequested,
+)
 from pulse_core.projections.engine import fault_identity, fault_words
 from pulse_core.testing import Story, given
+from tests.events import event
 
 MINUTE = 60_000_000
 WATCH = 10 * MINUTE
@@ -49,6 +58,14 @@ def test_a_rollback_to_one_that_is_not_among_them_leaves_them_as_they_are() -> N
     story = many("a", "b")
     story.event(EngineRolledBack(rejected="b", to="elsewhere", why="by hand"), "x")
     assert story.snapshot.engine.earlier == ("a",)
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+def test_a_stop_during_the_first_promote_is_no_crash_in_it(cut: int) -> None:
+    asked = event(1, PromoteRequested(previous=""), "a", id_="asked")
+    begun, stopped = event(2, EngineChangeStarted(), "asked"), event(3, DaemonStopped(pid=1, reason="x"))
+    rows = [asked, begun, stopped]
+    assert FOLD(FOLD(FOLD.start, rows[:cut]), rows[cut:]).engine.started == ()
 
 
 def test_what_was_good_is_so_again_at_once() -> None:

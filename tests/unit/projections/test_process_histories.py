@@ -15,7 +15,15 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections.processes import STAYED_US, Intent, Processes, ProcessHistory, Stage, after
+from pulse_core.projections.processes import (
+    ATTEMPTS,
+    STAYED_US,
+    Intent,
+    Processes,
+    ProcessHistory,
+    Stage,
+    after,
+)
 from tests.events import SECOND, event
 
 HOUR = 3_600 * SECOND
@@ -73,6 +81,16 @@ def test_only_what_follows_the_first_start_is_a_restart(
 def test_a_healthy_life_after_the_first_start_clears_what_was_free() -> None:
     history = told(ABSENT, START, ACKED, UP, DIED_OLD)
     assert (history.attempts, history.free) == ((), False)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 4 * ATTEMPTS])
+def test_the_last_restarts_are_kept_however_the_log_is_cut(batch: int) -> None:
+    starts = range(2, ATTEMPTS + 50)
+    rows = [event(1, UP, "p"), *(event(seq, START, START.key) for seq in starts)]
+    state = Processes()
+    for first in range(0, len(rows), batch):
+        state = after(state, rows[first : first + batch])
+    assert [one.moment for one in state["p"].recent] == [row.moment for row in rows[-ATTEMPTS:]]
 
 
 def intent(*said: Payload | tuple[Payload, int]) -> Intent:
