@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pulse_adapters.git.errors import MainMoved
-from pulse_adapters.git.git_files import is_laid_out, revision_folder
+from pulse_adapters.git.git_files import is_laid_out, repository_fault, revision_folder
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
@@ -27,6 +27,12 @@ class GitClient:
     async def head(self) -> str:
         """The commit that main is."""
         return await self._ask("head", str)
+
+    async def fault(self, commit: str, thorough: bool) -> str:
+        """What is wrong with the repository of this commit; thorough: git reads all that it and main hold, too."""
+        if fault := await asyncio.to_thread(repository_fault, self._home):
+            return fault
+        return await self._ask("fault", str, commit) if thorough else ""
 
     async def ensure(self, commit: str) -> Revision:
         """The commit's immutable export, as it was committed; no child is needed if it is there."""

@@ -37,6 +37,24 @@ def read_main(home: Path) -> str:
     return ""
 
 
+def repository_fault(home: Path) -> str:
+    """What can be seen to be wrong with the repository without running git; empty if nothing can."""
+    folder = home / "engine" / ".git"
+    if not folder.exists():
+        return f"{folder} is gone"
+    try:
+        head = read_plain(folder / "HEAD").decode().strip()
+    except (OSError, ValueError) as error:
+        return f"{folder}/HEAD can't be read ({error})"
+    if not (head.startswith("ref: refs/") or COMMIT.fullmatch(head)):
+        return f"{folder}/HEAD names no branch and no commit"
+    if not read_main(home):
+        return f"{folder} does not say which commit main is"
+    if not (folder / "objects").is_dir():
+        return f"{folder}/objects is gone"
+    return ""
+
+
 def revision_folder(home: Path, commit: str) -> Path:
     """Where a commit is laid out to be run, there or not; takes the whole hash."""
     if not COMMIT.fullmatch(commit):

@@ -40,6 +40,15 @@ class Repository:
             raise NoRepository(f"{self._git.engine} has no branch main; make the engine with: upulse init")
         return commit
 
+    def fault(self, commit: str) -> str:
+        """What git finds wrong with this commit, main, and all that they hold; empty if nothing is."""
+        said = self._git.run("fsck", "--no-progress", "--no-dangling", "--no-reflogs", commit, MAIN)
+        return (
+            "git fsck: " + (" ".join(f"{said.error} {said.text}".split())[:500] or f"exit {said.exit}")
+            if said.exit
+            else ""
+        )
+
     def head_in_files(self) -> str:
         """The same, read from the files alone; empty if that can't be told so."""
         return read_main(self.home)

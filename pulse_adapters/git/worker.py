@@ -32,6 +32,7 @@ def _going_back(repository: Repository, to: str, rejected: str, message: str) ->
 
 VERBS: Mapping[str, Callable[..., Any]] = {
     "ensure": _ensure,
+    "fault": Repository.fault,
     "going-back": _going_back,
     "head": Repository.head,
     "point-main": Repository.point_main,

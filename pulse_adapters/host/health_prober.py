@@ -12,13 +12,12 @@ from pulse_adapters.host.listening_ports import (
     is_of_this_machine,
     resolve_addresses,
 )
-from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
-from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import session_of, start_time_of
+from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import PulseError, describe_error
@@ -96,7 +95,7 @@ class LocalHealthProber:
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         marker, program, timeout = f"probe:{process.name}@{self._home}", process.exec[0], _seconds(process)
         if process.name not in self._cleared:
-            for left in await find_marked(marker):
+            for left in await find_bearers(effect=marker):
                 await end_tree(left)
             self._cleared.add(process.name)
         try:
@@ -122,7 +121,7 @@ class LocalHealthProber:
     def _has_left(self, probe: ProcessId, marker: str) -> bool:
         return any(
             one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
-        ) or any(session_of(pid) == probe.pid and start_time_of(pid) is not None for pid in self._marked.pids)
+        ) or any(start_time_of(pid) is not None for pid in self._marked.in_sessions({probe.pid}))
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`

@@ -18,7 +18,8 @@ from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
-PAUSE_S = 0.02
+PAUSE_S, MAX_PAUSE_S = 0.02, 0.08
+"""Seconds between two searches: more and more while they find nobody, since each takes time from the loop."""
 KILLED_S, PATIENCE_S = 0.1, 5.0
 """Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
@@ -56,6 +57,7 @@ class LifeGroups:
             group = self._groups[life.effect] = folder.child(LIFE + life.effect)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
+            pause = PAUSE_S
             for _ in range(PASSES):
                 outside, is_sure = self._outside(life, group)
                 if life.effect in self._over:
@@ -65,7 +67,8 @@ class LifeGroups:
                     return
                 for pid in outside:
                     self._add(group, pid)
-                time.sleep(PAUSE_S)
+                pause = PAUSE_S if outside else min(2 * pause, MAX_PAUSE_S)
+                time.sleep(pause)
 
     def _add(self, group: ControlGroup, pid: int) -> None:
         with suppress(ProcessLookupError):
@@ -76,7 +79,7 @@ class LifeGroups:
         here = own_group().own_members()  # the live ones that nobody has moved, nor they themselves
         self._marked.search()
         found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
-        sessions = {pid: session_of(pid) for pid in self._marked.pids}
+        sessions = {pid: session_of(pid) for pid in here.intersection(self._marked.pids)}
         leader = read_stat(life.found.pid)
         if leader is None or leader.found == life.found:  # else its number is another session's by now
             found |= {pid for pid, session in sessions.items() if session == life.found.pid}

@@ -7,18 +7,17 @@ Of lives that the log does not know (the disk was full), and of those before the
 """
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import end_all
-from pulse_adapters.host.life_evidence import is_of_home
+from pulse_adapters.host.life_evidence import is_in_group, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
-from pulse_adapters.workers.proc import descendants, is_alive, start_time_of
+from pulse_adapters.workers.proc import descendants, has_group, is_alive, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
@@ -55,9 +54,9 @@ class Lives:
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
-        if self._groups:
-            self._groups.begin(life)
         self._begun[name] = life
+        if self._groups:  # a turn of the loop later: its thread would hold up the record of what has begun
+            asyncio.get_running_loop().call_soon(self._groups.begin, life)
 
     def last(self, name: str) -> Life | None:
         """The last life that is known of this process."""
@@ -96,12 +95,16 @@ class Lives:
         At once: what holds a port, a file or a lock is in the way of the next life. main: the dead process that stood for
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
-        self._marked.search()
-        found = await self._end_last(name, main, died)
+        found, is_all = await self._end_group(name)
+        if (
+            not is_all
+        ):  # else nobody of the last life is elsewhere, and the others are known from the watcher's last look
+            self._marked.search()
+            found = await self._end_last(name, main, died)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
-        """Kill what `leftovers` says of a process for which nobody stands; who there is has just been searched."""
+        """Kill what `leftovers` says of a process for which nobody stands, as of the last search."""
         mains: Mapping[str, ProcessId | None] = {**self._mains(), name: None}
         left, last = self._left(mains).get(name, ()), self.last(name)
         if self._groups:
@@ -114,16 +117,18 @@ class Lives:
             )
         return found
 
+    async def _end_group(self, name: str) -> tuple[tuple[ProcessId, ...], bool]:
+        """Kill what is in the group of its last life: who that was, and whether it was all of that life."""
+        if not self._groups or (life := self.last(name)) is None:
+            return (), False
+        # Who was outside before it was complete is inside after that.
+        is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
+        if inside or name not in self._begun:  # an earlier daemon may have made it
+            await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
+        return inside, is_all
+
     async def _end_last(self, name: str, main: ProcessId | None, died: int | None) -> tuple[ProcessId, ...]:
-        """Who there is has just been searched."""
-        if self._groups and (life := self.last(name)):
-            # Who was outside before it was complete is inside after that.
-            is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
-            if inside or name not in self._begun:  # an earlier daemon may have made it
-                await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
-                self._marked.search()
-            if is_all:
-                return inside
+        """Kill what is left of its last life; who there is has just been searched."""
         if not await self._marked.finds(lambda: self._may_be_left(name, main)):
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
@@ -137,6 +142,11 @@ class Lives:
         mark = f"{EFFECT_MARK}={effect}"
         if trees := [in_tree(one.found, mark) for one in self._marked.bearers() if one.effect == effect]:
             await finish_despite_cancel(end_chosen(any_of(*trees)))
+
+    def holds(self, name: str, pid: int) -> bool:
+        """Whether the control group of its last life shows that this process came out of that."""
+        life = self.last(name)
+        return life is not None and is_in_group(pid, life.effect, self._home)
 
     def close(self) -> None:
         """Begin no more groups; what lives, lives on."""
@@ -162,18 +172,13 @@ class Lives:
 
     def _may_be_left(self, name: str, main: ProcessId | None) -> bool:
         life = self.last(name)
+        # Who leads a session leads a group of the same number there; anybody else's may be in another session.
         numbers = {one.pid for one in (main, life.found if life else None) if one}
-        return any(life and one.effect == life.effect for one in self._marked.bearers()) or any(
-            self._is_in(pid, numbers) and start_time_of(pid) is not None for pid in self._marked.pids
+        return (
+            any(life and one.effect == life.effect for one in self._marked.bearers())
+            or any(start_time_of(pid) is not None for pid in self._marked.in_sessions(numbers))
+            or (main is not None and (life is None or main != life.found) and has_group(main.pid))
         )
-
-    def _is_in(self, pid: int, numbers: Collection[int]) -> bool:
-        """Whether the process is in a session or group with one of these numbers."""
-        try:
-            return os.getsid(pid) in numbers or os.getpgid(pid) in numbers
-        except ProcessLookupError:
-            self._marked.lost.add(pid)
-            return False
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Container, Iterator
 from typing import NamedTuple
 
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
@@ -12,7 +12,9 @@ from pulse_adapters.workers.proc import (
     environment,
     is_alive,
     read_stat,
+    session_of,
     ticks_now,
+    uid_of,
 )
 from pulse_core.ports.host import ProcessId
 
@@ -31,6 +33,14 @@ class Bearer(NamedTuple):
     name: str
 
 
+class _Read(NamedTuple):
+    """What was read of a process: the inode it was listed with, the session it was in, and whether it bears marks."""
+
+    inode: int
+    session: int
+    bearer: Bearer | None
+
+
 class MarkedProcesses:
     """The processes that carry the marks of an effect; each process of the machine is read once, and kept by its inode.
 
@@ -39,7 +49,7 @@ class MarkedProcesses:
     """
 
     def __init__(self) -> None:
-        self._read: dict[int, tuple[int, Bearer | None]] = {}
+        self._read: dict[int, _Read] = {}
         self.unsure: set[int] = set()
         """Who showed no environment at the last search, as who is just being executed does."""
         self.lost: set[int] = set()
@@ -49,14 +59,14 @@ class MarkedProcesses:
 
     def search(self) -> None:
         """Look for new processes."""
-        kept: dict[int, tuple[int, Bearer | None]] = {}
+        kept: dict[int, _Read] = {}
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
         self.unsure.clear()
         self.lost.clear()
         for pid, inode in listing.items():
             read = self._read.get(pid)
-            if read is None or read[0] != inode:
+            if read is None or read.inode != inode:
                 raw, seen = environment(pid), read_stat(pid)
                 if seen is None or not seen.alive:
                     self.lost.add(pid)
@@ -65,10 +75,11 @@ class MarkedProcesses:
                 if not raw and seen.alive and ticks_now() - seen.started <= SETTLED:
                     self.unsure.add(pid)
                     continue
-                read = inode, _bearer(seen, raw)  # who shows none for long is another user's, or the kernel's
-            elif read[1] and not is_alive(read[1].found):
+                # Who shows none for long is another user's, or the kernel's.
+                read = _Read(inode, seen.session, _bearer(seen, raw))
+            elif read.bearer and not is_alive(read.bearer.found):
                 self.lost.add(pid)
-                read = inode, None
+                read = read._replace(bearer=None)
             kept[pid] = read
         self._read, self.pids = kept, listing.keys()
 
@@ -86,7 +97,18 @@ class MarkedProcesses:
 
     def bearers(self) -> Iterator[Bearer]:
         """Those that were alive at the last search."""
-        return (one for _, one in self._read.values() if one)
+        return (read.bearer for read in self._read.values() if read.bearer)
+
+    def in_sessions(self, numbers: Container[int]) -> Iterator[int]:
+        """Those of the last search that are in one of these sessions now; who is gone by now is `lost`.
+
+        A process joins no session but one of its own number: so who was in another one when it was read needs no look.
+        """
+        for pid in (*self.unsure, *(pid for pid, read in self._read.items() if read.session in numbers)):
+            if (session := session_of(pid)) is None:
+                self.lost.add(pid)
+            elif session in numbers:
+                yield pid
 
 
 def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
@@ -96,3 +118,21 @@ def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
 
 def _value(raw: bytes, variable: str) -> str:
     return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
+
+
+async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = False) -> tuple[ProcessId, ...]:
+    """Those of this user that bear the mark of an effect, or of a guarded process: session leaders, then the oldest.
+
+    Anybody can set it: it is a hint to what the log says. anybody: those of other users, too, as far as this one may read
+    their environments.
+    """
+    marked = MarkedProcesses()
+    await asyncio.to_thread(marked.search)
+    found = [
+        one.found
+        for one in marked.bearers()
+        if effect in ("", one.effect)
+        and name in ("", one.name)
+        and (anybody or uid_of(one.found.pid) == os.getuid())
+    ]
+    return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started)))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
-from pulse_adapters.sqlite.connect import make_private
+from pulse_adapters.sqlite.connect import make_private, open_database
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -34,7 +34,7 @@ def read_checkpoints(path: Path) -> dict[str, Checkpoint]:
     if not path.exists():
         return {}
     try:
-        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        with closing(open_database(path, isolation_level=None)) as connection:
             rows = connection.execute("SELECT name, version, seq, chain, state, digest FROM checkpoint")
             found = [
                 (name, Checkpoint(version, Head(seq, chain), state), digest)
@@ -68,7 +68,7 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         for name, kept in checkpoints.items()
     ]
     make_private(path)
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(open_database(path)) as connection:
         if connection.execute("PRAGMA user_version").fetchone()[0] not in (0, _FORMAT):
             raise sqlite3.DatabaseError("checkpoints of another format")
         connection.execute("PRAGMA synchronous = NORMAL")

@@ -4,11 +4,13 @@ import errno
 import fcntl
 import os
 import sqlite3
+import stat
 import struct
 import time
 from contextlib import suppress
 from enum import Enum
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
@@ -51,12 +53,29 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
+def open_database(path: Path | str, uri: str = "", **options: Any) -> sqlite3.Connection:
+    """Open a database, of which every file is one: a pipe in its place would hang whoever opens it.
+
+    Raises sqlite3.DatabaseError for what is no file. uri: what SQLite is given instead of the path.
+    """
+    refuse_odd_files(Path(path))
+    connection: sqlite3.Connection = sqlite3.connect(uri or path, uri=bool(uri), **options)
+    return connection
+
+
+def refuse_odd_files(path: Path) -> None:
+    """Raise sqlite3.DatabaseError if a database, its -wal or its -shm is a pipe, a socket, a device or a directory."""
+    for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+        with suppress(OSError):
+            if not stat.S_ISREG(part.stat().st_mode):
+                raise sqlite3.DatabaseError(f"{part} is no regular file; move it away")
+
+
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """A read-only connection; the file must exist. It may lie where this user can't write, or nobody can."""
     way = read_mode_for(path)
-    connection = sqlite3.connect(
-        f"file:{quote(str(path.absolute()))}?mode=ro{way.value}", uri=True, isolation_level=None
-    )
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro{way.value}"
+    connection = open_database(path, uri, isolation_level=None)
     if way is ReadMode.ALONE:  # before whatever looks into the file
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
     connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
@@ -101,8 +120,12 @@ def refuse_damage(path: Path) -> None:
 def refuse_unfinished(path: Path) -> None:
     """Raise Damaged if the log at `path` is being exchanged for one from a backup, and that was broken off.
 
-    Until that is finished, nobody may take what lies there for the log.
+    Until that is finished, nobody may take what lies there for the log; nor ever what is no file.
     """
+    try:
+        refuse_odd_files(path)
+    except sqlite3.DatabaseError as error:
+        raise Damaged(str(error)) from error
     if HomeLayout(path.parent).restore_plan.exists():
         raise Damaged(
             f"a restore of {path.parent} was broken off in its last step; finish it: upulse doctor --repair,"
@@ -142,7 +165,7 @@ def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:
 def is_open_elsewhere(shm: Path) -> bool:
     """Whether another process has the database open at this moment."""
     try:
-        file = os.open(shm, os.O_RDONLY | os.O_CLOEXEC)
+        file = os.open(shm, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return False
     try:

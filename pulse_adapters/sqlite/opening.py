@@ -12,6 +12,7 @@ from pulse_adapters.sqlite.connect import (
     head_of,
     is_read_only,
     make_private,
+    open_database,
     read_schema,
     refuse_missing,
     refuse_unfinished,
@@ -85,7 +86,7 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
     make_private(path)
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=32)
+    connection = open_database(path, isolation_level=None, cached_statements=32)
     try:
         read_schema(connection)
         for pragma in _PRAGMAS:

@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.connect import is_read_only, make_private
+from pulse_adapters.sqlite.connect import is_read_only, make_private, open_database
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
@@ -57,7 +57,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
     make_private(path)
-    connection = sqlite3.connect(path, isolation_level=None, cached_statements=16)
+    connection = open_database(path, isolation_level=None, cached_statements=16)
     try:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode = WAL")

@@ -153,8 +153,8 @@ class ControlGroup:
 
     def _read(self, file: str) -> str:
         try:
-            with open(os.path.join(self.path, file)) as read:
-                return read.read()
+            with open(os.path.join(self.path, file), "rb", buffering=0) as read:
+                return read.read().decode()
         except OSError:
             return ""
 

@@ -78,6 +78,17 @@ def session_of(pid: int) -> int | None:
         return None
 
 
+def has_group(number: int) -> bool:
+    """Whether anybody, zombies included, is in the process group of this number."""
+    try:
+        os.killpg(number, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
 def ticks_now() -> int:
     """The clock by which start times are told: ticks after boot."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000

@@ -4,6 +4,7 @@ settings change."""
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -18,8 +19,9 @@ from pulse_core.projections.state import State
 
 T = TypeVar("T")
 
-DELAY, LOOK = 3.0, 60.0
-"""Seconds from the start to the first check of the log, and between two looks at the engine's repository."""
+DELAY, LOOK, THOROUGH = 3.0, 15.0, 3_600.0
+"""Seconds from the start to the first check of the log, between two looks at the engine's repository, and between two
+at all that is in it."""
 LOG = logging.getLogger("pulse.log")
 Failed = Callable[[str, str], None]
 
@@ -61,21 +63,35 @@ async def check_log(
 
 
 async def watch_repository(
-    log: EventLog, state: Callable[[], State], look: Callable[[str], Awaitable[str]], failed: Failed
+    log: EventLog, state: Callable[[], State], look: Callable[[str, bool], Awaitable[str]], failed: Failed
 ) -> None:
-    """For ever, raise a condition while the repository of the engine in force is gone.
+    """For ever, raise a condition while the repository of the engine in force is gone or broken.
 
-    look: what is wrong with the repository of this commit, or empty.
+    look: what is wrong with the repository of this commit, or empty; with True it reads all that is in it, as at the
+    start, at each reload and while something is wrong. It may raise PulseError.
     """
+    loop, asked, read_at, fault = asyncio.get_running_loop(), asyncio.Event(), float("-inf"), ""
+
+    def on_events(events: Sequence[Event]) -> None:
+        if any(event.kind == SettingsLoaded.kind for event in events):
+            asked.set()
+
+    log.listen(on_events)
+    asked.set()
     while True:
-        fault = await look(commit) if (commit := state().engine.commit) else ""
-        if fault and state().conditions[ENGINE_MISSING] is None:
-            failed("engine", fault)
+        is_thorough = asked.is_set() or bool(fault) or loop.time() >= read_at + THOROUGH
+        asked.clear()
         try:
-            await settle(log, state(), ENGINE_MISSING, fault, "the engine's repository is there")
-        except PulseError:  # the next look tries it again
-            LOG.warning("not recorded: %s", fault)
-        await asyncio.sleep(LOOK)
+            fault = await look(commit, is_thorough) if (commit := state().engine.commit) else ""
+            read_at = loop.time() if is_thorough else read_at
+            if fault and state().conditions[ENGINE_MISSING] is None:
+                failed("engine", fault)
+            await settle(log, state(), ENGINE_MISSING, fault, "the engine's repository is there and whole")
+        except PulseError as error:  # the next look tries it again
+            LOG.warning("the engine's repository: %s", error)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LOOK):
+                await asked.wait()
 
 
 async def settle(log: EventLog, state: State, condition: str, fault: str, over: str) -> None:

@@ -47,7 +47,7 @@ from pulse_core.watch.error_log import ErrorLog
 from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
-from upulse_cli.wiring.engine import engine_of, has_engine
+from upulse_cli.wiring.engine import engine_of, repository_fault
 from upulse_cli.wiring.executors import machine_executors, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
@@ -208,13 +208,13 @@ async def read_log(home: Home, spawner: Spawner) -> LogCheck:
 
 
 async def engine_fault(
-    home: Home, current_settings: CurrentSettings, engine: EngineParts | None, commit: str
+    home: Home, current_settings: CurrentSettings, engine: EngineParts | None, commit: str, thorough: bool
 ) -> str:
-    """What is wrong with the repository of the engine in force; empty if it is there, or not wanted."""
+    """What is wrong with the repository of the engine in force; empty if it is whole, or not wanted."""
     if not current_settings().engine.enabled:
         return ""
-    if not await asyncio.to_thread(has_engine, home):
-        return f"the log says that {commit[:12]} is in force, and {home.path}/engine/.git is gone"
+    if fault := await repository_fault(home, commit, thorough):
+        return f"the log says that {commit[:12]} is in force, and {fault}"
     if engine is None:
         return (
             f"{commit[:12]} does not run, since its repository was gone at the start: upulse daemon restart"

@@ -51,6 +51,13 @@ def has_engine(home: HomeLayout) -> bool:
     return (home.path / "engine" / ".git").exists()
 
 
+async def repository_fault(home: HomeLayout, commit: str, thorough: bool) -> str:
+    """What is wrong with the repository of the commit in force; empty if nothing is."""
+    from pulse_adapters.git.git_client import GitClient
+
+    return await GitClient(home.path).fault(commit, thorough)
+
+
 def hosts_of(
     home: HomeLayout, clock: Clock, settings: "Callable[[], Settings]"
 ) -> "tuple[Callable[..., ChildHosts], Callable[[Windows], ChildActionHosts]]":

@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,7 @@ from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import revision_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
-from tests.integration.git.git_scene import ADA, FILES, edited, files, laid_out, made, newest, write
+from tests.integration.git.git_scene import ADA, FILES, edited, files, git, laid_out, made, newest, write
 
 
 async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
@@ -33,6 +35,40 @@ async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> N
     await child.point_main(back.commit, candidate)
     assert await child.head() == repository.head() == back.commit
     assert newest(repository, "%B") == f"Go back to {first[:12]}: zurück, weil es schadet"
+
+
+def loose(folder: Path, commit: str) -> Path:
+    return folder / "objects" / commit[:2] / commit[2:]
+
+
+def overwrite(path: Path, content: bytes) -> None:
+    path.chmod(0o600)
+    path.write_bytes(content)
+
+
+SEEN_IN_FILES: Mapping[str, Callable[[Path, str], object]] = {
+    "is gone": lambda folder, commit: shutil.rmtree(folder),
+    "HEAD can't be read": lambda folder, commit: (folder / "HEAD").unlink(),
+    "HEAD names no branch": lambda folder, commit: (folder / "HEAD").write_bytes(bytes(20)),
+    "which commit main is": lambda folder, commit: (folder / "refs/heads/main").unlink(),
+    "objects is gone": lambda folder, commit: shutil.rmtree(folder / "objects"),
+}
+SEEN_BY_GIT: Mapping[str, Callable[[Path, str], object]] = {
+    "missing blob": lambda folder, commit: loose(folder, git(folder, "rev-parse", "main:engine.py")).unlink(),
+    "corrupt": lambda folder, commit: overwrite(
+        loose(folder, git(folder, "rev-parse", "main^{tree}")), b"x" * 40
+    ),
+    "object missing": lambda folder, commit: loose(folder, commit).unlink(),
+}
+
+
+@pytest.mark.parametrize("words", [*SEEN_IN_FILES, *SEEN_BY_GIT])
+async def test_a_repository_that_is_broken_is_found_out(tmp_path: Path, words: str) -> None:
+    repository = made(tmp_path)
+    child, commit, folder = GitClient(repository.home), repository.head(), repository.home / "engine" / ".git"
+    assert await child.fault(commit, thorough=True) == ""
+    {**SEEN_IN_FILES, **SEEN_BY_GIT}[words](folder, commit)
+    assert words in await child.fault(commit, thorough=words in SEEN_BY_GIT)
 
 
 async def test_what_was_laid_out_long_ago_and_is_no_commit_of_main_goes(

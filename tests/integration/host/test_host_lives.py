@@ -27,6 +27,7 @@ from pulse_adapters.workers.proc import (
     is_alive,
     live_processes,
     read_stat,
+    session_of,
 )
 from pulse_adapters.workers.process_tree import in_tree
 from pulse_core.actions import RestartParams, StopParams
@@ -394,3 +395,26 @@ async def test_a_group_is_not_complete_while_who_forked_during_the_search_and_en
     await until(lambda: groups.is_complete(life.effect))
     assert reads
     assert it.alive() <= set(groups.members(life.effect))
+
+
+async def test_who_joins_a_session_that_was_read_before_is_found_and_others_are_not_asked(
+    spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go, asked, marked = tmp_path / "go", list[int](), MarkedProcesses()
+    script = f"until test -e {go}; do sleep 0.01; done; env -i sleep 60 & exec sleep 60"
+    leader = spawner.start(["sh", "-c", script], output=tmp_path / "log")
+    await until(lambda: command_line(leader.pid)[:1] == ["sh"])
+    marked.search()
+    go.touch()
+    await until(lambda: command_line(leader.pid)[:1] == ["sleep"])
+
+    def counted(pid: int) -> int | None:
+        asked.append(pid)
+        return session_of(pid)
+
+    monkeypatch.setattr(marked_processes, "session_of", counted)
+    marked.search()
+    members = list(marked.in_sessions({leader.pid}))
+    assert len(members) == 2
+    assert os.getppid() not in asked
+    await spawner.end(leader, soft=0.0)

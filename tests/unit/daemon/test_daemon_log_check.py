@@ -10,7 +10,7 @@ from pulse_adapters.memory.log import MemoryLog
 from pulse_core.daemon.services import LogCheck, Verify, check_log, watch_repository
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import EnginePromoted, LogVerified
+from pulse_core.model.kinds import EnginePromoted, LogVerified, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.record.view import View
 
@@ -95,9 +95,10 @@ def test_a_check_that_fails_is_reported_and_tried_again() -> None:
 
 
 def test_a_repository_that_is_gone_is_an_error_and_a_condition() -> None:
-    there = [True]
+    there, looks = [True], list[bool]()
 
-    async def look(commit: str) -> str:
+    async def look(commit: str, thorough: bool) -> str:
+        looks.append(thorough)
         return "" if there[0] else f"{commit} is in force, and engine/.git is gone"
 
     async def work(log: MemoryLog, view: View, said: list[str]) -> None:
@@ -110,3 +111,28 @@ def test_a_repository_that_is_gone_is_an_error_and_a_condition() -> None:
     assert said == ["engine: abc is in force, and engine/.git is gone"]
     told = [(event.kind, event.subject) for event in log.events[1:]]
     assert told == [("condition-raised", "engine-missing"), ("condition-cleared", "engine-missing")]
+    assert (log.events[1].at - log.events[0].at) / US_PER_SECOND == 105
+    assert looks[0]  # and as long as something is wrong
+    assert not any(looks[1:8])
+    assert all(looks[8:27])
+    assert not any(looks[28:])
+
+
+def test_a_repository_is_read_whole_at_a_reload_and_now_and_then() -> None:
+    looks = list[bool]()
+
+    async def look(commit: str, thorough: bool) -> str:
+        looks.append(thorough)
+        if len(looks) == 1:
+            raise PulseError("git did not end")
+        return "git fsck: missing blob" if thorough else ""
+
+    async def work(log: MemoryLog, view: View, said: list[str]) -> None:
+        await log.append(Draft(EnginePromoted(previous="", watch_us=1), subject="abc"))
+        reload = log.append(Draft(SettingsLoaded(digest="d")))
+        asyncio.get_running_loop().call_later(20, asyncio.ensure_future, reload)
+        await watch_repository(log, view, look, lambda *words: said.append(": ".join(words)))
+
+    _, said = lived(25, work)
+    assert looks == [True, True, True]  # tried again after one that failed, and at the reload
+    assert said == ["engine: git fsck: missing blob"]
