@@ -5,9 +5,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_identity import is_of_its_user, is_produced_by, not_of_user
-from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
@@ -134,11 +134,13 @@ async def processes_left_by(process: ProcessSettings, effect: str) -> tuple[Proc
     await asyncio.sleep(_SETTLE_S)
     # Everybody can read the effect's id in the name of its control group, and bear it as a mark. So one that has become
     # another user's is only believed to be it if the settings name that user.
-    left = [one for one in await find_marked(effect, anybody=True) if is_of_its_user(process, one.pid)]
+    left = [
+        one for one in await find_bearers(effect=effect, anybody=True) if is_of_its_user(process, one.pid)
+    ]
     return tuple(sorted(left, key=lambda one: not is_produced_by(process.start, one.pid)))
 
 
 async def strangers_left_by(process: ProcessSettings, effect: str) -> str:
     """Why what seems to be left by this start of it can't be the process, in words; empty if nothing is."""
-    left = await find_marked(effect, anybody=True)
+    left = await find_bearers(effect=effect, anybody=True)
     return next((words for one in left if (words := not_of_user(process, one.pid))), "")

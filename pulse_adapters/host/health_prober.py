@@ -12,10 +12,9 @@ from pulse_adapters.host.listening_ports import (
     is_of_this_machine,
     resolve_addresses,
 )
-from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
-from pulse_adapters.host.process_search import find_marked
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import start_time_of
@@ -96,7 +95,7 @@ class LocalHealthProber:
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         marker, program, timeout = f"probe:{process.name}@{self._home}", process.exec[0], _seconds(process)
         if process.name not in self._cleared:
-            for left in await find_marked(marker):
+            for left in await find_bearers(effect=marker):
                 await end_tree(left)
             self._cleared.add(process.name)
         try:

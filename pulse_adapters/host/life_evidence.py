@@ -20,8 +20,7 @@ def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
     if pid in own_line():
         return False
     try:
-        group = f"/{home_name(home)}/{LIFE}{one.effect}/"
-        if any(f"{os.fsdecode(line)}/".count(group) for line in _groups_of(pid)):
+        if is_in_group(pid, one.effect, home):
             return True
         if uid_of(pid) != os.getuid() or not os.path.samefile(f"/proc/{pid}/root{home}", home):
             return False
@@ -30,8 +29,11 @@ def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
     return _has_own_session(pid, {other.found.pid for other in bearers if other.effect == one.effect})
 
 
-def _groups_of(pid: int) -> list[bytes]:
-    return (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines()
+def is_in_group(pid: int, effect: str, home: Path) -> bool:
+    """Whether the process is in the control group of the life that this effect began. Raises OSError without a home."""
+    group = f"/{home_name(home)}/{LIFE}{effect}/"
+    lines = (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines()
+    return any(group in f"{os.fsdecode(line)}/" for line in lines)
 
 
 def _has_own_session(pid: int, members: Collection[int]) -> bool:

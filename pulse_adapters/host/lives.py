@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import end_all
-from pulse_adapters.host.life_evidence import is_of_home
+from pulse_adapters.host.life_evidence import is_in_group, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
 from pulse_adapters.host.spawner import Spawner
@@ -142,6 +142,11 @@ class Lives:
         mark = f"{EFFECT_MARK}={effect}"
         if trees := [in_tree(one.found, mark) for one in self._marked.bearers() if one.effect == effect]:
             await finish_despite_cancel(end_chosen(any_of(*trees)))
+
+    def holds(self, name: str, pid: int) -> bool:
+        """Whether the control group of its last life shows that this process came out of that."""
+        life = self.last(name)
+        return life is not None and is_in_group(pid, life.effect, self._home)
 
     def close(self) -> None:
         """Begin no more groups; what lives, lives on."""

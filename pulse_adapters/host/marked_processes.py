@@ -14,6 +14,7 @@ from pulse_adapters.workers.proc import (
     read_stat,
     session_of,
     ticks_now,
+    uid_of,
 )
 from pulse_core.ports.host import ProcessId
 
@@ -117,3 +118,21 @@ def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
 
 def _value(raw: bytes, variable: str) -> str:
     return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
+
+
+async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = False) -> tuple[ProcessId, ...]:
+    """Those of this user that bear the mark of an effect, or of a guarded process: session leaders, then the oldest.
+
+    Anybody can set it: it is a hint to what the log says. anybody: those of other users, too, as far as this one may read
+    their environments.
+    """
+    marked = MarkedProcesses()
+    await asyncio.to_thread(marked.search)
+    found = [
+        one.found
+        for one in marked.bearers()
+        if effect in ("", one.effect)
+        and name in ("", one.name)
+        and (anybody or uid_of(one.found.pid) == os.getuid())
+    ]
+    return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started)))

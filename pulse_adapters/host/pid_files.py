@@ -1,24 +1,29 @@
 """PID files: which live process each names, judged by the boot clock, which no step of the wall clock moves."""
 
 import os
+import stat
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.process_identity import is_produced_by
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of, ticks_now
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of, ticks_now, uid_of
 from pulse_core.ports.host import ProcessId, ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
 
 class PidFile(NamedTuple):
-    """A file as it was read; pid: 0 if there is no number in it; written: seconds, UTC; identity: changes with it."""
+    """A file as it was read; pid: 0 if there is no number in it; written: seconds, UTC; identity: changes with it.
+
+    writer: the uid of its owner; None if anybody may write to it.
+    """
 
     pid: int
     written: float
     identity: tuple[int, ...] = ()
+    writer: int | None = None
 
 
 class _Seen(NamedTuple):
@@ -52,6 +57,9 @@ class PidFiles:
         since = start_time_of(file.pid)
         if since is None:
             return ProcessObservation(detail=f"process {file.pid} of {path} is not alive")
+        if file.writer not in (0, os.geteuid(), uid_of(file.pid)):
+            words = f"{path} is not believed: another user, or anybody, may have written it"
+            return ProcessObservation(detail=words)
         seen = self._seen[path]
         is_younger = since > seen.at + 1
         if not is_younger and not seen.was_watched:
@@ -82,6 +90,7 @@ def _read(path: str) -> PidFile:
         number = int(text[0]) if text and text[0].isdigit() else 0
         pid, known = number if 0 < number < 2**31 else 0, os.fstat(file)
         identity = (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_ctime_ns, pid)
-        return PidFile(pid, known.st_mtime, identity)
+        writer = None if known.st_mode & stat.S_IWOTH else known.st_uid
+        return PidFile(pid, known.st_mtime, identity, writer)
     finally:
         os.close(file)

@@ -15,7 +15,7 @@ from pulse_adapters.host.guarded_processes import (
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.process_identity import is_produced_by
+from pulse_adapters.host.process_identity import is_produced_by, start_user
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
@@ -73,7 +73,7 @@ class StopProcess(Executor):
                 f"{sight.detail}, but who listens there is not visible to the user Pulse runs as"
             )
         unsure = sight.busy or (sight.unlike and not self._lives.last(process.name))
-        if process.match and unsure and not left:
+        if (process.match or process.pid_file) and unsure and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")
         await self._lives.stop(process, left, _SOFT_S)
         return Result({"ended": sorted(one.pid for one in left)})
@@ -93,7 +93,9 @@ class StopProcess(Executor):
 
 def _refuse_doubt(sight: ProcessObservation, done: str) -> None:
     if sight.doubt:
-        raise PulseError(f"nothing was {done}: {sight.doubt}; end the others yourself, or make `match` exact")
+        raise PulseError(
+            f"nothing was {done}: {sight.doubt}; end the others yourself, or make the settings exact"
+        )
 
 
 _FRESH_US = 1_000_000
@@ -189,7 +191,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
-        unlogged: list[str] = []
+        user, unlogged = start_user(process), list[str]()
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left, _SOFT_S)
@@ -201,6 +203,7 @@ class RestartProcess:
             env={**process.env, **self._lives.marks(process.name, event.id)},
             output=self._log(process),
             unlogged=unlogged.append,
+            user=user,
         )
         self._lives.begin(process.name, Life(event.id, new))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}

@@ -8,6 +8,8 @@ from typing import NamedTuple
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
+from pulse_adapters.workers.spawn import ProcessUser
+from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
@@ -43,9 +45,9 @@ def choose(
     if not mine:
         other = next((words for one in hits if (words := not_of_user(process, one.pid))), "")
         return Choice((), f"no process matches{f'; {other}' if other else ''}")
-    produced = {one for one in mine if not process.start or is_produced_by(process.start, one.pid)}
+    produced = {one for one in mine if _is_produced(process, one.pid, mark)}
     if mark:
-        mine = [one for one in mine if one in produced or not _carries(one.pid, mark)]
+        mine = [one for one in mine if one in produced or not carries(one.pid, mark)]
     heads = without_offspring(mine)
     likely = without_offspring([one for one in mine if one in produced])
     likely = likely or [one for one in heads if one.started in left]
@@ -67,7 +69,7 @@ def choose(
 def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], mark: str) -> str:
     """Those that match beside the main process and came out of no start of it, in words; empty if there are none."""
     mine = [
-        one for one in hits if one != main and not (not_of_user(process, one.pid) or _carries(one.pid, mark))
+        one for one in hits if one != main and not (not_of_user(process, one.pid) or carries(one.pid, mark))
     ]
     return _others([one for one in without_offspring([main, *mine]) if one != main])
 
@@ -106,6 +108,25 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     return ""
 
 
+def start_user(process: ProcessSettings) -> ProcessUser | None:
+    """Whom `start` runs as, if not as this process. Raises PulseError if it can't."""
+    if not process.user:
+        return None
+    try:
+        known = pwd.getpwnam(process.user)
+    except KeyError as error:
+        raise PulseError(f"there is no user {process.user!r} on this machine") from error
+    if known.pw_uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise PulseError(
+            f"only root's daemon can start it as {process.user!r}; install that (sudo upulse daemon install), "
+            "or take `user` away"
+        )
+    groups = os.getgrouplist(known.pw_name, known.pw_gid)
+    return ProcessUser(known.pw_name, known.pw_dir, known.pw_uid, known.pw_gid, tuple(groups))
+
+
 def is_of_its_user(process: ProcessSettings, pid: int) -> bool:
     """Whether a process that a start left is the daemon's own user's, or has become that of its `user`."""
     return uid_of(pid) == os.getuid() or not not_of_user(process, pid)
@@ -121,6 +142,11 @@ def is_produced_by(start: Sequence[str], pid: int) -> bool:
     if not line:
         return False
     return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
+
+
+def carries(pid: int, mark: str, end: str = "\0") -> bool:
+    """Whether a process has this `PULSE_PROCESS`, `NAME@HOME`, in its environment; end: what must follow."""
+    return f"\0{PROCESS_MARK}={mark}{end}".encode() in environment(pid)
 
 
 def without_offspring(found: Collection[ProcessId]) -> list[ProcessId]:
@@ -143,8 +169,23 @@ def without_offspring(found: Collection[ProcessId]) -> list[ProcessId]:
     return [one for one in found if not has_head(one.pid)]
 
 
-def _carries(pid: int, mark: str) -> bool:
-    return f"\0{PROCESS_MARK}={mark}\0".encode() in environment(pid)
+def _is_produced(process: ProcessSettings, pid: int, mark: str) -> bool:
+    if not process.start:
+        return True
+    is_own = bool(mark) and carries(pid, mark)
+    return is_produced_by(process.start, pid) and (is_own or not _is_elsewhere(process, pid))
+
+
+def _is_elsewhere(process: ProcessSettings, pid: int) -> bool:
+    """Whether it works in another directory than `cwd` says: there the same words may mean another program."""
+    if process.cwd is None:
+        return False
+    try:
+        here = os.stat(f"/proc/{pid}/cwd")
+        places = (os.stat(os.path.expanduser(process.cwd)), os.stat("/"))  # daemons go to /
+    except OSError:
+        return False
+    return not any(os.path.samestat(here, place) for place in places)
 
 
 def _names(line: str) -> list[str]:

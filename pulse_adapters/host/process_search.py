@@ -1,4 +1,4 @@
-"""Finds processes by their command line or by a marker in their environment, in one pass over /proc."""
+"""Finds processes by their command line, in one pass over /proc."""
 
 import asyncio
 import os
@@ -6,8 +6,8 @@ import time
 from collections.abc import Collection, Iterator, Mapping
 from itertools import islice, pairwise
 
-from pulse_adapters.workers.environment import EFFECT_MARK, HANDS_MARK
-from pulse_adapters.workers.proc import environment, has_marker, pids, read_proc_file, read_stat, uid_of
+from pulse_adapters.workers.environment import HANDS_MARK
+from pulse_adapters.workers.proc import environment, pids, read_proc_file, read_stat
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 
@@ -42,27 +42,6 @@ async def find_matching(
                     rested = time.perf_counter()
         await asyncio.sleep(0)
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
-
-
-async def find_marked(
-    marker: str, variable: str = EFFECT_MARK, leaders: bool = False, anybody: bool = False
-) -> tuple[ProcessId, ...]:
-    """The live processes of this user that carry this marker (by default a `PULSE_EFFECT`): session leaders first, then
-    the oldest. Anybody can set it: it is a hint to what the log says.
-
-    leaders: only session leaders, which processes started by Pulse are and their children are not; anybody: those of other
-    users, too, as far as this one may read their environments.
-    """
-    carriers = []
-    for count, pid in enumerate(list(pids()), 1):
-        seen = read_stat(pid) if pid != os.getpid() and has_marker(pid, marker, variable) else None
-        is_meant = seen and seen.alive and (seen.session == pid or not leaders)
-        if seen and is_meant and (anybody or uid_of(pid) == os.getuid()):
-            carriers.append(seen)
-        if count % _SLICE == 0:
-            await asyncio.sleep(0)
-    carriers.sort(key=lambda one: (one.session != one.pid, one.started))
-    return tuple(one.found for one in carriers)
 
 
 def command_lines() -> Iterator[tuple[int, bytes]]:

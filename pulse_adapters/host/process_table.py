@@ -3,25 +3,26 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by, strangers_left_by
 from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
+    carries,
     choose,
     is_produced_by,
     not_of_user,
     words_of_others,
 )
-from pulse_adapters.host.process_search import command_line_of, find_marked, find_matching, joined_argv
+from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.environment import PROCESS_MARK
-from pulse_adapters.workers.proc import is_alive, open_pidfd, start_time_of
+from pulse_adapters.workers.proc import is_alive, open_pidfd, session_of, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -67,6 +68,8 @@ class LinuxProcessTable:
                 ahead.append(process)
         if ahead:
             await self._search(ahead, sights)
+        for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
+            sights[name] = sights[name]._replace(detail=f"{sights[name].detail}; {words}")
         for process in filter(_has_no_way, processes):
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
@@ -98,9 +101,12 @@ class LinuxProcessTable:
 
         It is younger than what is recorded, and is what `start` produces: all else is a helper of a dead one.
         """
-        marked = await find_marked(self._mark(process.name), PROCESS_MARK, leaders=True) if self._home else ()
-        for found in marked:
-            if is_produced_by(process.start, found.pid) and (known is None or found.started > known.started):
+        for found in await find_bearers(name=self._mark(process.name)) if self._home else ():
+            if (
+                session_of(found.pid) == found.pid
+                and is_produced_by(process.start, found.pid)
+                and (known is None or found.started > known.started)
+            ):
                 words = f"process {found.pid} was started by an earlier daemon"
                 sights[process.name] = ProcessObservation((found,), detail=words)
                 return
@@ -155,6 +161,9 @@ class LinuxProcessTable:
                     seen = self._pid_files.observe(process.pid_file, process.start)
                     if seen.found and (words := not_of_user(process, seen.found[0].pid)):
                         seen = ProcessObservation(detail=words)
+                    elif seen.found and not self._is_of_start(process, seen.found[0]):
+                        words = f"{seen.detail} is no work of its `start`"
+                        seen = ProcessObservation(detail=words, unlike=seen.found)
                     sights[process.name] = seen._replace(ended=sights[process.name].ended)
             await self._search_lines([one for one in ahead if one.match], sights)
 
@@ -176,6 +185,29 @@ class LinuxProcessTable:
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
         mark = self._mark(process.name) if self._home else ""
         return choose(process, found, mark, self._background_starts(process))
+
+    def _is_of_start(self, process: ProcessSettings, one: ProcessId) -> bool:
+        """Whether `start` would produce this process, or a start has left it; nobody knows that of a `command`."""
+        return not process.start or is_produced_by(process.start, one.pid) or self._has_started(process, one)
+
+    def _has_started(self, process: ProcessSettings, one: ProcessId) -> bool:
+        """Whether there is a sign that this process came out of a start of it: a mark, the log, its time or its group."""
+        life = self._lives.last(process.name) if self._lives else None
+        return (
+            carries(one.pid, f"{process.name}@{self._home or ''}", end="\0" if self._home else "")
+            or (life is not None and life.found == one)
+            or one.started in self._background_starts(process)
+            or bool(self._lives and self._lives.holds(process.name, one.pid))
+        )
+
+    def _adopted(
+        self, processes: Sequence[ProcessSettings], found: Mapping[str, Sequence[ProcessId]]
+    ) -> Iterator[tuple[str, str]]:
+        """The names of those for which one process was found that nobody here has started, and words that tell it."""
+        for process in processes if self._home else ():
+            one = found.get(process.name, ())
+            if process.start and len(one) == 1 and not self._has_started(process, one[0]):
+                yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
 
     def _background_starts(self, process: ProcessSettings) -> Container[int]:
         """When that began, in clock ticks after boot, which the last start has left in the background, if it has."""
@@ -262,13 +294,16 @@ class LinuxProcessTable:
     async def others(
         self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
     ) -> Mapping[str, str]:
-        """In one search those that match a `match`, and came out of no start of this process."""
+        """In one search those that match a `match`, and came out of no start of this process; and who was adopted."""
         held = {one.name: (one, main) for one in processes if one.match and (main := mains.get(one.name))}
         texts = {
             name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
         }
         hits = await find_matching(texts, self._spawner.running) if texts else {}
         words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
+        standing = {name: (main,) for name, main in mains.items() if main}
+        for name, told in self._adopted(processes, standing):
+            words[name] = "; ".join(filter(None, (words.get(name), told)))
         return {name: told for name, told in words.items() if told}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:

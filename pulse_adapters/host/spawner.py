@@ -15,7 +15,7 @@ from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output,
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
-from pulse_adapters.workers.spawn import find_program, spawn
+from pulse_adapters.workers.spawn import ProcessUser, find_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -101,15 +101,16 @@ class Spawner:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         unlogged: Callable[[str], None] = LOG.warning,
+        user: ProcessUser | None = None,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
-        unlogged: told why the output goes elsewhere, if that file can't be opened.
+        unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse.
         """
-        whole = {**self._inherited, **(env or {})}
+        whole = {**self._inherited, **(user.environment if user else {}), **(env or {})}
         target, _, why = open_log_output(output)
         try:
-            found = launch(argv, whole, target, cwd=cwd)
+            found = launch(argv, whole, target, cwd=cwd, user=user)
         finally:
             os.close(target)
         if why:
@@ -276,6 +277,7 @@ def launch(
     *,
     cwd: str | None,
     executable: str | None = None,
+    user: ProcessUser | None = None,
 ) -> ProcessId:
     """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
@@ -284,7 +286,7 @@ def launch(
     try:
         program = executable or find_program(argv[0], env)
         before = ticks_now()
-        pid = spawn(program, argv, env, {1: output, 2: output}, cwd=cwd)
+        pid = spawn(program, argv, env, {1: output, 2: output}, cwd=cwd, user=user)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
@@ -308,7 +310,7 @@ def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: O
     if isinstance(error, FileNotFoundError):
         return f"{start}there is no such program in PATH ({env.get('PATH', '')}); give its full path"
     if isinstance(error, PermissionError):
-        return f"{start}it may not be executed; make it executable for the user Pulse runs as"
+        return f"{start}it may not be executed; make it executable for the user that it runs as"
     if error.errno == errno.ENOEXEC:
         return f"{start}it is no program; a script needs a first line such as #!/bin/sh"
     return f"{start}{error.strerror}"

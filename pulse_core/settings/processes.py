@@ -105,8 +105,8 @@ class ProcessSettings(Group):
     )
     user: Annotated[str, Field(max_length=64)] = Field(
         "",
-        description="whose processes `pid_file`, `match` and `tcp` find, and whose one that `start` leaves in the"
-        " background may have become; empty: those of the daemon's own user",
+        description="whom `start` runs as, which root's daemon alone can do, and whose processes `pid_file`, `match` and"
+        " `tcp` find; empty: the daemon's own user",
         examples=["postgres"],
     )
     tcp: Address | None = Field(

@@ -64,7 +64,8 @@ def believed(
 
     There it keeps a second one from being started beside what may run behind another command line.
     """
-    if sight.unlike and process.match and history.pid is None and history.start is None:
+    is_named = process.match or process.pid_file
+    if sight.unlike and is_named and history.pid is None and history.start is None:
         return sight._replace(found=sight.unlike, unlike=(), doubt=sight.detail)
     return sight
 

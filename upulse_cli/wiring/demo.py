@@ -12,8 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.process_search import find_marked
-from pulse_adapters.workers.environment import PROCESS_MARK
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core.app.demo import PATIENCE, DemoStage, Scene, wait_until
 from upulse_cli.wiring.daemon_control import daemon_process
@@ -32,7 +31,7 @@ def filled_settings(template: str, home: Path) -> str:
 
 def kill_started(home: Path) -> Sequence[int]:
     """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
-    left = [one.pid for one in asyncio.run(find_marked(f"demo@{home}", PROCESS_MARK))]
+    left = [one.pid for one in asyncio.run(find_bearers(name=f"demo@{home}"))]
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -127,14 +127,14 @@ def settings_text(settings: "Settings") -> str:
 
 
 def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
-    """By name, in words, the guarded processes of which nobody can tell surely which one on this machine it is."""
-    if not any(process.match for process in settings.process):
+    """By name, in words, the guarded processes that can't be started, or of which nobody can tell which one it is."""
+    if not any(process.match or process.pid_file or process.user for process in settings.process):
         return {}
     import asyncio
 
-    from pulse_adapters.host.process_identity import doubtful_matches
+    from pulse_adapters.host.settings_doubts import doubts_of
 
-    return asyncio.run(doubtful_matches(settings.process))
+    return asyncio.run(doubts_of(settings.process))
 
 
 def checked_settings(path: "Path") -> "Settings":

@@ -145,11 +145,12 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
 
 
 def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
-    """It counts as up by its `match`, and nobody can tell which process it is: none is started, held or ended."""
+    """It counts as up by `match` or `pid_file`, and nobody can tell which one it is: none is started, held or ended."""
     name, history = process.name, curr.process(process.name)
     topic, title = f"doubt:{name}", f"nobody can tell whether {name} is up"
-    if process.start and process.match and history.up is not None and history.pid is None:
-        text = f"{name}: {history.evidence}; end what is not it, or make `match` exact"
+    way = "match" if process.match else "pid_file" if process.pid_file else ""
+    if process.start and way and history.up is not None and history.pid is None:
+        text = f"{name}: {history.evidence}; end what is not it, or make `{way}` exact"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
     text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))

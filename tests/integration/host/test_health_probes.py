@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
-from pulse_adapters.host.process_search import find_marked
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.environment import EFFECT_MARK
@@ -265,7 +265,7 @@ async def test_a_command_is_asked_and_nothing_of_it_is_left(
         assert answer.ok is ok, answer
         assert re.search(words, answer.detail), answer
     for name in names:
-        assert not await find_marked(f"probe:{name}@{tmp_path}")
+        assert not await find_bearers(effect=f"probe:{name}@{tmp_path}")
 
 
 @pytest.mark.parametrize("exit_code", [0, 3])
@@ -288,7 +288,7 @@ async def test_what_a_killed_daemon_left_of_a_probe_is_ended_before_the_next_one
 ) -> None:
     mark = {EFFECT_MARK: f"probe:p@{tmp_path}"}
     left = spawner.start(["sleep", "1000"], output=log, env=mark)
-    while not await find_marked(mark[EFFECT_MARK]):
+    while not await find_bearers(effect=mark[EFFECT_MARK]):
         assert is_alive(left)  # until it is executed, it has no environment
     assert (await prober.ask(settings(exec=["true"], timeout="5s"), own_id())).ok
     assert not is_alive(left)
@@ -298,11 +298,11 @@ async def test_a_prober_that_ends_takes_its_commands_along(prober: LocalHealthPr
     coming = prober.ask(settings(exec=["sleep", "1000"], timeout="5m"), own_id())
     marker = f"probe:p@{tmp_path}"
     deadline = time.monotonic() + 10
-    while not await find_marked(marker):
+    while not await find_bearers(effect=marker):
         assert time.monotonic() < deadline
     await prober.close()
     assert coming.cancelled()
-    assert not await find_marked(marker)
+    assert not await find_bearers(effect=marker)
 
 
 def free_port() -> int:

@@ -1,6 +1,7 @@
 """The executors against real processes."""
 
 import os
+import pwd
 import sys
 import uuid
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import RunCommand
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
@@ -20,6 +22,7 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports.executor import Result, Safety
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
+from tests.engine_user import ROOT_ALONE
 from tests.integration.host.host_scene import EVENT_ID, script, until, wished
 
 Known = dict[str, ProcessId]
@@ -65,6 +68,42 @@ async def test_the_dead_one_is_replaced(
     assert is_alive(new)
     await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
     await until(lambda: has_marker(new.pid, EVENT_ID))  # none is seen in the midst of its exec
+
+
+@ROOT_ALONE
+@pytest.mark.parametrize("cwd", [None, "/"])
+async def test_it_runs_as_its_user_with_that_users_groups_and_environment(
+    restarter: Callable[[Settings], RestartProcess], known: Known, tmp_path: Path, cwd: str | None
+) -> None:
+    nobody = pwd.getpwnam("nobody")
+    wanted = settings(start=["sh", "-c", "id; env; exec sleep 1000"], user="nobody", cwd=cwd)
+    it = known["it"] = found_in(await restart(restarter(wanted)))
+    log = tmp_path / "logs" / "it.log"
+    await until(lambda: command_line(it.pid) == ["sleep", "1000"])
+    uids = f"Uid:\t{nobody.pw_uid}\t{nobody.pw_uid}\t{nobody.pw_uid}\t{nobody.pw_uid}"
+    status = Path(f"/proc/{it.pid}/status").read_text()
+    assert uids in status
+    assert f"Groups:\t{nobody.pw_gid}" in status
+    words = log.read_text().splitlines()
+    assert {f"HOME={nobody.pw_dir}", "USER=nobody", "LOGNAME=nobody", f"PULSE_EFFECT={EVENT_ID}"} <= set(
+        words
+    )
+    assert os.getsid(it.pid) == it.pid
+    again = found_in(await restart(restarter(wanted)))
+    assert (is_alive(it), is_alive(again)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("user", "words"), [("nobody", "only root's daemon can start it"), ("no-such-user", "there is no user")]
+)
+async def test_who_can_not_be_its_user_is_refused_and_told(
+    restarter: Callable[[Settings], RestartProcess], monkeypatch: pytest.MonkeyPatch, user: str, words: str
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    wanted = settings(start=["sleep", "1000"], user=user)
+    with pytest.raises(PulseError, match=words):
+        await restart(restarter(wanted))
+    assert words in (await doubts_of(wanted.process))["it"]
 
 
 async def test_nothing_is_done_if_another_one_is_up_by_now(

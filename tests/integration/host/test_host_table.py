@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.process_executors import RestartProcess
+from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_identity import doubtful_matches
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import (
     command_line,
@@ -26,12 +27,14 @@ from pulse_adapters.workers.proc import (
     read_stat,
     start_time_of,
 )
-from pulse_core.actions import RestartParams
+from pulse_core.actions import RestartParams, StopParams
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
+from pulse_core.projections.processes import UNKNOWN_HISTORY
 from pulse_core.settings.groups import PATTERN_CHECK
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from pulse_core.watch.evaluate_process import believed
 from tests.integration.host.host_scene import bury, child, said, script, until, wished
 
 
@@ -178,8 +181,63 @@ async def test_a_pid_file_names_its_process(
 ) -> None:
     found, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
     path.write_text(f"{found.pid}\n")
-    assert (await seen(table, by(pid_file=str(path)))).found == (found,)
-    assert (await seen(table, by(pid_file=str(path)), found)).found == (found,)
+    process = by(pid_file=str(path), start=["sleep", "1000"])
+    await until(lambda: command_line(found.pid) == ["sleep", "1000"])
+    assert (await seen(table, process)).found == (found,)
+    assert (await seen(table, process, found)).found == (found,)
+    path.chmod(0o666)
+    sight = await seen(table, process)
+    assert (sight.found, "not believed" in sight.detail) == ((), True)
+
+
+async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    word, table = f"w{uuid.uuid4().hex}", LinuxProcessTable(spawner, tmp_path)
+    there, marks = tmp_path / "there", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
+    there.mkdir()
+    it = spawner.start(sleeper(word), output=log, cwd=str(there))
+    await until(lambda: word in command_line(it.pid))
+    process = by(match=word, start=sleeper(word), cwd=str(there))
+    told = f"nothing shows that Pulse started process {it.pid}"
+    sight = await seen(table, process)
+    assert (sight.found, sight.detail) == ((it,), f"process {it.pid} matches; {told}")
+    assert await table.others([process], {"it": it}) == {"it": told}
+    elsewhere = await seen(table, by(match=word, start=sleeper(word), cwd=str(tmp_path)))
+    assert (elsewhere.found, elsewhere.unlike) == ((), (it,))
+    os.kill(it.pid, 9)
+    await until(lambda: read_stat(it.pid) is None)
+    own = spawner.start(sleeper(word), output=log, env=marks)
+    await until(lambda: word in command_line(own.pid))
+    sight = await seen(table, process)
+    assert (sight.found, sight.detail) == ((own,), f"process {own.pid} matches")
+    assert await table.others([process], {"it": own}) == {}
+
+
+async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
+    spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    path, marks = tmp_path / "pid", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
+    stranger = spawner.start(["sleep", "1000"], output=log)
+    own = spawner.start(["sleep", "1000"], output=log, env=marks)
+    process, table = by(pid_file=str(path)), LinuxProcessTable(spawner, tmp_path)
+    await until(lambda: has_marker(own.pid, "e"))
+    path.write_text(str(stranger.pid))
+    sight = await seen(table, process)
+    assert (sight.found, sight.unlike) == ((), (stranger,))
+    told = {"it": f"process {stranger.pid} of {path} is no work of its `start`"}
+    assert sight.detail == told["it"]
+    assert await doubts_of([process]) == told
+    assert believed(process, sight, UNKNOWN_HISTORY).doubt == told["it"]
+    effect, event = wished("stop-process", process="it")
+    stop = StopProcess(lambda: Settings(process=(process,)), table, dict, Lives(spawner, tmp_path))
+    with pytest.raises(PulseError, match="nothing was ended"):
+        await stop.execute(effect, StopParams(process="it"), event)
+    path.write_text(str(own.pid))  # what a start has left
+    assert (await seen(table, process)).found == (own,)
+    assert await doubts_of([process]) == {}
+    path.write_text(str(stranger.pid))  # who would know of a command?
+    assert (await seen(table, by(pid_file=str(path), start=[], command=["x"]))).found == (stranger,)
 
 
 async def test_a_pid_file_older_than_its_process_is_of_another(
@@ -199,7 +257,7 @@ async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_
     old, new = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
     path = tmp_path / "pid"
     path.write_text(str(new.pid))
-    process, dead = by(pid_file=str(path)), list[ProcessId]()
+    process, dead = by(pid_file=str(path), start=["sleep", "1000"]), list[ProcessId]()
     sight = await seen(table, process, old)
     assert (sight.found, sight.known) == ((old,), True)
     table.hold([old], dead.append)
@@ -222,7 +280,7 @@ async def test_a_pid_file_is_judged_by_the_boot_clock(
     ).found == ()  # an old file, and `start` is another program
     path.write_text(str(it.pid))
     os.utime(path, (2, 2))  # that was seen to change
-    assert (await seen(table, by(pid_file=str(path)))).found == (it,)
+    assert (await seen(table, by(pid_file=str(path), start=["sleep", "1000"]))).found == (it,)
     monkeypatch.setattr("pulse_adapters.host.pid_files.ticks_now", lambda: it.started - 2)
     path.write_text(str(it.pid))  # its clock says that it is later than the process
     sight = await seen(table, by(pid_file=str(path)))

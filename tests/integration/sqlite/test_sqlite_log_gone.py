@@ -116,6 +116,54 @@ async def test_a_log_that_is_gone_acknowledges_nothing_and_its_rows_are_saved_an
     assert not home.saved_log.exists()
 
 
+async def test_what_could_not_be_recorded_since_is_left_beside_what_was_saved(
+    home: HomeLayout, open_log: Open
+) -> None:
+    async with open_log() as log:
+        recorded = await log.append(*numbered(1, 2))
+        await log.keep(*numbered(9))  # nothing is gone
+        home.events.unlink()
+        with pytest.raises(LogGone):
+            await log.check()
+        await log.keep(Draft(Paused(why="2"), id=recorded[1].id), *numbered(3, 4))
+    put_back(home)
+    async with open_log() as log:
+        assert await whys(log) == ["1", "2", "3", "4"]
+    assert verify(home.events, home.objects).fault == ""
+
+
+async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come_back(
+    tmp_path: Path, open_log: Open
+) -> None:
+    home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    async with open_log(home) as log:
+        await log.append(*numbered(1))
+        home.rename(elsewhere)
+        await asyncio.sleep(LOOK_INTERVAL)
+        for ask in (log.check, lambda: log.append(*numbered(2))):
+            with pytest.raises(LogGone, match=f"was moved to {elsewhere} .*upulse daemon restart --home"):
+                await ask()
+        assert not home.exists()
+        elsewhere.rename(home)
+        await log.check()
+        await log.append(*numbered(3))
+        home.rename(elsewhere)
+    assert not home.exists()
+    async with open_log(elsewhere) as log:
+        assert await whys(log) == ["1", "3"]
+    assert verify(elsewhere / "events.db", elsewhere / "objects").fault == ""
+
+
+async def test_a_log_that_was_moved_without_its_wal_is_saved(tmp_path: Path, open_log: Open) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    async with open_log() as log:
+        await log.append(*numbered(1))
+        (tmp_path / "events.db").rename(tmp_path / "elsewhere" / "events.db")
+        with pytest.raises(LogGone, match="its 1 rows are saved"):
+            await log.check()
+
+
 async def opened(open_log: Open, **how: object) -> None:
     async with open_log(**how):
         pass
