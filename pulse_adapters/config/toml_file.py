@@ -9,11 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.config.toml_lines import excess
+from pulse_adapters.config.toml_lines import Path as Place
+from pulse_adapters.config.toml_lines import excess, locate, nearest
 from pulse_core.model.errors import NoHome, PulseError, SettingsRefused
 
 LARGEST = 1 << 18
 """Bytes of a file: a reader of more would take seconds, and no settings come near to it."""
+
+MOST_ENTRIES = 256
+"""Elements of a list, and tables of one name: each tick looks at every process, silence and disk."""
 
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _PLAINLY = {
@@ -46,7 +50,14 @@ def read_toml(path: Path) -> TomlFile:
         text = _decoded(path, _read(path)).replace("\r\n", "\n")
         if found := excess(text):
             raise refusal(path, *found)
-        return TomlFile(text, _parsed(path, text))
+        data = _parsed(path, text)
+        if long := _longest_list(data):
+            at, length = long
+            words = (
+                f"{'.'.join(map(str, at))}: there are {length:,} of them; at most {MOST_ENTRIES} make sense"
+            )
+            raise refusal(path, nearest(locate(text), at), words)
+        return TomlFile(text, data)
 
 
 def refusal(path: Path, line: int, words: str) -> SettingsRefused:
@@ -92,6 +103,14 @@ def _decoded(path: Path, blob: bytes) -> str:
         line = blob.count(b"\n", 0, error.start) + 1
         byte = f"{blob[error.start]:#04x}"
         raise refusal(path, line, f"byte {byte} is no UTF-8; save it as UTF-8 text") from error
+
+
+def _longest_list(value: Any, at: Place = ()) -> tuple[Place, int] | None:
+    """The first list with too many entries, and how many it has."""
+    if isinstance(value, list) and len(value) > MOST_ENTRIES:
+        return at, len(value)
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return next((found for key, one in inner if (found := _longest_list(one, (*at, key)))), None)
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
+from tests.hostile_suite import CLASSES, CONFIG, Outcome
+from tests.long_form import sample
 
 HOME, OTHER, OF_A_PERSON, VENV = "/root/.upulse", "/root/.upulse-other", "/home/ada/.upulse", "/opt/pulse"
+HOSTILE, HARMLESS = "/root/.upulse-hostile", "/root/.upulse-harmless"
 OWN_PLACES = "/tmp /dev/shm /run"
 """Of the machine alone. What other tests do meanwhile outside shows through everywhere else."""
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -144,6 +147,25 @@ def an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install: Instal
     assert tells(f"getent passwd {kept}; getent group {kept}; true") == ""
     assert tells("ls -d /var/cache/pulse-engine/upulse-* 2>/dev/null || true") == ""
     assert install.users() == []
+
+
+@pytest.mark.wall_clock
+@pytest.mark.timeout(sample(240, 3000))
+def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(install: Install) -> None:
+    for home in (HOSTILE, HARMLESS):
+        install.upulse("init", home=home)
+        install.machine.write(f"{home}/config.toml", CONFIG)
+        install.upulse("daemon", "install", home=home)
+    assert all(install.engine(home)["sandbox"]["user"] for home in (HOSTILE, HARMLESS))
+    how = sample((), ("env", "PULSE_CAMPAIGN=1"))
+    for name in CLASSES:
+        argv = [*how, f"{VENV}/bin/python", "-m", "tests.hostile_suite", name, HOSTILE, HARMLESS]
+        outcome = Outcome(**json.loads(install.machine.run(argv, timeout=sample(120, 1500)).stdout))
+        print(f"{name}: {outcome}")
+        assert outcome.verdict() == ""
+    for home in (HOSTILE, HARMLESS):
+        install.upulse("daemon", "uninstall", home=home)
+        install.machine.run(["rm", "-rf", home])
 
 
 def test_a_home_that_is_a_persons_gets_none_and_says_what_would_help(install: Install) -> None:

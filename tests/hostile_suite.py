@@ -1,0 +1,350 @@
+"""Whole daemons with hostile engines: what they guard is killed meanwhile, and their logs say how soon it is back.
+
+Two daemons run beside each other, one with a hostile engine and one with a harmless one: whatever else the machine does
+holds up both. Somebody else has begun them, as one user or as a system install. To attack them from within the machine
+they run on: `python -m tests.hostile_suite CLASS HOSTILE HARMLESS`, which prints what came of it as JSON.
+"""
+
+import base64
+import itertools
+import json
+import os
+import random
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.git.repository import Repository
+from pulse_adapters.git.revisions import ensure_revision
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.composition import OWN_NAMES
+from pulse_core.model.errors import PulseError
+from pulse_core.model.kinds import Effect
+from pulse_core.ports.readers import EventQuery
+from tests.campaign.forgery import Forger
+from tests.hostile_engines import AUTHOR, HEAD, RULES, WISHES, engines, rules, wishing
+from tests.integration.rule_host.rule_host_attacks import ATTACKS
+from tests.integration.rule_host.rule_host_engines import HEAD as RULE_HEAD
+from tests.long_form import sample
+
+LATEST_US, TIMES = sample(200_000, 20_000), 3
+"""What is promised of the 99th of a hundred recoveries on a quiet machine, many times that where other tests run, too;
+and how many times as long as beside a harmless engine they may take."""
+PATIENCE = 30.0
+CONFIG = """
+[daemon]
+tick_ms = 200
+[rollback]
+errors = 100
+breakdowns = 100
+[engine]
+repeat = "0s"
+quarantine = 1000
+[executors.run-command]
+allow = ["/bin/true", "/bin/sleep"]
+[[process]]
+name = "victim"
+start = ["sleep", "9017"]
+restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }
+[budget]
+actions_per_minute = 0
+"""
+Files = Mapping[str, str]
+
+
+# Engines
+
+NUMBER = 123_456_789
+"""Stands for the number of the request in messages that are forged beforehand."""
+LARGEST = 200_000
+FORGES = """
+import base64, os, random, sys
+
+MESSAGES = [base64.b85decode(one) for one in {messages!r}]
+
+
+def forge():
+    frame, number = sys._getframe(), random.choice((1, 2, 3))
+    while frame:
+        for name in ("request", "order", "begin"):
+            if isinstance(found := frame.f_locals.get(name), dict) and "id" in found:
+                number = found["id"]
+        frame = frame.f_back
+    left = random.choice(MESSAGES).replace(b'"id": {number}', b'"id": %9d' % number)
+    while left:
+        left = left[os.write(3, left):]
+"""
+FORGING_RULE = """
+
+async def forges(prev, curr, inner):
+    if random.random() < 0.3:
+        forge()
+    return await inner(prev, curr)
+"""
+FORGING_WATCHER = """
+from pulse_core import Reading
+
+
+class Forges:
+    name = key = "forges"
+    interval, timeout = 1.0, 1.0
+
+    async def collect(self):
+        forge()
+        return Reading({})
+
+    def should_wake(self, window):
+        return True
+"""
+SLEEPS = """
+import asyncio
+from pydantic import BaseModel
+from pulse_core import Policy, Result, Safety
+
+
+class Nothing(BaseModel):
+    pass
+
+
+class Sleeps:
+    action, params = "sleeps", Nothing
+
+    def policy(self, params):
+        return Policy(Safety.IDEMPOTENT, timeout=3600)
+
+    def check(self, params):
+        pass
+
+    async def execute(self, effect, params, event):
+        await asyncio.sleep(3600)
+        return Result({})
+
+    async def verify(self, effect, params, event):
+        return None
+"""
+SPINS = """
+import subprocess
+from pulse_core import Reading
+
+
+class Spins:
+    name = key = "spins"
+    interval, timeout = 5.0, 5.0
+    running = []
+
+    async def collect(self):
+        {deed}
+        return Reading({{}})
+
+    def should_wake(self, window):
+        return False
+"""
+DEEDS = {
+    "programs that spin": "self.running += [subprocess.Popen(['sh', '-c', 'while :; do :; done']) for _ in range(4)]",
+    "a loop that is held": "while True: pass",
+    "all memory": "while True: self.running.append(bytearray(2**24))",
+}
+
+
+def forged(seed: int) -> Files:
+    """An engine whose rule and watcher say what hosts must not; with every third seed already as it is loaded."""
+    forger = Forger(seed, honest=0.0)
+    folds, collects = forging(forger, "fold"), forging(forger, "collect", "execute", "nudged")
+    listed = "from own import forges\nfrom forger import Forges\nRULES, WATCHERS = [forges], [Forges()]\n"
+    if seed % 3 == 2:
+        listed += forging(forger, "load", "confine", "actions") + "\nforge()\n"
+    return {"engine.py": listed, "own.py": folds + FORGING_RULE, "forger.py": collects + FORGING_WATCHER}
+
+
+def forging(forger: Forger, *verbs: str) -> str:
+    """Source that forges answers to these requests."""
+    made = (forger.reply(forger.dice.choice(verbs), NUMBER) for _ in range(60))
+    return FORGES.format(
+        messages=[base64.b85encode(one) for one in made if len(one) < LARGEST], number=NUMBER
+    )
+
+
+def greedy(*deeds: str) -> Files:
+    """An engine that takes what it can: slots, budgets, the loop's time, and what else these deeds name."""
+    each = 100 // len(WISHES)
+    wishes = [
+        wishing(wish, each)
+        for wish in (*WISHES.values(), "Effect(action='sleeps', key=f's-{curr.tick}-{n}')")
+    ]
+    files = dict(rules(RULES["inner without end"], *wishes))
+    names = [f"Spins{number}" for number in range(len(deeds))]
+    files["engine.py"] += "from own import *\nEXECUTORS, WATCHERS = [Sleeps()], WATCHERS\n"
+    watchers = "".join(
+        SPINS.format(deed=deed).replace("Spins", name).replace("spins", name.lower())
+        for name, deed in zip(names, deeds, strict=True)
+    )
+    files["own.py"] = (
+        HEAD + SLEEPS + watchers + f"\nWATCHERS = [{', '.join(f'{name}()' for name in names)}]\n"
+    )
+    return files
+
+
+def starving() -> Iterator[Files]:
+    """Engines that would starve survival: all in one, and in the long form each."""
+    yield greedy("self.running.append('x' * 2**20)")
+    if sample(False, True):
+        for deed in DEEDS.values():
+            yield greedy(deed)
+        yield from engines().values()
+
+
+def attacking() -> Iterator[Files]:
+    """Engines of one hostile rule each: some, or all of them."""
+    listed = "from rules.own import bad\nRULES = [bad]\n"
+    for one in itertools.islice(ATTACKS.values(), 0, None, sample(20, 1)):
+        yield {"engine.py": listed, "rules/own.py": RULE_HEAD + one.source}
+
+
+FORGED, STARVATION, RULES_THAT_ATTACK = "forged messages", "starvation", "rules that attack"
+CLASSES: Mapping[str, Callable[[], Sequence[Files]]] = {
+    FORGED: lambda: [forged(seed) for seed in range(sample(3, 40))],
+    STARVATION: lambda: [*starving()],
+    RULES_THAT_ATTACK: lambda: [*attacking()],
+}
+KILLS = sample(5, 12)
+"""How often what is guarded is killed for each engine of a class, beside the same number with a harmless one."""
+
+
+# Daemons
+
+
+class Guarded:
+    """What a running daemon guards, as its log tells."""
+
+    def __init__(self, home: Home) -> None:
+        self.home, self.seq, self.pid = home, 0, 0
+        self.until_up()
+
+    def events(self, *kinds: str, since: int) -> Sequence[Mapping[str, Any]]:
+        """Those after a row of the log."""
+        with SqliteEventReader(self.home.path) as log:
+            return [
+                {**row.spelled(), "mono": row.mono}
+                for row in log.events(EventQuery(kinds=kinds, since_seq=since))
+            ]
+
+    def until_up(self) -> Sequence[Mapping[str, Any]]:
+        """Wait for another life; the events since the last one began."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            found = self.events("effect", "effect-executing", "process-up", since=self.seq)
+            if ups := [one for one in found if one["kind"] == "process-up"]:
+                self.seq, self.pid = ups[-1]["seq"], ups[-1]["data"]["pid"]
+                return found
+            assert time.monotonic() < until, f"what {self.home.path} guards is not back"
+            time.sleep(0.01)
+
+    def recovery_us(self) -> int:
+        """How long after a kill its replacement is begun, in the kernel's time."""
+        at = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+        os.kill(self.pid, signal.SIGKILL)
+        found = self.until_up()
+        ours = {one["id"] for one in found if one["kind"] == Effect.kind and one["data"].get("survival")}
+        begun = (one for one in found if one["kind"] == "effect-executing" and one["subject"] in ours)
+        return int(next(begun)["mono"]) - at
+
+    def promote(self, files: Files) -> bool:
+        """Bring these files into force; False if the daemon says no."""
+        repository = Repository(self.home.path)
+        staging = repository.staging().path
+        for name, text in files.items():
+            (staging / name).parent.mkdir(exist_ok=True)
+            (staging / name).write_text(text)
+        repository.commit_staging("attack", AUTHOR)
+        commit = repository.candidate("attack", AUTHOR)
+        ensure_revision(self.home.path, commit)
+        with Client(self.home.socket, timeout=PATIENCE) as client:
+            until = time.monotonic() + PATIENCE
+            while not (previous := client.ask("status")["engine"]["commit"]):
+                assert time.monotonic() < until, "no engine is in force"
+                time.sleep(0.05)
+            draft = {"kind": "promote-requested", "subject": commit, "data": {"previous": previous}}
+            asked = client.ask("append", drafts=[draft])["events"][0]
+        while True:
+            for one in self.events("promote", "promote-refused", since=asked["seq"]):
+                if one["cause"] == asked["id"]:
+                    return self._followed(repository, commit) if one["kind"] == "promote" else False
+            assert time.monotonic() < until, "no promote is answered"
+            time.sleep(0.02)
+
+    def _followed(self, repository: Repository, commit: str) -> bool:
+        until = time.monotonic() + PATIENCE
+        while repository.head() != commit and time.monotonic() < until:  # unless it is taken back at once
+            time.sleep(0.02)
+        return True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of attacks. hostile, harmless: microseconds of each recovery; engines, promotes: those that were to be
+    in force, and that were; errors: of the hostile daemon's log; wrong: what must not be in it."""
+
+    hostile: Sequence[int]
+    harmless: Sequence[int]
+    engines: int
+    promotes: int
+    errors: int
+    wrong: Sequence[str] = ()
+
+    def verdict(self) -> str:
+        """What is promised and does not hold; empty if all does."""
+        ours, theirs = p99(self.hostile), p99(self.harmless)
+        if ours > max(LATEST_US, TIMES * theirs):
+            return f"p99 is {ours} us, and {theirs} us beside a harmless engine: {self}"
+        return (
+            f"{self.wrong}" if self.wrong else "" if self.promotes and self.errors else f"no attack: {self}"
+        )
+
+    def __str__(self) -> str:
+        spread = (
+            f"{name} p50 {sorted(one)[len(one) // 2] / 1000:.1f} p99 {p99(one) / 1000:.1f} worst {max(one) / 1000:.1f} ms"
+            for name, one in (("hostile", self.hostile), ("harmless", self.harmless))
+        )
+        promotes = f"{self.promotes} of {self.engines} engines promoted"
+        return f"{len(self.hostile)} kills, {promotes}, {self.errors} errors; {'; '.join(spread)}"
+
+
+def p99(took: Sequence[int]) -> int:
+    """The 99th of a hundred; of fewer, the longest but one, since any machine holds up one."""
+    return sorted(took)[min(len(took) - 2, int(0.99 * len(took)))]
+
+
+def attack(name: str, hostile: Home, harmless: Home) -> Outcome:
+    """Let a class of engines loose on one of two running daemons, and kill what both guard."""
+    target, beside = Guarded(hostile), Guarded(harmless)
+    dice, promotes = random.Random(1), 0
+    ours, theirs = list[int](), list[int]()
+    for files in (all_ := CLASSES[name]()):
+        with suppress(PulseError):  # the last one is just being taken back
+            promotes += target.promote(files)
+        for _ in range(KILLS):
+            for one, took in ((target, ours), (beside, theirs)):
+                time.sleep(dice.uniform(0.03, 0.1))
+                took.append(one.recovery_us())
+    with Client(hostile.socket, timeout=PATIENCE) as client:
+        wrong = [] if client.ask("status")["daemon"]["state"] == "running" else ["the daemon does not run"]
+    errors = target.events("error", since=0)
+    own = {f"rule:{one}" for one in OWN_NAMES} | {"daemon"}
+    wrong += [f"{one['subject']}: {one['data']['message']}" for one in errors if one["subject"] in own]
+    return Outcome(ours, theirs, len(all_), promotes, len(errors), wrong)
+
+
+def main(name: str, hostile: str, harmless: str) -> None:
+    """Attack, and print the outcome."""
+    print(json.dumps(asdict(attack(name, Home(Path(hostile)), Home(Path(harmless))))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
