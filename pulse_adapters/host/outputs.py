@@ -34,7 +34,7 @@ def open_log_output(path: Path) -> LogOutput:
             return LogOutput(file, path)
         os.close(file)
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, exist_ok=True)  # not the home: it may have been moved
         if path.exists() and path.stat().st_size > ROTATE_AT:
             os.replace(path, f"{path}.1")
     except OSError as error:

@@ -63,9 +63,9 @@ class HomeLock:
     def keep(self) -> None:
         """Take the name again if the file was removed, or can be written at last.
 
-        Raises HomeBusy if somebody else has it by now.
+        Raises HomeBusy if somebody else has it by now. Where the home itself is gone, it was moved with the lock in it.
         """
-        if self._held is None:
+        if self._held is None or not self._path.parent.parent.exists():
             return
         if not _still_named(self._held, self._path):
             self._path.parent.mkdir(mode=0o700, exist_ok=True)

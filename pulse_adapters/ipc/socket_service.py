@@ -43,7 +43,8 @@ class SocketService:
             try:
                 async with self._served(request_handler, self.current_settings().socket):
                     begun()
-                    while self.home.socket.exists():  # noqa: ASYNC110 - a file that is removed tells nobody
+                    # A file that is removed tells nobody; with a home that was moved the socket was moved, too.
+                    while self.home.socket.exists() or not self.home.path.exists():  # noqa: ASYNC110
                         await asyncio.sleep(LOOK)
                 self.failed("socket", "its file was removed; it is made again")
             except (PulseError, OSError) as error:

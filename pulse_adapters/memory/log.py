@@ -59,6 +59,9 @@ class MemoryLog:
         if self.gone:
             raise LogGone(self.gone)
 
+    async def keep(self, *drafts: Draft) -> None:
+        """Nothing of this log outlives its process."""
+
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if self.deaf:
             raise asyncio.CancelledError

@@ -9,7 +9,7 @@ import logging
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import aiosqlite
 
 from pulse_adapters.sqlite.chain import link, seal
+from pulse_adapters.sqlite.connect import head_of
 from pulse_adapters.sqlite.errors import code, unavailable
 from pulse_adapters.sqlite.log_files import CUT, LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
@@ -169,8 +170,17 @@ class Commits:
             raise LogGone(self._gone)
 
     def _notice_gone(self) -> bool:
-        """Whether the files are gone; saves their rows beside them if they are not saved yet."""
+        """Whether the files are gone; saves their rows beside them if they are not saved yet.
+
+        Raises LogGone if they were only moved as they are: then they are whole where they lie, and may come back.
+        """
         if not self._gone and (fault := self._files.fault(self.head)):
+            if place := self._files.moved_to():
+                raise LogGone(
+                    f"{self._path.parent} was moved to {place} while the daemon had it open: nothing is recorded any more,"
+                    f" and nothing is lost; move it back, or have the daemon serve it there:"
+                    f" upulse daemon restart --home {place}"
+                )
             self._fault = fault
             self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
             LOG.critical("%s; its rows are being saved", self._gone)
@@ -195,6 +205,11 @@ class Commits:
             )
         self._gone = f"{self._fault} while the daemon had it open: nothing is recorded any more; {how}"
         LOG.critical("%s", self._gone)
+
+    async def keep(self, rows: Sequence[Row]) -> None:
+        """Append these to the rows that were saved; does nothing if none were. Raises sqlite3.Error."""
+        if self._saved:
+            await asyncio.to_thread(_append, HomeLayout(self._path.parent).saved_log, rows)
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):
@@ -265,7 +280,8 @@ class Commits:
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
         events, statements, head = _placed(rows, self.head)
-        if (now := asyncio.get_running_loop().time()) >= self._looked + LOOK_INTERVAL:
+        now = asyncio.get_running_loop().time()
+        if now >= self._looked + LOOK_INTERVAL or self._files.is_wal_shorter():
             self._looked = now  # before the commit: it would fill up a -wal that was cut
             if self._notice_gone():
                 raise LogGone(self._gone)
@@ -276,6 +292,7 @@ class Commits:
                 raise
             await self._execute(statements)
         self.head = head
+        self._files.on_commit()
         if any(event.kind == KIND for event in events):
             await self._empty_wal()
         for listener in tuple(self.listeners):  # one may leave while it is told
@@ -305,6 +322,21 @@ class Commits:
             if self._connection.in_transaction:  # a full disk may have rolled it back already
                 await self._connection.execute_fetchall("ROLLBACK")
             raise
+
+
+def _append(path: Path, rows: Sequence[Row]) -> None:
+    """Write the rows to a log that nobody has open."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        known = {
+            name for (name,) in connection.execute("SELECT id FROM event ORDER BY seq DESC LIMIT ?", (GROUP,))
+        }
+        fresh = [
+            row for row in rows if row.id not in known
+        ]  # a commit that was broken off may have held some
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in _placed(fresh, Head(*head_of(connection)))[1]:
+            connection.execute(*statement)
+        connection.execute("COMMIT")
 
 
 def _fail(calls: Iterable[CommitCall], error: Exception) -> None:

@@ -16,7 +16,7 @@ from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, prepare
 from pulse_adapters.sqlite.connect import connect_readonly, is_read_only
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
-from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.sqlite.errors import translate_error, unavailable
 from pulse_adapters.sqlite.opening import Opening, Start, open_to_read, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import KIND, SAID
@@ -161,6 +161,13 @@ class SqliteEventLog:
                 raise LogUnavailable(str(error)) from error
             self._is_read_only = start.is_read_only
             self._commits.continue_over(writer)
+
+    async def keep(self, *drafts: Draft) -> None:
+        now = self._clock.now()
+        try:
+            await self._commits.keep([prepare(draft, now, self.host, self._new_id) for draft in drafts])
+        except sqlite3.Error as error:
+            raise unavailable(error, self._path) from error
 
     async def check(self) -> None:
         await self._commits.check()

@@ -66,6 +66,28 @@ class LogFiles:
                 self._size = found.st_size
         return ""
 
+    def is_wal_shorter(self) -> bool:
+        """Whether the -wal is shorter than after the last commit; in a thousandth of a commit's time."""
+        with suppress(OSError):
+            return os.stat(self._wal).st_size < self._wal_size
+        return False
+
+    def on_commit(self) -> None:
+        """Remember how long the -wal is."""
+        with suppress(OSError):
+            self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
+
+    def moved_to(self) -> Path | None:
+        """The directory where both lie now, if they were moved together, as with the whole home."""
+        there = {place.parent for place in map(Path, _open_paths(self._known[str(self._path)]))}
+        for directory in there:
+            places = {directory / Path(name).name: known for name, known in self._known.items()}
+            with suppress(OSError):
+                is_there = all(_identity(place) == known for place, known in places.items())
+                if is_there and not _is_same(directory, self._path.parent):
+                    return directory
+        return None
+
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
         try:
@@ -84,6 +106,25 @@ class LogFiles:
             return True
         self._wal_size, self._salt = size, salt
         return False
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return other.exists() and one.samefile(other)
+
+
+def _open_paths(identity: tuple[int, int]) -> set[str]:
+    """What the kernel calls this file, which this process has open."""
+    found = set[str]()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(OSError):
+            if _identity(descriptor) == identity:
+                found.add(os.readlink(descriptor))
+    return found
 
 
 def _holds(path: Path, head: Head) -> bool:

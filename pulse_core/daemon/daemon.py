@@ -36,7 +36,7 @@ from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
-from pulse_core.projections.conditions import ENGINE_MISSING, UNWRITTEN
+from pulse_core.projections.conditions import ENGINE_MISSING, GONE, UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
 from pulse_core.projections.state import Snapshot
 from pulse_core.record.gate import Gate
@@ -195,6 +195,7 @@ class Daemon:
         p = self.parts
         self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
+        self.journal.is_gone = p.view().conditions[GONE] is not None
         for listener in (
             p.view.on_events,
             self.executor.on_events,
@@ -292,6 +293,7 @@ class Daemon:
     async def _end(self) -> None:
         p = self.parts
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
+        await self.journal.leave()
         await self.housekeeping.keep()
         await p.vitals.flush()
 

@@ -28,6 +28,12 @@ class EventLog(Protocol):
     async def check(self) -> None:
         """Raise LogGone if what is recorded would not be found by the next start; its message says what became of it."""
 
+    async def keep(self, *drafts: Draft) -> None:
+        """Leave these to the next start, where the log is gone and its rows are saved; does nothing otherwise.
+
+        To be called at the end. Raises LogUnavailable.
+        """
+
     def listen(self, listener: Listener) -> None:
         """Call back with newly recorded events, in order, once they are on disk and before `append` returns."""
 

@@ -28,6 +28,7 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -42,6 +43,7 @@ from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.record.held import HeldDrafts
 
+LOG = logging.getLogger("pulse.log")
 RETRY = 0.5
 """Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
 PATIENCE = 2.0
@@ -56,7 +58,8 @@ class Journal:
     """An `EventLog` that can also hold drafts in memory until the disk takes them.
 
     recovered is called once writing works again, with a sentence that says for how long it did not. If that lasts, a
-    condition is raised, to which rules can react; is_standing: whether it is raised, by this daemon or the last one.
+    condition is raised, to which rules can react; is_standing, is_gone: whether it is raised that the log can't be written,
+    or is gone, by this daemon or the last one.
     hangs: whether the log has not answered in time, and has not since.
     """
 
@@ -69,8 +72,9 @@ class Journal:
     ) -> None:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
         self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
+        self.keep = log.keep
         self.since, self.chain_at = log.since, log.chain_at
-        self.is_standing = self.hangs = False
+        self.is_standing = self.is_gone = self.hangs = False
         self._refused: Moment | None = None
         self._error = self._gone = ""
         self._tried = 0.0
@@ -239,6 +243,13 @@ class Journal:
         for forget in self._forget if ids else ():
             forget(ids)
 
+    async def leave(self) -> None:
+        """At the end: leave what is held to the next start, if that will find it."""
+        try:
+            await self.log.keep(*self._held)
+        except LogUnavailable as error:
+            LOG.warning("%s events that were held are lost: %s", len(self._held), error)
+
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""
         while True:
@@ -276,8 +287,12 @@ class Journal:
             await self.log.check()
         except LogGone as error:
             if str(error) != self._gone:
-                self._gone = str(error)
+                self._gone, self.is_gone = str(error), True
                 self.hold(Draft(ConditionRaised(evidence=self._gone), GONE))
+        else:
+            if self.is_gone:
+                self._gone, self.is_gone = "", False
+                self.hold(Draft(ConditionCleared(evidence="the log is where it was"), GONE))
 
 
 def provisional_event(draft: Draft, seq: int) -> Event:

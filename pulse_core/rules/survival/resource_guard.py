@@ -126,7 +126,7 @@ def describe_plan(name: str, curr: Snapshot) -> str:
     if name == UNWRITTEN:
         return "Pulse acts from memory, and writes it down when there is room: make some."
     if name == GONE:
-        return "Pulse acts from memory, and what it does is recorded nowhere."
+        return "Pulse acts from memory; what it does is recorded when the daemon is stopped."
     if name == DAMAGED:
         return "Pulse goes on; put the log back from a backup: upulse restore."
     if name == ENGINE_MISSING:
