@@ -23,7 +23,7 @@ from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.log_files import save_rows
+from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_core import __version__
@@ -63,6 +63,12 @@ def delete_home(path: Path) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> HomeLayout:
     return HomeLayout(tmp_path)
+
+
+def look_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all that is tried happened while one commit was being written."""
+    monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+    monkeypatch.setattr(LogFiles, "is_wal_shorter", lambda files: False)
 
 
 def numbered(*numbers: int) -> Sequence[Draft]:
@@ -202,9 +208,7 @@ async def test_a_wal_that_somebody_had_moved_into_the_database_is_no_alarm(
 async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_start(
     tmp_path: Path, home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        commits, "LOOK_INTERVAL", float("inf")
-    )  # that nobody looked in between is what is tried
+    look_never(monkeypatch)
     killed = tmp_path / "killed"
     killed.mkdir()
     async with open_log() as log:
@@ -223,11 +227,24 @@ async def test_a_wal_that_was_cut_and_filled_up_before_a_look_is_noticed(
     async with open_log() as log:
         await log.append(*numbered(1, 2, 3))
         await log.check()
-        monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+        look_never(monkeypatch)
         cut(home.path / "events.db-wal")
         await log.append(*numbered(4))
         with pytest.raises(LogGone, match=r"-wal was cut short .* its 4 rows are saved"):
             await log.check()
+
+
+@pytest.mark.parametrize("change", [cut, halve])
+async def test_a_wal_that_was_cut_between_two_commits_is_noticed_before_it_is_filled_up(
+    home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2, 3))
+        monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+        await log.append(*numbered(4))
+        change(home.path / "events.db-wal")
+        with pytest.raises(LogGone, match="-wal was cut short"):
+            await log.append(*numbered(5))
 
 
 async def test_of_a_wal_that_was_cut_what_was_moved_before_is_saved(home: HomeLayout, open_log: Open) -> None:
