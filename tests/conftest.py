@@ -9,6 +9,7 @@ from contextlib import nullcontext
 from functools import cache
 from types import FrameType
 
+import hypothesis
 import pytest
 import typer.main
 
@@ -93,5 +94,10 @@ def open_python() -> Iterator[str]:
 
 
 forget_what_was_inherited()
+# How long an example takes, or is looked for, says how busy the machine is, and nothing of the code.
+hypothesis.settings.register_profile(
+    "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tests")
 # Made for every command line anew, the tree of commands takes three quarters of what a command in this process takes.
 typer.main.get_command = cache(typer.main.get_command)

@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.opening import Opening
 from pulse_core.daemon.daemon import Daemon
 from tests.benchmarks.harness import children_of
+from tests.repositories import repository_of
 from upulse_cli.wiring.daemon import real_daemon
 
 SETTLE = 30.0
@@ -125,7 +125,7 @@ async def hostile_daemon(path: Path, files: Mapping[str, str]) -> AsyncIterator[
     for name, text in files.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_text(text)
-    Repository.create(home.path, source, AUTHOR)
+    repository_of(home.path, source, AUTHOR)
     with children_of(home):
         async with running_daemon(home) as daemon:
             yield daemon

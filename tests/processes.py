@@ -14,6 +14,14 @@ PATIENCE = 30.0
 """Seconds for what ends within one on an idle machine."""
 
 
+def pauses() -> Iterator[float]:
+    """Seconds between looks at what is to come: ever longer, since looking takes time from what is looked at."""
+    pause = 0.01
+    while True:
+        yield pause
+        pause = min(1.3 * pause, 0.15)
+
+
 @contextmanager
 def child_of_test(child: subprocess.Popen[AnyStr]) -> Iterator[subprocess.Popen[AnyStr]]:
     """A process for the length of a block; whatever happened in there, it is reaped.

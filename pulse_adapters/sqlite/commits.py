@@ -294,7 +294,8 @@ class Commits:
     async def _insert(self, rows: Sequence[Row]) -> Sequence[Event]:
         """Write the rows at the head, tell the listeners; the head moves only once they are on disk."""
         events, statements, head = _placed(rows, self.head)
-        if (now := asyncio.get_running_loop().time()) >= self._looked + LOOK_INTERVAL:
+        now = asyncio.get_running_loop().time()
+        if now >= self._looked + LOOK_INTERVAL or self._files.is_wal_shorter():
             self._looked = now  # before the commit: it would fill up a -wal that was cut
             if self._notice_gone():
                 raise LogGone(self._gone)
@@ -305,6 +306,7 @@ class Commits:
                 raise
             await self._execute(statements)
         self.head = head
+        self._files.on_commit()
         if any(event.kind == KIND for event in events):
             await self._empty_wal()
         for listener in tuple(self.listeners):  # one may leave while it is told

@@ -71,6 +71,17 @@ class LogFiles:
                 self._size = found.st_size
         return ""
 
+    def is_wal_shorter(self) -> bool:
+        """Whether the -wal is shorter than after the last commit; in a thousandth of a commit's time."""
+        with suppress(OSError):
+            return os.stat(self._wal).st_size < self._wal_size
+        return False
+
+    def on_commit(self) -> None:
+        """Remember how long the -wal is."""
+        with suppress(OSError):
+            self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
+
     def moved_to(self) -> Path | None:
         """The directory where both lie now, if they were moved together, as with the whole home."""
         there = {place.parent for place in map(Path, _open_paths(self._known[str(self._path)]))}

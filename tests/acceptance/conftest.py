@@ -15,6 +15,7 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
+from tests.processes import pauses
 
 
 class Served:
@@ -29,7 +30,7 @@ class Served:
 
     def configure(self, text: str) -> None:
         self.home.create()
-        self.home.config.write_text(text)
+        self.home.config.write_text(text or "# the defaults\n")
 
     def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")
@@ -67,11 +68,11 @@ class Served:
         return int(self.process(name)["pid"])
 
     def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 20) -> None:
-        until = time.monotonic() + seconds
+        until, pause = time.monotonic() + seconds, pauses()
         while not holds():
             assert self.daemon is None or self.daemon.poll() is None, self.said.read_text()
             assert time.monotonic() < until, f"never seen: {what}"
-            time.sleep(0.01)
+            time.sleep(next(pause))
 
     def kill(self) -> None:
         assert self.daemon is not None

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from pulse_adapters.git.create_repository import template_folder
-from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import ensure_revision
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.app.engine.promote import Plan, promote, rollback
@@ -24,6 +23,7 @@ from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
+from tests.repositories import repository_of
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.home import home_context
 
@@ -58,7 +58,7 @@ class Engine:
             template_folder(), self.template, ignore=shutil.ignore_patterns("tests", "__pycache__")
         )
         self.write(self.template, GOOD, "good")
-        self.repository, _ = Repository.create(self.home.path, self.template, ADA)
+        self.repository = repository_of(self.home.path, self.template, ADA)
 
     @staticmethod
     def write(root: Path, source: str, name: str) -> None:

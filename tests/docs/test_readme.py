@@ -56,7 +56,9 @@ def test_the_readme_tells_the_truth(story: Story) -> None:
         story.shell.follow(command)
 
 
-def test_a_killed_demo_process_is_back_and_the_log_says_why(story: Story) -> None:
+def test_a_killed_demo_process_is_back_and_the_log_says_why_and_ctrl_c_ends_the_daemon_alone(
+    story: Story,
+) -> None:
     demo = status(story.shell)["processes"][0]
     os.kill(demo["pid"], signal.SIGKILL)
     story.shell.follow(Command("upulse status", ("demo up … 1 process …",)))
@@ -69,16 +71,13 @@ def test_a_killed_demo_process_is_back_and_the_log_says_why(story: Story) -> Non
     assert told["tick"]["layers"]
     assert told["samples"]
 
-
-def test_ctrl_c_ends_the_daemon_and_not_what_it_guards(story: Story) -> None:
-    demo = status(story.shell)["processes"][0]["pid"]
     os.killpg(story.run.pid, signal.SIGINT)
     # make ends by the interrupt itself, whatever its command says: what counts is that the daemon drained.
     assert story.run.wait(timeout=PATIENCE) in (0, 2, 130, -signal.SIGINT)
     assert status(story.shell)["daemon"]["state"] == "stopped"
     assert "asked to stop" in story.shell.type("upulse events -n 1")[1]
     assert "Traceback" not in story.said.read_text()
-    os.kill(demo, 0)
+    os.kill(again["pid"], 0)
 
 
 def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_day_has_everything_in_it() -> None:
         assert day.world.daemon is not None
         told.append(dict(day.world.daemon.report()))
 
-    world = lived(6, look, seed=1, settings=SETTINGS)
+    world = lived(HOURS, look, seed=1, settings=SETTINGS)  # a seed by which it all happens in these hours
     counts = world.log.counts  # type: ignore[attr-defined]
     wanted = {
         "process-died", "process-up", "condition-raised", "condition-cleared", "log-matched", "effect-acked",

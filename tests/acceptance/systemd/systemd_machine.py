@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from pulse_adapters.workers.proc import command_line
 from tests import processes
-from tests.processes import child_of_test
+from tests.processes import child_of_test, pauses
 
 T = TypeVar("T")
 INIT = "/lib/systemd/systemd"
@@ -132,10 +132,10 @@ def eventually(
     look: Callable[[], T | None], what: str, words: Callable[[], str] = str, within: float = 30
 ) -> T:
     """What `look` sees once it sees something; looks again until then, and fails after `within` seconds."""
-    deadline = time.monotonic() + within
+    deadline, pause = time.monotonic() + within, pauses()
     while not (seen := look()):
         assert time.monotonic() < deadline, f"waited {within} s in vain for {what}{words()}"
-        time.sleep(0.02)
+        time.sleep(next(pause))
     return seen
 
 

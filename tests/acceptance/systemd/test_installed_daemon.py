@@ -29,6 +29,14 @@ SLEEPER = '[[process]]\nname = "sleeper"\nstart = ["sleep", "100000"]\n' + AT_ON
 SECOND = '[[process]]\nname = "second"\nstart = ["sleep", "200000"]\n' + AT_ONCE
 GUARDED = '[[process]]\nname = "it"\nsystemd_unit = "it.service"\n' + AT_ONCE
 IT = "[Service]\nExecStart=/bin/sleep 300000\nRestart=no\n"
+CLEAR = f"""
+systemctl --quiet disable --now {UNIT} it.service 2>/dev/null
+pkill -KILL -f '[u]pulse_cli'
+pkill -KILL sleep
+rm -rf {HOME} /srv/hang /etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d /etc/systemd/system/it.service
+systemctl daemon-reload && systemctl reset-failed
+"""
+"""Leaves nothing of a test's, in one process: each that enters the machine costs as much as all that this does."""
 # A Python signal handler runs in the main thread: while it sleeps, the loop hangs and the process lives.
 HANG = "import signal, time\nsignal.signal(signal.SIGWINCH, lambda *_: time.sleep(1000))\n"
 
@@ -96,8 +104,8 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def made(machine: Machine) -> str:
-    """Where the machine keeps a home as `upulse init` makes it."""
-    Installed(machine).upulse("init")
+    """Where the machine keeps a home as `upulse init --no-engine` makes it."""
+    Installed(machine).upulse("init", "--no-engine")
     machine.run(["mv", HOME, "/srv/made"])
     return "/srv/made"
 
@@ -109,13 +117,15 @@ def home(machine: Machine, made: str) -> Iterator[Installed]:
     machine.run(["cp", "--archive", made, HOME])
     installed.configure(SLEEPER)
     yield installed
-    installed.upulse("daemon", "uninstall", check=False)
-    machine.run(["pkill", "-KILL", "-f", "upulse_cli"], check=False)
-    machine.run(["pkill", "-KILL", "sleep"], check=False)
-    units = f"/etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d /etc/systemd/system/it.service"
-    machine.run(["sh", "-c", f"rm -rf {HOME} /srv/hang {units}"])
-    machine.systemctl("daemon-reload")
-    machine.systemctl("reset-failed")
+    machine.run(["sh", "-c", CLEAR])
+
+
+@pytest.fixture
+def with_engine(home: Installed) -> Iterator[None]:
+    """It has an engine too, as `upulse init` makes it, and with that a user of its own."""
+    home.upulse("init")
+    yield
+    home.upulse("daemon", "uninstall", check=False)
 
 
 @pytest.fixture
@@ -126,6 +136,7 @@ def daemon(home: Installed) -> Installed:
     return home
 
 
+@pytest.mark.usefixtures("with_engine")
 def test_install_brings_the_unit_to_ready_and_enables_it(daemon: Installed) -> None:
     assert daemon.state() == "active"
     assert daemon.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
@@ -145,6 +156,7 @@ def test_a_killed_process_is_replaced(daemon: Installed) -> None:
 
 
 @pytest.mark.wall_clock
+@pytest.mark.usefixtures("with_engine")
 def test_a_killed_daemon_is_back_within_two_seconds_and_has_lost_nothing(daemon: Installed) -> None:
     sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
     added = [
@@ -160,6 +172,7 @@ def test_a_killed_daemon_is_back_within_two_seconds_and_has_lost_nothing(daemon:
     assert daemon.pid_when_up("sleeper") == sleeper
 
 
+@pytest.mark.usefixtures("with_engine")
 def test_a_daemon_killed_thrice_is_back_in_safe_mode_until_it_is_wanted_whole(daemon: Installed) -> None:
     for _ in range(3):
         main = daemon.main_pid()

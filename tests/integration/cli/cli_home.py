@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.processes import pauses
 from upulse_cli.__main__ import main
 
 T = TypeVar("T")
@@ -93,10 +94,10 @@ class CliHome:
 
 def eventually(look: Callable[[], T | None], what: str) -> T:
     """What `look` sees at last."""
-    until = time.monotonic() + PATIENCE
+    until, pause = time.monotonic() + PATIENCE, pauses()
     while not (seen := look()):
         assert time.monotonic() < until, f"waited in vain for {what}"
-        time.sleep(0.03)
+        time.sleep(next(pause))
     return seen
 
 

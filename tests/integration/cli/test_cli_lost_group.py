@@ -18,7 +18,7 @@ OWNER_ALONE = "the socket is for its owner alone"
 def home(tmp_path: Path) -> Iterator[CliHome]:
     """A home whose settings name a group that is gone; whatever daemon runs in it is ended."""
     home = CliHome(tmp_path / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(GONE, sleeper("demo", 86_395), ALLOW)
     yield home
     home.end_everything()

@@ -74,7 +74,7 @@ def place() -> Iterator[Path]:
 def recorded(place: Path) -> CliHome:
     """A home without a daemon, and paused."""
     home = CliHome(place)
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.upulse("pause")
     return home
 

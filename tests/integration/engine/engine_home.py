@@ -10,13 +10,13 @@ from typing import TypeVar
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.create_repository import template_folder
-from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine.dev_reports import DevReport
 from pulse_core.app.engine.dev_session import DevTarget, follow_staging
 from pulse_core.app.state import current_state
 from pulse_core.projections.engine import Engine
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_engines import written
+from tests.repositories import repository_of
 from tests.types_cache import warm
 from upulse_cli.wiring.dev import dev_target
 from upulse_cli.wiring.home import home_context
@@ -43,7 +43,7 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     template = path / "template"
     shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
-    Repository.create(path, template, ADA)
+    repository_of(path, template, ADA)
     warm(path)
     return CliHome(path)
 

@@ -10,6 +10,7 @@ from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from pulse_core.app.engine.candidate_checks import GATES, Candidate
 from pulse_core.ports.engine import Revision
+from tests.repositories import repository_of
 from tests.types_cache import warm
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.home import home_context
@@ -29,7 +30,7 @@ def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
     home = Home(path / "home")
     home.create()
     home.config.write_text("# secret: in the settings\n")
-    Repository.create(home.path, template_folder(), ADA)
+    repository_of(home.path, template_folder(), ADA)
     warm(home.path)
     return another(home, files)
 

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.files.shadow_log import FileShadowLog, previous_file, shadow_lines
+from pulse_adapters.files.shadow_log import NAME, FileShadowLog, previous_file, shadow_lines
 from pulse_core.app.engine.shadow import shadow_differences
+from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
@@ -35,6 +36,44 @@ def homes(tmp_path: Path) -> Iterator["Homes"]:
         made.end()
 
 
+@pytest.fixture(scope="module")
+def calm_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Homes"]:
+    """One daemon for all that only look at it."""
+    made = Homes(tmp_path_factory.mktemp("calm"))
+    try:
+        made.served(CALM)
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture(scope="module")
+def wishing_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator["Homes"]:
+    """Another one, whose rules wish."""
+    made = Homes(tmp_path_factory.mktemp("wishing"))
+    try:
+        made.served(WISHING)
+        yield made
+    finally:
+        made.end()
+
+
+@pytest.fixture
+def calm(calm_for_all: "Homes") -> Iterator[CliHome]:
+    """A daemon of calm rules, without a shadow."""
+    save(calm_for_all.home, CALM)
+    yield calm_for_all.home
+    calm_for_all.end_shadow()
+
+
+@pytest.fixture
+def wishing(wishing_for_all: "Homes") -> Iterator[CliHome]:
+    """A daemon of rules that wish, without a shadow."""
+    save(wishing_for_all.home, WISHING)
+    yield wishing_for_all.home
+    wishing_for_all.end_shadow()
+
+
 class Homes:
     """Makes a home whose daemon runs, and ends that daemon and its shadow."""
 
@@ -52,6 +91,13 @@ class Homes:
                 os.kill(found.pid, signal.SIGKILL)
         self.home.end_everything()
 
+    def end_shadow(self) -> None:
+        """Let the next test find none, and nothing that one has told."""
+        if shadow.running(Home(self.home.path)):
+            self.home.upulse("shadow", "stop")
+        for file in self.home.path.glob("shadow.jsonl*"):
+            file.unlink()
+
 
 def reported(home: CliHome) -> dict[str, Any]:
     return dict(shadow.report(home_context(Home(home.path))))
@@ -61,14 +107,13 @@ def wishes_of(home: CliHome, whose: str, least: int) -> bool:
     return bool(reported(home)["wishes"][whose] >= least)
 
 
-def test_what_a_shadow_wishes_is_reported_and_never_recorded(homes: Homes) -> None:
-    home = homes.served(CALM)
-    save(home, WISHING)
-    home.upulse("shadow", "start")
-    eventually(lambda: wishes_of(home, "shadow", 1), "a wish of the shadow")
-    eventually(lambda: reported(home)["ticks"] >= 5, "some ticks more")
-    home.upulse("shadow", "stop")
-    told = home.upulse("shadow", "report", "--json", code=3).json
+def test_what_a_shadow_wishes_is_reported_and_never_recorded(calm: CliHome) -> None:
+    save(calm, WISHING)
+    calm.upulse("shadow", "start")
+    eventually(lambda: wishes_of(calm, "shadow", 1), "a wish of the shadow")
+    eventually(lambda: reported(calm)["ticks"] >= 5, "some ticks more")
+    calm.upulse("shadow", "stop")
+    told = calm.upulse("shadow", "report", "--json", code=3).json
     (one,) = told["differences"]  # what is wished tick after tick is one wish
     assert (one["only"], one["key"], one["rule"], one["reason"]) == (
         "shadow",
@@ -78,43 +123,39 @@ def test_what_a_shadow_wishes_is_reported_and_never_recorded(homes: Homes) -> No
     )
     assert told["rules"] == ["wishing"]
     assert not told["running"]
-    assert not home.upulse("events", "--kind", "effect", "--json").out
-    assert "+ " in home.upulse("shadow", "report", code=3).out
+    assert not calm.upulse("events", "--kind", "effect", "--json").out
+    assert "+ " in calm.upulse("shadow", "report", code=3).out
 
 
-def test_a_shadow_of_what_is_in_force_differs_in_nothing(homes: Homes) -> None:
-    home = homes.served(WISHING)
-    home.upulse("shadow", "start", "main")
-    eventually(lambda: wishes_of(home, "main", 3), "three wishes of production")
-    home.upulse("shadow", "stop")
-    told = home.upulse("shadow", "report", "--json").json
+def test_a_shadow_of_what_is_in_force_differs_in_nothing(wishing: CliHome) -> None:
+    wishing.upulse("shadow", "start", "main")
+    eventually(lambda: wishes_of(wishing, "main", 3), "three wishes of production")
+    wishing.upulse("shadow", "stop")
+    told = wishing.upulse("shadow", "report", "--json").json
     assert told["differences"] == []
     assert told["wishes"]["shadow"] == told["wishes"]["main"] >= 3
 
 
-def test_what_production_wishes_and_the_shadow_does_not_is_a_difference_too(homes: Homes) -> None:
-    home = homes.served(WISHING)
-    save(home, CALM)
-    home.upulse("shadow", "start")
-    eventually(lambda: wishes_of(home, "main", 1), "a wish of production")
-    assert {one["only"] for one in reported(home)["differences"]} == {"main"}
+def test_what_production_wishes_and_the_shadow_does_not_is_a_difference_too(wishing: CliHome) -> None:
+    save(wishing, CALM)
+    wishing.upulse("shadow", "start")
+    eventually(lambda: wishes_of(wishing, "main", 1), "a wish of production")
+    assert {one["only"] for one in reported(wishing)["differences"]} == {"main"}
 
 
-def test_a_shadow_that_fails_is_started_again_and_its_faults_are_told(homes: Homes) -> None:
-    home = homes.served(CALM)
-    save(home, LEAVING)
-    home.upulse("shadow", "start")
-    eventually(lambda: reported(home)["errors"] >= 2, "two failures")
-    faults = reported(home)["faults"]
+def test_a_shadow_that_fails_is_started_again_and_its_faults_are_told(calm: CliHome) -> None:
+    save(calm, LEAVING)
+    calm.upulse("shadow", "start")
+    eventually(lambda: reported(calm)["errors"] >= 2, "two failures")
+    faults = reported(calm)["faults"]
     assert any("rule:leaving" in fault["words"] and "status 3" in fault["words"] for fault in faults)
-    assert home.status()["engine"]["restarts"] == 0
+    assert calm.status()["engine"]["restarts"] == 0
 
 
-def test_rules_that_do_not_load_cast_no_shadow(homes: Homes) -> None:
-    home = homes.served(CALM)
-    spoil(home)
-    assert "rules/own.py:2" in home.upulse("shadow", "start", code=1).err
-    assert shadow.running(Home(home.path)) is None
+def test_rules_that_do_not_load_cast_no_shadow(calm: CliHome) -> None:
+    spoil(calm)
+    assert "rules/own.py:2" in calm.upulse("shadow", "start", code=1).err
+    assert shadow.running(Home(calm.path)) is None
 
 
 def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(homes: Homes) -> None:
@@ -148,27 +189,25 @@ def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp
     home.upulse("shadow", "start")
 
 
-def test_a_restore_that_is_refused_leaves_the_shadow_alone(homes: Homes, tmp_path: Path) -> None:
-    home = homes.served(CALM)
-    pid = int(home.upulse("shadow", "start").out)
-    home.upulse("backup", str(tmp_path / "backup"))
-    home.upulse("restore", str(tmp_path / "backup"), code=1)
-    found = shadow.running(Home(home.path))
+def test_a_restore_that_is_refused_leaves_the_shadow_alone(calm: CliHome, tmp_path: Path) -> None:
+    pid = int(calm.upulse("shadow", "start").out)
+    calm.upulse("backup", str(tmp_path / "backup"))
+    calm.upulse("restore", str(tmp_path / "backup"), code=1)
+    found = shadow.running(Home(calm.path))
     assert found is not None
     assert found.pid == pid
 
 
-def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(homes: Homes) -> None:
-    home = homes.served(CALM)
-    pid = int(home.upulse("shadow", "start").out)
-    found = shadow.running(Home(home.path))
+def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(calm: CliHome) -> None:
+    pid = int(calm.upulse("shadow", "start").out)
+    found = shadow.running(Home(calm.path))
     assert found is not None
     assert found.pid == pid
-    assert f"process {pid}" in home.upulse("shadow", "start", code=1).err
-    home.upulse("shadow", "stop")
-    assert shadow.running(Home(home.path)) is None
-    assert "no shadow runs" in home.upulse("shadow", "stop", code=1).err
-    assert reported(home)["ended"] == "it was stopped"
+    assert f"process {pid}" in calm.upulse("shadow", "start", code=1).err
+    calm.upulse("shadow", "stop")
+    assert shadow.running(Home(calm.path)) is None
+    assert "no shadow runs" in calm.upulse("shadow", "stop", code=1).err
+    assert reported(calm)["ended"] == "it was stopped"
 
 
 def test_without_a_daemon_there_is_nothing_to_shadow(tmp_path: Path) -> None:
@@ -209,3 +248,10 @@ def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
     ours = [wish("a", 2, 1), wish("a", 40, 40), wish("c", 1, 0)]
     found = [(one["only"], one["key"], one["tick"]) for one in shadow_differences(theirs, ours)]
     assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_its_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(PulseError, match="can't be read: it is no plain file"):
+        list(shadow_lines(tmp_path))

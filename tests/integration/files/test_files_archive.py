@@ -553,9 +553,7 @@ deeds = st.lists(
 )
 
 
-@settings(
-    max_examples=sample(30, 100), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=sample(30, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=deeds)
 def test_every_byte_is_where_it_was_or_in_an_archive(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, str, str, bytes]]

@@ -461,9 +461,7 @@ deeds = st.lists(
 )
 
 
-@settings(
-    max_examples=sample(40, 150), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
-)
+@settings(max_examples=sample(40, 150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=deeds, dry=st.booleans())
 def test_nothing_outside_of_the_roots_ever_changes(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, bool, str, str]], dry: bool

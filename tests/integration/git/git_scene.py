@@ -8,6 +8,7 @@ from pathlib import Path
 from pulse_adapters.git.git_command import Git, GitResult
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import ensure_revision
+from tests.repositories import repository_of
 
 ADA = "Ada Lovelace <ada@example.org>"
 FILES = {"engine.py": "RULES = []\n", "rules/__init__.py": "", ".gitignore": "__pycache__/\n"}
@@ -24,8 +25,7 @@ def made(place: Path) -> Repository:
     """A new home's repository."""
     home = place / "home"
     home.mkdir()
-    repository, _ = Repository.create(home, template(place / "template"), ADA)
-    return repository
+    return repository_of(home, template(place / "template"), ADA)
 
 
 def write(path: Path, text: str) -> None:

@@ -121,7 +121,7 @@ def ticks(events: Sequence[Event], cuts: Sequence[int], readings: Sequence[int])
     return made
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=histories,
     cuts=st.lists(st.integers(0, 60), max_size=5),

@@ -25,7 +25,7 @@ from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.log_files import save_rows
+from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import FRAME, HEADER
@@ -81,6 +81,12 @@ def delete_home(path: Path) -> None:
 @pytest.fixture
 def home(tmp_path: Path) -> HomeLayout:
     return HomeLayout(tmp_path)
+
+
+def look_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if all that is tried happened while one commit was being written."""
+    monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+    monkeypatch.setattr(LogFiles, "is_wal_shorter", lambda files: False)
 
 
 def numbered(*numbers: int) -> Sequence[Draft]:
@@ -220,9 +226,7 @@ async def test_a_wal_that_somebody_had_moved_into_the_database_is_no_alarm(
 async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_start(
     tmp_path: Path, home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        commits, "LOOK_INTERVAL", float("inf")
-    )  # that nobody looked in between is what is tried
+    look_never(monkeypatch)
     killed = tmp_path / "killed"
     killed.mkdir()
     async with open_log() as log:
@@ -241,7 +245,7 @@ async def test_a_wal_that_was_cut_and_filled_up_before_a_look_is_noticed(
     async with open_log() as log:
         await log.append(*numbered(1, 2, 3))
         await log.check()
-        monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+        look_never(monkeypatch)
         cut(home.path / "events.db-wal")
         await log.append(*numbered(4))
         with pytest.raises(LogGone, match=r"-wal was cut short .* its 4 rows are saved"):
@@ -321,6 +325,19 @@ async def test_pages_that_were_altered_are_not_saved_as_they_are(home: HomeLayou
         async with aiosqlite.connect(home.events) as without_memory:
             assert await save_rows(without_memory, home.saved_log, home.events) == 450
         assert verify(home.saved_log, home.objects)[:2] == (450, "")
+
+
+@pytest.mark.parametrize("change", [cut, halve])
+async def test_a_wal_that_was_cut_between_two_commits_is_noticed_before_it_is_filled_up(
+    home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch, change: Callable[[Path], None]
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2, 3))
+        monkeypatch.setattr(commits, "LOOK_INTERVAL", float("inf"))
+        await log.append(*numbered(4))
+        change(home.path / "events.db-wal")
+        with pytest.raises(LogGone, match="-wal was cut short"):
+            await log.append(*numbered(5))
 
 
 async def test_of_a_wal_that_was_cut_what_was_moved_before_is_saved(home: HomeLayout, open_log: Open) -> None:

@@ -3,7 +3,6 @@
 import tomllib
 from typing import Any
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,7 +82,6 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, 
     return {path} | {found for name, held in pairs for found in paths(held, (*path, name))}
 
 
-@hypothesis.settings(deadline=None)
 @given(st.dictionaries(texts, st.dictionaries(texts, values, max_size=4), max_size=4))
 def test_every_key_of_every_valid_text_is_found_and_no_other(tables: dict[str, dict[str, Any]]) -> None:
     rows: list[str] = []

@@ -6,7 +6,6 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -162,7 +161,6 @@ anything = table(
 )  # fmt: skip
 
 
-@hypothesis.settings(deadline=None)
 @given(anything)
 def test_what_is_shown_loads_to_the_same_settings(data: dict[str, Any]) -> None:
     settings = Settings.model_validate(data)

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pulse_core.model.pattern import LARGEST, PatternRefused, SearchPattern, search_pattern
+from tests.long_form import sample
 
 PIECES = st.sampled_from(
     [
@@ -49,7 +50,7 @@ def compiles(pattern: str) -> bool:
     return True
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=sample(60, 1_000))
 @given(
     st.lists(st.sampled_from(["a", "é", " ", r"\.", "[.]", r"\+", r"\\"]), max_size=3).map("".join),
     st.sampled_from(["{}", "^{}", "{}$", "^{}$"]),
@@ -72,7 +73,7 @@ def test_a_pattern_without_wildcards_needs_no_re2() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=sample(60, 1_000))
 @given(PATTERNS.filter(compiles), st.text(alphabet="aAbBé. x", min_size=1, max_size=12))
 @example(r".*Main", "java é Main")
 def test_it_finds_what_re_finds_with_the_classes_of_ascii(pattern: str, line: str) -> None:

@@ -1,6 +1,5 @@
 """Durations are written with a unit, and come back as they were written."""
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,7 +25,6 @@ def test_what_is_no_duration_is_refused(wrong: object) -> None:
         parse_duration(wrong)
 
 
-@hypothesis.settings(deadline=None)
 @given(st.integers(0, 10_000), st.sampled_from(["d", "h", "m", "s", "ms"]))
 def test_whole_units_are_spelled_exactly(number: int, unit: str) -> None:
     assert parse_duration(format_duration(number * UNITS[unit])) == number * UNITS[unit]

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -111,7 +110,6 @@ def test_a_long_chain_is_no_circle_and_no_recursion() -> None:
     assert dependency_cycles([process(f"p{n}", f"p{n + 1}") for n in range(3000)]) == []
 
 
-@hypothesis.settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
 def test_a_circle_is_found_exactly_when_following_the_needs_never_ends(edges: list[tuple[int, int]]) -> None:
     needs = {n: {b for a, b in edges if a == n} for n in range(7)}
