@@ -1,6 +1,5 @@
 """Connections that cannot write: `mode=ro` neither changes nor checkpoints, and works beside a writer."""
 
-import errno
 import fcntl
 import os
 import sqlite3
@@ -15,6 +14,7 @@ from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.wal import HEADER, scan
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 
@@ -33,15 +33,6 @@ class ReadMode(Enum):
 
     ALONE = "&vfs=unix-none"
     """Nobody can write here, but the -wal holds rows: its index is made in memory instead of a -shm."""
-
-
-def is_read_only(directory: Path) -> bool:
-    """Whether its file system takes no change at all: asked by making a file, since its flags don't always say so."""
-    try:
-        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        return error.errno == errno.EROFS
-    return False
 
 
 def make_private(path: Path) -> None:
@@ -94,7 +85,8 @@ def read_schema(connection: sqlite3.Connection) -> None:
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
-    if os.access(path.parent, os.W_OK) or is_open_elsewhere(shm):
+    may_write = os.access(path.parent, os.W_OK) and (shm.exists() or not is_read_only(path.parent))
+    if may_write or is_open_elsewhere(shm):
         return ReadMode.SHARED
     if not wal.exists() or wal.stat().st_size <= HEADER:
         return ReadMode.FROZEN

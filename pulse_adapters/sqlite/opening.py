@@ -10,7 +10,6 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import (
     connect_readonly,
     head_of,
-    is_read_only,
     make_private,
     open_database,
     read_schema,
@@ -22,6 +21,7 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged
 
 TAIL = 1_000
