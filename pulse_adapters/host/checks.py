@@ -16,6 +16,7 @@ import psutil
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
 from pulse_adapters.workers.untrusted_paths import hand_over, make_private
 from pulse_core import __version__
@@ -125,6 +126,11 @@ class HostChecks:
         if kind in DISTANT:
             words = f"the home lies on {kind}, which does not lock and map files as SQLite needs it"
             yield Finding("file system", FAIL, words, "move the home to a local disk")
+        elif is_read_only(self.home.path):
+            words = f"{kind}, read-only: nothing is recorded; a daemon guards from memory"
+            yield Finding(
+                "file system", FAIL, words, "mend the disk, then make it writable: mount -o remount,rw"
+            )
         elif kind in FLEETING:
             yield Finding("file system", WARN, f"the home lies on {kind} and is gone when the machine restarts",
                           "move the home to a disk")  # fmt: skip

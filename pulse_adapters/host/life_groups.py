@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups, own_group
-from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of
+from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
 from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
@@ -89,7 +89,10 @@ class LifeGroups:
         known = {pid for pid, session in sessions.items() if session is not None}
         inside = group.members()
         doubtful = here & (self._marked.unsure | self._marked.lost) | here - known - {0, os.getpid()}
-        return here & found.union(*map(children, inside)) - inside, doubtful <= inside
+        outside = found.union(*map(children, inside)) - inside
+        # Who has moved itself elsewhere stays there, and is known by session and mark.
+        is_all = not any(start_time_of(pid) is not None for pid in outside - here)
+        return here & outside, is_all and doubtful <= inside
 
     def is_complete(self, effect: str) -> bool:
         """Whether all of the life that this effect began is in its group."""

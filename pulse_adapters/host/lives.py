@@ -60,7 +60,16 @@ class Lives:
 
     def last(self, name: str) -> Life | None:
         """The last life that is known of this process."""
-        return self._begun.get(name) or self._recorded().get(name)
+        return self.lasts().get(name)
+
+    def lasts(self) -> Mapping[str, Life]:
+        """The last life of each process; one that stands for another name by now is that one's."""
+        recorded = self._recorded()
+        owners = {life: name for name, life in recorded.items()}
+        return {
+            **recorded,
+            **{name: life for name, life in self._begun.items() if owners.get(life, name) == name},
+        }
 
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId], soft: float) -> None:
         """End these processes: SIGTERM, a wait of `soft` seconds, then SIGKILL; and with them the whole last life of it.
@@ -192,8 +201,7 @@ class Lives:
         bearers = [one for one in self._marked.bearers() if one.name in names and is_alive(one.found)]
         effects = {one.found: one.effect for one in bearers}
         # A life is of the process that its main one stands for, whatever that was called when it began.
-        lives = {**self._recorded(), **self._begun}
-        owners = {life.effect: name for name, life in lives.items() if name in mains}
+        owners = {life.effect: name for name, life in self.lasts().items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
         left: dict[str, list[Bearer]] = {}
         for one in bearers:

@@ -111,6 +111,12 @@ class MarkedProcesses:
                 yield pid
 
 
+def bearer_of(pid: int) -> Bearer | None:
+    """What the marks of a live process say; None if it has none, or is gone."""
+    raw, seen = environment(pid), read_stat(pid)
+    return _bearer(seen, raw) if seen else None
+
+
 def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
     effect = _value(raw, EFFECT_MARK) if seen.alive else ""
     return Bearer(seen.found, effect, _value(raw, PROCESS_MARK)) if effect else None

@@ -2,7 +2,8 @@
 
 import os
 import pwd
-from collections.abc import Collection, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
@@ -34,17 +35,26 @@ class Choice(NamedTuple):
 
 
 def choose(
-    process: ProcessSettings, hits: Sequence[ProcessId], mark: str = "", left: Container[int] = ()
+    process: ProcessSettings,
+    hits: Sequence[ProcessId],
+    mark: str = "",
+    left: Container[int] = (),
+    holder: Callable[[ProcessId], str] = lambda _: "",
 ) -> Choice:
     """Choose among those that match: of the right user, none that came out of another one, and what `start` produces.
 
     mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it; left:
-    the start times of what the last start may have left in the background, which shows another command line.
+    the start times of what the last start may have left in the background, which shows another command line; holder:
+    the name of the other process that one is held for, empty if it is free.
     """
     mine = [one for one in hits if not not_of_user(process, one.pid)]
     if not mine:
         other = next((words for one in hits if (words := not_of_user(process, one.pid))), "")
         return Choice((), f"no process matches{f'; {other}' if other else ''}")
+    if held := {one: name for one in mine if (name := holder(one))}:
+        mine = [one for one in without_offspring(mine, held) if one not in held]
+        if not mine:
+            return Choice((), "; ".join(held_words(one, name) for one, name in islice(held.items(), SHOWN)))
     produced = {one for one in mine if _is_produced(process, one.pid, mark)}
     if mark:
         mine = [one for one in mine if one in produced or not carries(one.pid, mark)]
@@ -149,11 +159,22 @@ def carries(pid: int, mark: str, end: str = "\0") -> bool:
     return f"\0{PROCESS_MARK}={mark}{end}".encode() in environment(pid)
 
 
-def without_offspring(found: Collection[ProcessId]) -> list[ProcessId]:
-    """Those of them that descend from none of the others, and are in no session or group that one of them leads."""
-    if len(found) < 2:
+def held_words(one: ProcessId, name: str) -> str:
+    """That a process is not this one, since it is that one."""
+    return f"process {one.pid} is held for {name}"
+
+
+def without_offspring(
+    found: Collection[ProcessId], heads: Collection[ProcessId] | None = None
+) -> list[ProcessId]:
+    """Those that descend from none of the heads, and are in no session or group that one of them leads.
+
+    heads: by default all of those found; nobody descends from itself.
+    """
+    heads = found if heads is None else heads
+    if len(found) < 2 or not heads:
         return list(found)
-    entries, numbers = {one.pid: one for one in live_processes()}, {one.pid for one in found}
+    entries, numbers = {one.pid: one for one in live_processes()}, {one.pid for one in heads}
 
     def has_head(pid: int) -> bool:
         seen, above = entries.get(pid), set[int]()

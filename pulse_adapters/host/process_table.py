@@ -5,9 +5,11 @@ import logging
 import os
 from collections.abc import Awaitable, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from pulse_adapters.host import listening_ports
+from pulse_adapters.host.claims import Claims
 from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by, strangers_left_by
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import find_bearers
@@ -16,6 +18,7 @@ from pulse_adapters.host.process_identity import (
     Choice,
     carries,
     choose,
+    held_words,
     is_produced_by,
     not_of_user,
     words_of_others,
@@ -41,10 +44,18 @@ class LinuxProcessTable:
     """Finds processes in /proc and watches them by pidfd.
 
     A known process is it until it dies, whatever else matches; only without one the settings find another.
+    guarded: all that is guarded, since whoever is held for one of them is never found for another.
     """
 
-    def __init__(self, spawner: Spawner, home: Path | None = None, lives: Lives | None = None) -> None:
-        self._home, self._lives = home, lives
+    def __init__(
+        self,
+        spawner: Spawner,
+        home: Path | None = None,
+        lives: Lives | None = None,
+        guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
+    ) -> None:
+        self._home, self._lives, self._guarded = home, lives, guarded
+        self._claims = Claims((), {}, None, None)
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
@@ -66,8 +77,11 @@ class LinuxProcessTable:
                     self._pid_files.read(process.pid_file)  # so that it is known when it changes
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
+        if not all(sight.found for sight in sights.values()):
+            self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._home)
         if ahead:
             await self._search(ahead, sights)
+            self._hold_once(ahead, sights)
         for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
             sights[name] = sights[name]._replace(detail=f"{sights[name].detail}; {words}")
         for process in filter(_has_no_way, processes):
@@ -79,6 +93,21 @@ class LinuxProcessTable:
                 await self._adopt_background(process, known[name], sights)
         return sights
 
+    def _hold_once(self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
+        """Let each process that was found stand for one name: for the first, if it is not held already."""
+        for process in sorted(
+            processes, key=lambda one: not one.systemd_unit
+        ):  # systemd says which one is a unit's
+            sight = sights[process.name]
+            if not sight.found or sight.doubt:
+                continue
+            if not process.systemd_unit and (other := self._claims.other(process.name, sight.found[0])):
+                answering = None if sight.answering is None else False
+                words = held_words(sight.found[0], other)
+                sights[process.name] = sight._replace(found=(), answering=answering, detail=words)
+            else:
+                self._claims.add(process.name, sight.found[0])
+
     async def _adopt_background(
         self, process: ProcessSettings, start: ProcessId, sights: dict[str, ProcessObservation]
     ) -> None:
@@ -87,7 +116,8 @@ class LinuxProcessTable:
         if ended is None or self._adopted_starts.get(process.name) == start:
             return
         self._adopted_starts[process.name] = start
-        if ended.code == 0 and (found := await processes_left_by(process, ended.effect)):
+        left = await processes_left_by(process, ended.effect) if ended.code == 0 else ()
+        if found := tuple(one for one in left if not self._claims.other(process.name, one)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)
         elif ended.code == 0 and (words := await strangers_left_by(process, ended.effect)):
@@ -106,6 +136,7 @@ class LinuxProcessTable:
                 session_of(found.pid) == found.pid
                 and is_produced_by(process.start, found.pid)
                 and (known is None or found.started > known.started)
+                and not self._claims.other(process.name, found)
             ):
                 words = f"process {found.pid} was started by an earlier daemon"
                 sights[process.name] = ProcessObservation((found,), detail=words)
@@ -184,7 +215,8 @@ class LinuxProcessTable:
 
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
         mark = self._mark(process.name) if self._home else ""
-        return choose(process, found, mark, self._background_starts(process))
+        left, holder = self._background_starts(process), partial(self._claims.other, process.name)
+        return choose(process, found, mark, left, holder)
 
     def _is_of_start(self, process: ProcessSettings, one: ProcessId) -> bool:
         """Whether `start` would produce this process, or a start has left it; nobody knows that of a `command`."""
@@ -232,6 +264,8 @@ class LinuxProcessTable:
             holder = owners[0].pid
             line = " ".join(joined_argv(command_line_of(holder)).decode("utf-8", "replace").split())[:_LINE]
             why = not_of_user(process, holder) or "`start` would not produce it"
+            if other := self._claims.other(process.name, owners[0]):
+                why = f"that is {other}"
             words = f"{address} is held by process {holder} ({line}): {why}"
             return sight._replace(answering=False, detail=words, unlike=chosen.unlike)
         return _with_choice(sight, chosen)._replace(

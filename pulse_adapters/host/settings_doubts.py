@@ -5,14 +5,20 @@ from collections.abc import Mapping, Sequence
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import carries, doubtful_matches, is_produced_by, start_user
 from pulse_core.model.errors import PulseError
+from pulse_core.settings.cross_checks import overlaps
 from pulse_core.settings.processes import ProcessSettings
 
 
 async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
-    """By name, in words: who can't be started, whose PID file names a stranger, and what `doubtful_matches` says."""
+    """By name, in words: who can't be started, who is recognised as another one is, whose PID file names a stranger, and
+    what `doubtful_matches` says.
+    """
     told = {name: [words] for name, words in (await doubtful_matches(processes)).items()}
+    shared = overlaps(processes)
     for process in processes:
         words = told.setdefault(process.name, [])
+        if process.name in shared:
+            words.append(shared[process.name])
         try:
             start_user(process) if process.start else None
         except PulseError as error:

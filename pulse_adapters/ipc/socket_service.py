@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pulse_adapters.ipc.peer import group_id
 from pulse_adapters.ipc.server import Handler, serve, serve_without_file
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
@@ -65,7 +66,7 @@ class SocketService:
         try:
             async with serve_without_file(self.home.socket, answers, owner=owner, on_error=on_error):
                 begun()
-                while not os.access(self.home.run, os.W_OK):  # noqa: ASYNC110 - as above
+                while is_read_only(self.home.run):  # noqa: ASYNC110 - as above
                     await asyncio.sleep(LOOK)
                 return True
         except PulseError as error:

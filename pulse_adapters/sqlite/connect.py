@@ -1,6 +1,5 @@
 """Connections that cannot write: `mode=ro` neither changes nor checkpoints, and works beside a writer."""
 
-import errno
 import fcntl
 import os
 import sqlite3
@@ -9,12 +8,15 @@ import struct
 import time
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
-from pulse_adapters.sqlite.wal import HEADER, scan
+from pulse_adapters.sqlite.wal import HEADER, read_index, scan
+from pulse_adapters.sqlite.wal_watch import WalWatch
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 
@@ -33,15 +35,6 @@ class ReadMode(Enum):
 
     ALONE = "&vfs=unix-none"
     """Nobody can write here, but the -wal holds rows: its index is made in memory instead of a -shm."""
-
-
-def is_read_only(directory: Path) -> bool:
-    """Whether its file system takes no change at all: asked by making a file, since its flags don't always say so."""
-    try:
-        os.close(os.open(directory, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        return error.errno == errno.EROFS
-    return False
 
 
 def make_private(path: Path) -> None:
@@ -94,7 +87,8 @@ def read_schema(connection: sqlite3.Connection) -> None:
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
-    if os.access(path.parent, os.W_OK) or is_open_elsewhere(shm):
+    may_write = os.access(path.parent, os.W_OK) and (shm.exists() or not is_read_only(path.parent))
+    if may_write or is_open_elsewhere(shm):
         return ReadMode.SHARED
     if not wal.exists() or wal.stat().st_size <= HEADER:
         return ReadMode.FROZEN
@@ -114,6 +108,16 @@ def refuse_damage(path: Path) -> None:
             path,
             rebooted=shm.exists()
             and shm.stat().st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME),
+        )
+
+
+def refuse_altered_wal(path: Path) -> None:
+    """Raise Damaged if the -wal that a writer has open is not what it wrote: the writer and its readers notice nothing."""
+    shm = Path(f"{path}-shm")
+    if is_open_elsewhere(shm) and (words := WalWatch(Path(f"{path}-wal"), partial(read_index, shm)).fault()):
+        raise Damaged(
+            f"{words} while a daemon has it open, which still has all rows and saves them within seconds; don't kill it:"
+            " upulse daemon stop, then upulse doctor --repair"
         )
 
 
@@ -145,7 +149,7 @@ def refuse_missing(path: Path) -> None:
     """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer."""
     if (saved := path.with_name(f"{path.name}.saved")).exists():
         raise Damaged(
-            f"{path} or its -wal was deleted, replaced or cut short while a daemon had it open, which saved its rows in"
+            f"{path} or its -wal was deleted, replaced, cut or altered while a daemon had it open, which saved its rows in"
             f" {saved}; stop the daemon if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
         )
     if is_orphaned_wal(path):

@@ -14,13 +14,14 @@ import uuid_utils
 
 from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, prepare
-from pulse_adapters.sqlite.connect import connect_readonly, is_read_only
+from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error, unavailable
 from pulse_adapters.sqlite.opening import Opening, Start, open_to_read, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.kinds import EventRedacted

@@ -9,7 +9,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.connect import is_read_only, make_private, open_database
+from pulse_adapters.sqlite.connect import make_private, open_database
+from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord

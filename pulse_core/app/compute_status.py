@@ -20,6 +20,7 @@ from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import WATCHER, ProcessState, evaluate_status, restart_key
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
+from pulse_core.settings.cross_checks import overlaps
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
@@ -51,6 +52,7 @@ def compute_status(
     """
     snapshot = Snapshot(0, now, settings, {}, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
+    shared = overlaps(settings.process)
     status: HomeStatus = {
         "daemon": daemon,
         "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
@@ -70,7 +72,9 @@ def compute_status(
             "unwritten": state.provisional,
         },
         "processes": [
-            process_status(process, snapshot, looks.get(process.name, {}), looked)
+            process_status(
+                process, snapshot, looks.get(process.name, {}), looked, shared.get(process.name, "")
+            )
             for process in settings.process
         ],
         "effects": {
@@ -110,11 +114,15 @@ def compute_status(
 
 
 def process_status(
-    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json], looked: Moment | None
+    process: ProcessSettings,
+    snapshot: Snapshot,
+    look: Mapping[str, Json],
+    looked: Moment | None,
+    shared: str = "",
 ) -> GuardedProcessStatus:
     """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
 
-    It is unknown if nobody has looked at it lately.
+    It is unknown if nobody has looked at it lately. shared: what it is recognised by as another one is, in words.
     """
     condition, history = process_condition(process, snapshot, look), snapshot.process(process.name)
     since = history.up or history.down
@@ -123,7 +131,7 @@ def process_status(
     else:
         state, why = condition.state, condition.why
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
-    told = [words for words in (look.get("others", ""), probe_words(look)) if words not in why]
+    told = [words for words in (look.get("others", ""), shared, probe_words(look)) if words not in why]
     return {
         "name": process.name,
         "state": state.value,

@@ -128,7 +128,7 @@ class Processes:
 _History = SimpleNamespace
 """A `ProcessHistory` that the fold of one batch may change: it has the same fields, and `more` of its `recent`."""
 
-_EFFECT = Effect.kind
+_EFFECT, _UP = Effect.kind, ProcessUp.kind
 
 
 class _ProcessTable(dict[str, _History]):
@@ -167,9 +167,24 @@ class _ProcessTable(dict[str, _History]):
 
     def settle(self, event: Event) -> None:
         if name := self.restarting.pop(event.subject, None):
+            result = decode_plain(event.data).get("result", {}) if event.kind == EffectAcked.kind else {}
+            if "already" in result:
+                self.claim(name, event.boot, result)
             _settle_restart(self[name], event)
         elif name := self.stopping.pop(event.subject, None):
             _settle_stop(self[name], event)
+
+    def claim(self, name: str, boot: str, data: Mapping[str, Json]) -> None:
+        """Let the process that stands for this name from now on stand for no other: its life is this one's, too."""
+        it, own = (data.get("pid"), data.get("started"), boot), self[name]
+        if it[0] is None or it == (own.pid, own.started, own.boot):
+            return
+        for other in (self.before.of.keys() | self.keys()) - {name}:
+            one = self.get(other) or self.before.of[other]
+            if it == (one.pid, one.started, one.boot):
+                lost = self[other]
+                own.start, lost.start = lost.start or own.start, None
+                lost.pid = lost.started = lost.up = lost.down = lost.starting = None
 
 
 def after(state: Processes, events: Iterable[Event]) -> Processes:
@@ -182,7 +197,10 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
         elif kind in SETTLING:
             table.settle(event)
         elif change := CHANGES.get(kind):
-            change(table[event.subject], event, decode_plain(event.data))
+            data = decode_plain(event.data)
+            if kind == _UP:
+                table.claim(event.subject, event.boot, data)
+            change(table[event.subject], event, data)
     return table.state()
 
 

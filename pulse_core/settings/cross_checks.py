@@ -1,15 +1,18 @@
 """Checks across tables of the settings: repeated names, unknown names, and dependency cycles."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.errors import hint
+from pulse_core.model.pattern import search_pattern
 from pulse_core.settings.processes import ProcessSettings
 
 MOST_FAULTS = 100
 """Told at once: to find thousands takes as long as a hostile author of settings wants."""
+MOST_TOLD = 5
+"""Other processes that are named to one."""
 
 
 class Disagreement(NamedTuple):
@@ -53,6 +56,30 @@ def dependency_cycles(processes: Sequence[ProcessSettings], most: int = MOST_FAU
         faults.append(Disagreement("process", places[way[0]], "depends_on", text))
         needs[way[-1]].discard(way[0])
     return faults
+
+
+def overlaps(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
+    """By name, in words: which two would be recognised by the same process, which is then only one of them."""
+    told: dict[str, list[str]] = {}
+    lines = {one.name: " ".join(one.start).encode() for one in processes if one.start}
+    for one in processes:
+        pattern, words = search_pattern(one.match) if one.match else None, told.setdefault(one.name, [])
+        others = {name: line for name, line in lines.items() if name != one.name} if pattern else {}
+        if pattern and others and pattern.may_find(b"\n".join(others.values())):
+            found = [name for name, line in others.items() if pattern.finds(line)]
+            words += [f"its `match` finds what {name} starts, too" for name in found[:MOST_TOLD]]
+    for way in ("match", "pid_file", "tcp", "systemd_unit"):
+        first: dict[object, str] = {}
+        for one in processes:
+            value = getattr(one, way)
+            other = first.setdefault((value, one.systemd_user), one.name)
+            if value and other != one.name:
+                told[one.name].append(f"its `{way}` is that of {other}, too")
+    return {
+        name: f"{'; '.join(words)}: a process counts for one of them alone"
+        for name, words in told.items()
+        if words
+    }
 
 
 def repeated_places(values: Sequence[str | None]) -> Iterable[int]:

@@ -124,7 +124,7 @@ def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_pat
 
 
 def test_a_disk_without_room_is_refused_beforehand(served: Served, tmp_path: Path) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     grow(served, 4_000)
     with small(tmp_path / "disk", "4m") as disk:
@@ -137,7 +137,7 @@ def test_a_disk_without_room_is_refused_beforehand(served: Served, tmp_path: Pat
 
 @pytest.mark.parametrize("leave", [0, 3 << 20])
 def test_a_disk_that_fills_up_meanwhile_leaves_nothing(served: Served, tmp_path: Path, leave: int) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     grow(served, 4_000)
     with small(tmp_path / "disk", "48m") as disk:
@@ -182,7 +182,7 @@ def test_a_restore_without_room_changes_nothing(tmp_path: Path) -> None:
     with small(tmp_path / "disk", "64m") as disk:
         served = Served(disk / "home")
         try:
-            served.configure("")
+            served.configure("# nothing\n")
             served.start()
             grow(served, 2_000)
             assert upulse("backup", str(tmp_path / "backup"), home=served.home.path).returncode == 0

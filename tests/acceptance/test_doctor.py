@@ -20,7 +20,7 @@ def test_a_full_disk_is_said_and_the_doctor_needs_no_room(tmp_path: Path) -> Non
     with small(tmp_path / "disk with a space", "16m") as disk:
         served = Served(disk / "home")
         try:
-            served.configure("")
+            served.configure("# nothing\n")
             served.start()
             fill(disk)
             found = findings(served.home.path, code=1)

@@ -100,7 +100,7 @@ def test_a_storm_is_counted_and_reported_and_the_daemon_answers_meanwhile(served
 
 
 def test_settings_that_change_are_followed_at_once(served: Served, logs: Path) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     write(logs / "app.log", "ERROR history")
     served.configure(config(logs))
@@ -109,7 +109,7 @@ def test_settings_that_change_are_followed_at_once(served: Served, logs: Path) -
     served.eventually(lambda: sources(served) == 1, "the log is followed")
     write(logs / "app.log", "ERROR new")
     served.eventually(lambda: told(served) == ["ERROR new"], "the new line is told")
-    served.configure("")
+    served.configure("# nothing\n")
     served.append("reload-requested")
     served.eventually(lambda: not children(served), "nobody reads")
 

@@ -117,7 +117,7 @@ def test_a_network_that_goes_away_is_told_apart_and_comes_back(served: Served) -
 
 
 def test_the_helper_is_there_only_while_there_is_something_to_ask(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     assert helpers(served) == []
     port = free_port()

@@ -209,7 +209,7 @@ def test_a_reload_guards_a_new_process_and_refuses_nonsense(served: Served) -> N
 
 
 def test_a_second_daemon_on_the_same_home_leaves_and_says_who_holds_it(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     first = served.daemon
     assert first is not None
@@ -236,7 +236,7 @@ def test_what_an_earlier_daemon_started_is_known_even_if_the_log_is_gone(served:
 
 
 def test_a_log_that_lost_rows_is_refused_until_that_is_accepted(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     assert served.stop() == 0
     for path in served.home.path.glob("events.db*"):
@@ -252,7 +252,7 @@ def test_a_log_that_lost_rows_is_refused_until_that_is_accepted(served: Served) 
 
 
 def test_a_lock_that_is_removed_is_taken_again(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     served.home.lock.unlink()
     served.eventually(served.home.lock.exists, "the lock is back")
@@ -263,7 +263,7 @@ def test_a_lock_that_is_removed_is_taken_again(served: Served) -> None:
 
 
 def test_a_socket_that_is_removed_is_made_again(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     served.home.socket.unlink()
     served.eventually(served.answers, "the daemon answers again")
@@ -281,7 +281,7 @@ def test_a_pipe_in_place_of_an_output_file_hangs_nothing(served: Served) -> None
 
 
 def test_signals_that_mean_nothing_end_nothing(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     assert served.daemon is not None
     for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
@@ -290,7 +290,7 @@ def test_signals_that_mean_nothing_end_nothing(served: Served) -> None:
 
 
 def test_readers_do_not_launder_a_log_that_lost_its_end(served: Served) -> None:
-    served.configure("")
+    served.configure("# nothing\n")
     served.start()
     for _ in range(20):
         served.append("resumed")

@@ -96,7 +96,7 @@ def test_a_terminals_signal_ends_the_daemon_unless_it_began_with_it_ignored(
     served: Served, number: signal.Signals
 ) -> None:
     """`upulse daemon start --foreground &` in a script: Ctrl-C is for what runs in the foreground, SIGTERM is for us."""
-    served.configure("")
+    served.configure("# nothing\n")
     before = signal.signal(number, signal.SIG_IGN)
     try:
         served.start()

@@ -128,6 +128,7 @@ def daemon_on(kind: str, place: Path) -> Iterator[tuple[Served, Disk]]:
     """A daemon whose home lies on such a disk; raises NoSuchDisk."""
     disk = DISKS[kind](place)
     served = Served(disk.path / "home")
+    served.said = place / "said"
     try:
         yield served, disk
     finally:
@@ -176,6 +177,11 @@ def campaign(kind: str, place: Path, seconds: float, seed: int = 0) -> Counter[s
             served.eventually(lambda: not served.status()["log"]["unwritten"], "what was held is recorded")
             assert served.stop() == 0
         else:
+            served.kill()
+            served.start()  # from what can be read
+            before = served.pid_when_up(NAMES[0])
+            os.kill(before, signal.SIGKILL)
+            served.pid_when_up(NAMES[0], other_than=before)
             served.kill()
         with SqliteEventReader(served.home.path) as log:
             there = {event.id for event in log.events(EventQuery(kinds=("resumed",)))}

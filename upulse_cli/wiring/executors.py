@@ -96,7 +96,7 @@ def machine_executors(
         }
 
     last = Lives(spawner, home.path, lives, LifeGroups(home.path), known)
-    table = LinuxProcessTable(spawner, home=home.path, lives=last)
+    table = LinuxProcessTable(spawner, home.path, last, lambda: current_settings().process)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(current_settings, table, known, last, home.outputs),

@@ -128,7 +128,8 @@ def settings_text(settings: "Settings") -> str:
 
 def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
     """By name, in words, the guarded processes that can't be started, or of which nobody can tell which one it is."""
-    if not any(process.match or process.pid_file or process.user for process in settings.process):
+    ways = ("match", "pid_file", "user", "tcp", "systemd_unit")
+    if not any(getattr(process, way) for process in settings.process for way in ways):
         return {}
     import asyncio
 

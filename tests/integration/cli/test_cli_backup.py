@@ -443,7 +443,7 @@ def test_a_backup_can_lie_where_nobody_may_write(quiet: CliHome, backup: Path) -
 def test_vitals_come_back_where_there_are_none_and_their_ids_are_not_given_twice(
     quiet: CliHome, tmp_path: Path
 ) -> None:
-    quiet.configure("")
+    quiet.configure("# nothing\n")
     live_a_moment(quiet)
     quiet.upulse("backup", str(tmp_path / "backup"))
     with closing(sqlite3.connect(quiet.path / "vitals.db")) as vitals:

@@ -180,7 +180,7 @@ DAMAGE: dict[str, tuple[Callable[[CliHome], object], str, str]] = {
 
 @pytest.mark.parametrize("damage", sorted(DAMAGE))
 def test_a_damaged_log_is_said_and_never_touched(quiet: CliHome, damage: str) -> None:
-    quiet.configure("")
+    quiet.configure("# nothing\n")
     written(quiet, 5)
     live_a_moment(quiet)
     change, name, words = DAMAGE[damage]
@@ -207,7 +207,7 @@ def test_a_large_payload_that_is_lost_is_said(quiet: CliHome, how: str) -> None:
 
 
 def test_damage_that_the_daemon_found_is_said(quiet: CliHome) -> None:
-    quiet.configure("")
+    quiet.configure("# nothing\n")
     written(quiet)
     live_a_moment(quiet)
     assert (
@@ -264,7 +264,7 @@ def test_a_package_that_the_settings_need_is_named(quiet: CliHome, monkeypatch: 
 
 def test_a_daemon_that_hangs_is_said(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.ipc.daemon_client.STATUS_WAIT", 0.5)
-    quiet.configure("")
+    quiet.configure("# nothing\n")
     quiet.upulse("daemon", "start")
     pid = quiet.status()["daemon"]["pid"]
     os.kill(pid, signal.SIGSTOP)
@@ -301,7 +301,7 @@ def test_backups_that_are_missing_old_or_know_more_are_said(quiet: CliHome, tmp_
 
 
 def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: CliHome, tmp_path: Path) -> None:
-    quiet.configure("")
+    quiet.configure("# nothing\n")
     written(quiet)
     quiet.upulse("backup", str(tmp_path / "backup"))
     live_a_moment(quiet)

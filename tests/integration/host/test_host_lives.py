@@ -1,5 +1,6 @@
 """What is left of a guarded process's last life is ended before the next one begins, and at its stop; nothing else is."""
 
+import asyncio
 import os
 import signal
 import subprocess
@@ -367,6 +368,26 @@ async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_sess
     await it.begin()
     assert not escaped & it.alive()
     await it.stop()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_with_its_life(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid")
+    await it.begin()
+    elsewhere, escaped = home_groups(tmp_path).child("elsewhere"), helpers(it)
+    for one in escaped:
+        elsewhere.add(one.pid)
+    life = it.lives.last("it")
+    assert life is not None
+    groups.begin(life)
+    await asyncio.to_thread(groups.close, wait=True)
+    assert (set(groups.members(life.effect)), groups.is_complete(life.effect)) == ({it.main}, False)
+    it.lives = Lives(spawner, tmp_path, lambda: {"it": life}, groups)
+    await it.kill(it.main)
+    await it.lives.end("it")
+    assert it.alive() == set()
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)

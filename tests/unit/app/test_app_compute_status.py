@@ -4,9 +4,10 @@ from typing import cast
 
 import pytest
 
-from pulse_core.app.compute_status import process_status
+from pulse_core.app.compute_status import Beat, compute_status, process_status
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import WARN, DaemonChecks
+from pulse_core.app.status import silent_daemon
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.processes import Processes, ProcessHistory
@@ -39,6 +40,13 @@ def test_what_is_left_of_earlier_lives_is_told() -> None:
     snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
     assert process_status(settings.process[0], snapshot, {"leftovers": [7, 8]}, NOW)["leftovers"] == [7, 8]
     assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
+
+
+def test_what_two_are_recognised_by_is_told_of_each() -> None:
+    both = [{"name": name, "start": ["work", name], "match": "work"} for name in ("p", "q")]
+    settings, daemon = Settings.model_validate({"process": both}), silent_daemon(None)
+    status = compute_status(settings, State(), NOW, Beat(), daemon, {}, NOW)
+    assert ["its `match` finds what" in one["why"] for one in status["processes"]] == [True, True]
 
 
 @pytest.mark.parametrize("evidence", ["gone", "gone; process 7 matches"])

@@ -19,6 +19,7 @@ from pulse_core.projections.processes import (
     ATTEMPTS,
     STAYED_US,
     Intent,
+    LastStart,
     Processes,
     ProcessHistory,
     Stage,
@@ -81,6 +82,24 @@ def test_only_what_follows_the_first_start_is_a_restart(
 def test_a_healthy_life_after_the_first_start_clears_what_was_free() -> None:
     history = told(ABSENT, START, ACKED, UP, DIED_OLD)
     assert (history.attempts, history.free) == ((), False)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 6])
+@pytest.mark.parametrize(
+    "news", [UP, EffectAcked(took_us=1, result={"already": True, "pid": 5, "started": 50})]
+)
+def test_a_process_stands_for_one_name_with_the_life_that_it_came_out_of(news: Payload, batch: int) -> None:
+    begun = EffectAcked(took_us=1, result={"pid": 5, "started": 50})
+    other = Effect(action="restart-process", key="restart-process:q", params={"process": "q"})
+    subject = "q" if news is UP else "id-4"
+    rows = [event(1, START, START.key), event(2, begun, "id-1"), event(3, UP, "p")]
+    rows += [event(4, other, other.key), event(5, news, subject), event(6, UP, "q")]
+    state = Processes()
+    for at in range(0, len(rows), batch):
+        state = after(state, rows[at : at + batch])
+    assert (state["p"].pid, state["p"].start, state["p"].up, state["p"].down) == (None, None, None, None)
+    assert (state["q"].pid, state["q"].start) == (5, LastStart("id-1", 5, 50))
+    assert state["q"].up is not None
 
 
 @pytest.mark.parametrize("batch", [1, 7, 4 * ATTEMPTS])

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from pulse_core.settings.cross_checks import dependency_cycles, disagreements
+from pulse_core.settings.cross_checks import dependency_cycles, disagreements, overlaps
 from pulse_core.settings.probes import is_status_in
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import DaemonSettings, Settings
@@ -94,6 +94,39 @@ def test_a_stranger_is_told_with_the_nearest_name_that_is_not_its_own() -> None:
         0,
         "process 'workers' depends_on unknown 'worker' (did you mean 'work'?)",
     )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "told"),
+    [
+        (
+            {"start": ["work", "a"]},
+            {"start": ["work", "b"], "match": "work [ab]"},
+            {"other": "what one starts"},
+        ),
+        ({"start": ["work", "a"]}, {"start": ["work", "b"], "match": "work b"}, {}),
+        ({"start": ["work"]}, {"start": ["work"]}, {}),
+        (
+            {"start": ["a"], "match": "work"},
+            {"command": ["b"], "match": "work"},
+            {"other": "its `match` is that of one"},
+        ),
+        (
+            {"start": ["a"], "tcp": "h:1"},
+            {"start": ["b"], "tcp": "h:1"},
+            {"other": "its `tcp` is that of one"},
+        ),
+        ({"systemd_unit": "a.service"}, {"systemd_unit": "a.service", "systemd_user": True}, {}),
+    ],
+)
+def test_two_that_one_process_would_be_are_told(
+    one: dict[str, Any], other: dict[str, Any], told: dict[str, str]
+) -> None:
+    said = overlaps(
+        Settings.model_validate({"process": [{"name": "one", **one}, {"name": "other", **other}]}).process
+    )
+    assert said.keys() == told.keys()
+    assert all(words in said[name] for name, words in told.items())
 
 
 def test_every_circle_is_told_once_with_its_way_round() -> None:

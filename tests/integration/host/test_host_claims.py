@@ -1,0 +1,140 @@
+"""A process that is held for one name is found for no other one."""
+
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.process_executors import StopProcess
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.proc import command_line, is_alive, live_processes
+from pulse_core.actions import StopParams
+from pulse_core.ports.host import Life, ProcessId, ProcessObservation
+from pulse_core.settings.settings import Settings
+from tests.integration.host.host_scene import until, wished
+
+Seen = dict[str, ProcessObservation]
+
+
+class Scene:
+    """Two settings of which the second one finds what the first one starts."""
+
+    def __init__(self, spawner: Spawner, home: Path, **second: object) -> None:
+        self.word, self.known = f"w{uuid.uuid4().hex}", dict[str, ProcessId]()
+        self.start = [sys.executable, "-c", "import time; time.sleep(1000)", self.word]
+        some = {"name": "second", "match": self.word, **(second or {"start": self.start})}
+        self.settings = Settings.model_validate({"process": [{"name": "first", "start": self.start}, some]})
+        self.spawner, self.home, self.lives = spawner, home, Lives(spawner, home)
+        self.table = LinuxProcessTable(spawner, home, self.lives, lambda: self.settings.process)
+
+    def begin(self, name: str = "first") -> ProcessId:
+        effect = str(uuid.uuid4())
+        env = self.lives.marks(name, effect)
+        found = self.spawner.start(self.start, output=self.home / "it.log", env=env)
+        self.lives.begin(name, Life(effect, found))
+        return found
+
+    async def look(self, *names: str) -> Seen:
+        some = [one for one in self.settings.process if not names or one.name in names]
+        return dict(await self.table.look(some, self.known))
+
+    async def until_shown(self, found: ProcessId) -> None:
+        await until(lambda: self.word in command_line(found.pid))
+
+
+WAYS: list[dict[str, object]] = [{}, {"command": ["true"]}]
+
+
+@pytest.fixture
+def scene(spawner: Spawner, tmp_path: Path) -> Callable[..., Scene]:
+    return lambda **second: Scene(spawner, tmp_path, **second)
+
+
+@pytest.mark.parametrize("second", WAYS, ids=["start", "command"])
+async def test_what_was_started_for_one_is_found_for_no_other_and_outlives_its_stop(
+    scene: Callable[..., Scene], second: dict[str, object]
+) -> None:
+    it = scene(**second)
+    main = it.begin()
+    await it.until_shown(main)
+    seen = await it.look()
+    assert (seen["first"].found, seen["second"].found) == ((main,), ())
+    assert f"process {main.pid} is held for first" in seen["second"].detail
+    it.known["first"] = main
+    executor = StopProcess(lambda: it.settings, it.table, lambda: it.known, it.lives)
+    wish, event = wished("stop-process", process="second")
+    assert (await executor.execute(wish, StopParams(process="second"), event)).data == {"ended": []}
+    assert is_alive(main)
+
+
+async def test_what_was_found_for_one_is_found_for_no_other(scene: Callable[..., Scene]) -> None:
+    it = scene()
+    main = it.spawner.start(it.start, output=it.home / "it.log")
+    await it.until_shown(main)
+    it.known["first"] = main
+    assert (await it.look())["second"].found == ()
+
+
+async def test_what_a_killed_daemon_started_and_did_not_record_is_left_to_its_name(
+    scene: Callable[..., Scene], spawner: Spawner
+) -> None:
+    it = scene()
+    main = it.begin()
+    await it.until_shown(main)
+    it.lives = Lives(spawner, it.home)
+    it.table = LinuxProcessTable(spawner, it.home, it.lives, lambda: it.settings.process)
+    assert (await it.look("second"))["second"].found == ()
+    assert (await it.look("first"))["first"].found == (main,)
+
+
+async def test_one_process_that_two_settings_find_at_once_is_the_first_ones(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    it = Scene(spawner, tmp_path)
+    both = [{"name": name, "start": it.start, "match": it.word} for name in ("first", "second")]
+    it.settings = Settings.model_validate({"process": both})
+    main = spawner.start(it.start, output=tmp_path / "it.log")
+    await it.until_shown(main)
+    seen = await it.look()
+    assert (seen["first"].found, seen["second"].found) == ((main,), ())
+
+
+async def test_a_child_of_the_held_one_is_found_for_no_other_if_the_held_one_matches_too(
+    scene: Callable[..., Scene],
+) -> None:
+    it = scene()
+    fork = "import os, time; os.fork(); time.sleep(1000)"
+    it.start = [sys.executable, "-c", fork, it.word]
+    main = it.begin()
+    await until(lambda: [one for one in live_processes() if one.parent == main.pid])
+    assert (await it.look())["second"].found == ()
+
+
+async def test_a_child_of_the_held_one_may_be_another_process(spawner: Spawner, tmp_path: Path) -> None:
+    it = Scene(spawner, tmp_path, command=["true"], match="^sleep 1000 [0-9a-f]+$")
+    it.start = ["sh", "-c", "sleep 1000 0000; :"]
+    main = it.begin()
+    children = list[ProcessId]()
+    await until(
+        lambda: (
+            children.extend(
+                one.found
+                for one in live_processes()
+                if one.parent == main.pid and command_line(one.pid)[:1] == ["sleep"]
+            )
+            or children
+        )
+    )
+    it.settings = it.settings.model_copy(
+        update={
+            "process": (
+                it.settings.process[0].model_copy(update={"start": tuple(it.start)}),
+                it.settings.process[1],
+            )
+        }
+    )
+    assert children[0] in (await it.look())["second"].found
