@@ -1,6 +1,8 @@
 """`upulse`, also as `python -m upulse_cli`: runs one command and turns what went wrong into words."""
 
+import atexit
 import errno
+import gc
 import io
 import os
 import sys
@@ -24,6 +26,8 @@ LONGEST_SIZE = 4
 @private_files()
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code. A traceback is for bugs, or for whoever asks with UPULSE_DEBUG=1."""
+    if argv is None:  # the process is this command's own
+        collect_seldom()
     fill_closed_streams()
     show_what_has_no_place()
     forget_odd_sizes()
@@ -40,6 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return failed(sentence(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, people get a sentence
         return failed(unexpected(error), BUG)
+
+
+def collect_seldom() -> None:
+    """Search for garbage seldom, and not once more at the end: nearly all that a command imports stays until then."""
+    gc.set_threshold(50_000, 20, 20)
+    atexit.register(gc.freeze)
 
 
 def forget_odd_sizes() -> None:

@@ -2,11 +2,11 @@
 
 import os
 import socket
-import stat
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.model.errors import PulseError
 
 JOURNAL = Path("/run/systemd/journal/socket")
@@ -16,11 +16,8 @@ PATIENCE = 60.0
 
 def add_to_file(path: Path, line: str) -> None:
     """Add the line at the end of the file, on disk when this returns; an append-only file (`chattr +a`) will do."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-    handle = os.open(path, flags, 0o644)
+    handle = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise PulseError(f"{path} is no file")
         os.write(handle, f"{line}\n".encode())
         os.fsync(handle)
     finally:
@@ -30,10 +27,10 @@ def add_to_file(path: Path, line: str) -> None:
 def lines_of_file(path: Path) -> Iterator[str]:
     """The file's lines; raises PulseError if it can't be read."""
     try:
-        if not path.is_file():  # to open a pipe would wait
-            raise PulseError(f"{path} is not there, or is no file")
-        with path.open(errors="replace") as file:
+        with open(open_plain(path), errors="replace") as file:
             yield from file
+    except (FileNotFoundError, NotPlain) as error:
+        raise PulseError(f"{path} is not there, or is no file") from error
     except OSError as error:
         raise PulseError(f"{path} can't be read: {error.strerror}") from error
 

@@ -2,7 +2,6 @@
 
 import os
 import re
-import stat
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.config.toml_lines import Path as Place
 from pulse_adapters.config.toml_lines import excess, locate, nearest
+from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.model.errors import NoHome, PulseError, SettingsRefused
 
 LARGEST = 1 << 18
@@ -67,32 +67,28 @@ def refusal(path: Path, line: int, words: str) -> SettingsRefused:
 
 def _read(path: Path) -> bytes:
     try:
-        # Without O_NONBLOCK a pipe in its place would hang us until somebody writes into it.
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        file = open_plain(path, follow=True)
     except FileNotFoundError as error:
         if not path.parent.is_dir():
             raise NoHome(str(path.parent)) from error
         words = "there is no such file; 'upulse init' writes a commented one"
         raise refusal(path, 1, words) from error
+    except NotPlain as error:
+        what = "a directory" if path.is_dir() else "no regular file"
+        raise refusal(path, 1, f"this is {what}; the settings must be a file") from error
     except OSError as error:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode):
-            what = "a directory" if stat.S_ISDIR(found.st_mode) else "no regular file"
-            raise refusal(path, 1, f"this is {what}; the settings must be a file")
-        with open(file, "rb", closefd=False) as opened:
+        with open(file, "rb") as opened:
+            size = os.fstat(file).st_size
             blob = opened.read(LARGEST + 1)
     except OSError as error:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error
-    finally:
-        os.close(file)
     if not blob:
         words = "it is empty, as a crash or a full disk leaves a file; put it back, or write a comment for the defaults"
         raise refusal(path, 1, words)
     if len(blob) > LARGEST:
-        size = max(found.st_size, len(blob))
-        raise refusal(path, 1, f"this has {size} bytes; settings have at most {LARGEST}")
+        raise refusal(path, 1, f"this has {max(size, len(blob))} bytes; settings have at most {LARGEST}")
     return blob
 
 

@@ -25,6 +25,7 @@ from pulse_adapters.files.safe_directory import (
     reason_forbidden,
 )
 from pulse_adapters.files.worker import Deadline, OrderRefused, OutOfTime, describe_os_error
+from pulse_adapters.workers.plain_file import open_plain
 
 DEEPEST = 100
 SHOWN, SHOWN_CHARS = 100, 20_000
@@ -34,7 +35,7 @@ LARGEST = 8 << 20
 """Bytes after which a new ledger is begun; one older file is kept as `.1`."""
 
 WAITING = 1_000
-LEDGER = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+LEDGER = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 
 
 class Ledger:
@@ -70,7 +71,7 @@ class Ledger:
             if os.lstat(self._path).st_size > LARGEST:
                 os.replace(self._path, f"{self._path}.1")
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
-        file = os.open(self._path, LEDGER, 0o600)
+        file = open_plain(self._path, LEDGER)
         try:
             if (written := os.write(file, line)) < len(line):
                 os.ftruncate(file, os.fstat(file).st_size - written)

@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
 
 NAME = "shadow.jsonl"
@@ -65,9 +67,12 @@ def previous_file(path: Path) -> Path:
 
 def _read(path: Path) -> Iterator[Line]:
     try:
-        text = path.read_text(encoding="utf-8", errors="replace")
+        with open(open_plain(path), encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except FileNotFoundError:
         return
+    except OSError as error:
+        raise PulseError(f"{path} can't be read: {error.strerror}") from error
     for line in text.splitlines():
         with suppress(ValueError):
             said = json.loads(line)
@@ -80,4 +85,4 @@ def _line(what: str, said: Line) -> str:
 
 
 def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    return open_plain(path, flags)

@@ -7,6 +7,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import open_plain
+
 CHUNK = 1 << 20
 
 
@@ -30,7 +32,7 @@ def files_with(directories: Collection[Path], texts: Collection[str]) -> Iterato
 
 def _holds(path: Path, pattern: re.Pattern[bytes], longest: int) -> bool:
     end = b""
-    with path.open("rb") as file:
+    with open(open_plain(path), "rb") as file:
         while chunk := file.read(CHUNK):
             if pattern.search(end + chunk):
                 return True

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
 from pulse_adapters.git.settings_folder import settings_folder
+from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
 try:
@@ -180,8 +181,7 @@ class Git:
 def path_in(file: Path) -> Path | None:
     """The path that is written in one of git's files, where two folders name each other; None if none is."""
     try:
-        with open(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
-            words = os.fsdecode(opened.read(_LONGEST_PATH)).removeprefix("gitdir: ").strip()
+        words = os.fsdecode(read_plain(file, _LONGEST_PATH)).removeprefix("gitdir: ").strip()
         return (file.parent / words).resolve() if words else None
     except (OSError, ValueError, RuntimeError):
         return None

@@ -1,6 +1,5 @@
 """Reads git's files and those of revisions without running git, which is slow, and without trusting the repository."""
 
-import errno
 import hashlib
 import os
 import re
@@ -8,19 +7,14 @@ import stat
 import zlib
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
+LARGEST = 256 * 2**20
+"""Bytes of a file that is read here: what a commit may hold."""
 _MAIN = "refs/heads/main"
 _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
-
-
-def read_plain(path: Path) -> bytes:
-    """What a plain file holds; raises OSError for anything else, as a pipe, which would keep its reader for ever."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "it is no plain file", os.fspath(path))
-        return file.read()
 
 
 def read_main(home: Path) -> str:
@@ -28,7 +22,7 @@ def read_main(home: Path) -> str:
     folder = home / "engine" / ".git"
     for file in (folder / _MAIN, folder / "packed-refs"):
         try:
-            lines = read_plain(file).decode().splitlines()
+            lines = read_plain(file, LARGEST).decode().splitlines()
         except (OSError, ValueError):
             continue
         if file.name == "packed-refs":
@@ -43,7 +37,7 @@ def repository_fault(home: Path) -> str:
     if not folder.exists():
         return f"{folder} is gone"
     try:
-        head = read_plain(folder / "HEAD").decode().strip()
+        head = read_plain(folder / "HEAD", LARGEST).decode().strip()
     except (OSError, ValueError) as error:
         return f"{folder}/HEAD can't be read ({error})"
     if not (head.startswith("ref: refs/") or COMMIT.fullmatch(head)):
@@ -74,7 +68,7 @@ def tree_of_commit(home: Path, commit: str) -> str | None:
     A commit that was packed can't be read here.
     """
     try:
-        raw = zlib.decompress(read_plain(home / "engine/.git/objects" / commit[:2] / commit[2:]))
+        raw = zlib.decompress(read_plain(home / "engine/.git/objects" / commit[:2] / commit[2:], LARGEST))
     except (OSError, zlib.error):
         return None
     head, _, body = raw.partition(b"\0")
@@ -108,7 +102,7 @@ def _entry(entry: "os.DirEntry[str]", like: str) -> tuple[bytes, bytes, bytes, b
     if not entry.is_file():
         raise ValueError(f"{entry.path} is no file")
     mode = _PROGRAM if entry.stat().st_mode & stat.S_IXUSR else _FILE
-    return name, mode, name, blob_hash(read_plain(Path(entry.path)), like)
+    return name, mode, name, blob_hash(read_plain(entry.path, LARGEST), like)
 
 
 def blob_hash(content: bytes, like: str) -> bytes:

@@ -12,7 +12,8 @@ from pathlib import Path
 from threading import get_native_id
 
 from pulse_adapters.git.errors import GitFailed
-from pulse_adapters.git.git_files import read_plain
+from pulse_adapters.git.git_files import LARGEST
+from pulse_adapters.workers.plain_file import read_plain
 
 _SHARED = ("objects", "refs", "logs", "packed-refs", "shallow", "info/exclude")
 _ATTRIBUTES = b"* -text -ident -filter -working-tree-encoding\n"
@@ -55,7 +56,7 @@ def settings_folder(repository: Path) -> Path:
             if place.is_symlink():
                 place.unlink()
             place.mkdir(exist_ok=True)
-        is_sha256 = settings.exists() and _SHA256.search(read_plain(settings))
+        is_sha256 = settings.exists() and _SHA256.search(read_plain(settings, LARGEST))
         _hold(folder / "config", _SETTINGS + (_OF_SHA256 if is_sha256 else b""))
         _hold(folder / "info" / "attributes", _ATTRIBUTES)
         for name in _SHARED:
@@ -69,7 +70,7 @@ def settings_folder(repository: Path) -> Path:
 def _hold(place: Path, content: str | bytes) -> None:
     """Have a file hold this, or a link lead there; in one step, since other gits may be reading."""
     with suppress(OSError):
-        if (os.readlink(place) if place.is_symlink() else read_plain(place)) == content:
+        if (os.readlink(place) if place.is_symlink() else read_plain(place, LARGEST)) == content:
             return
     new = place.with_name(f".{place.name}-{get_native_id()}")
     new.unlink(missing_ok=True)

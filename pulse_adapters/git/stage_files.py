@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from pulse_adapters.git.errors import AnotherRepository, GitFailed, SpecialFile
 from pulse_adapters.git.git_command import Git
+from pulse_adapters.workers.plain_file import open_plain
 
 MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
 """Of what changed: more is nobody's code, and a rollback must not wait for it."""
@@ -24,7 +25,6 @@ _SPECIAL = {
     stat.S_IFCHR: "device",
 }
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
@@ -89,7 +89,7 @@ def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:
                 way.callback(os.close, folder)
             mode = os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode
             if stat.S_ISREG(mode):
-                handle = os.open(last, _READ, dir_fd=folder)
+                handle = open_plain(last, within=folder)
             elif stat.S_ISLNK(mode):
                 handle = os.memfd_create("link")
                 os.write(handle, os.fsencode(os.readlink(last, dir_fd=folder)))

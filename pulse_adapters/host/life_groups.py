@@ -49,7 +49,7 @@ class LifeGroups:
 
     def _move(self, life: Life) -> None:
         with suppress(NoControlGroups, OSError):
-            folder = home_groups(self._home)
+            folder, own = home_groups(self._home), own_group()
             for one in list(folder.children()):
                 if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
                     self._groups.pop(one.name.removeprefix(LIFE), None)
@@ -59,7 +59,7 @@ class LifeGroups:
                 self._add(group, life.found.pid)
             pause = PAUSE_S
             for _ in range(PASSES):
-                outside, is_sure = self._outside(life, group)
+                outside, is_sure = self._outside(life, group, own)
                 if life.effect in self._over:
                     return  # whoever was moved now would miss the end of all others
                 if is_sure and not outside:
@@ -74,9 +74,12 @@ class LifeGroups:
         with suppress(ProcessLookupError):
             group.add(pid)
 
-    def _outside(self, life: Life, group: ControlGroup) -> tuple[frozenset[int], bool]:
-        """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be."""
-        here = own_group().own_members()  # the live ones that nobody has moved, nor they themselves
+    def _outside(self, life: Life, group: ControlGroup, own: ControlGroup) -> tuple[frozenset[int], bool]:
+        """Who belongs to a life that has just begun, and is not in its group; and whether nobody else can be.
+
+        own: the group of this process, in which it was started.
+        """
+        here = own.own_members()  # the live ones that nobody has moved, nor they themselves
         self._marked.search()
         found = {one.found.pid for one in self._marked.bearers() if one.effect == life.effect}
         sessions = {pid: session_of(pid) for pid in here.intersection(self._marked.pids)}

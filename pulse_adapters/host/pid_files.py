@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.process_identity import is_produced_by
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of, ticks_now, uid_of
 from pulse_core.ports.host import ProcessId, ProcessObservation
 
@@ -83,8 +84,7 @@ class PidFiles:
 
 
 def _read(path: str) -> PidFile:
-    # A FIFO in its place must not hang us.
-    file = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK)
+    file = open_plain(os.path.expanduser(path), follow=True)
     try:
         text = os.read(file, 100).split()
         number = int(text[0]) if text and text[0].isdigit() else 0

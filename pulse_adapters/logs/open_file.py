@@ -1,12 +1,13 @@
 """One open log file: its identity, its read position, and its next whole lines."""
 
 import os
-import stat
 import time
 from binascii import crc32
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
+
+from pulse_adapters.workers.plain_file import open_plain
 
 CHUNK = 256 * 1024
 """Most bytes that are read at once, and the longest line: of a longer one only its beginning is looked at."""
@@ -167,14 +168,11 @@ class FollowedFile:
 def open_regular_file(path: str) -> FollowedFile | None:
     """Open the regular file at this path, at its beginning; None if there is none that may be read."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        file = open_plain(path, follow=True)
     except OSError:
         return None
     status = os.fstat(file)
-    if stat.S_ISREG(status.st_mode):
-        return FollowedFile(file, (status.st_dev, status.st_ino))
-    os.close(file)
-    return None
+    return FollowedFile(file, (status.st_dev, status.st_ino))
 
 
 def resume_file(path: str, mark: FileMark) -> FollowedFile | None:

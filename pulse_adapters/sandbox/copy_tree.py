@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.model.errors import PulseError
 
 PASSED_OVER = frozenset({".git", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
@@ -92,12 +93,10 @@ def _entry(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
 
 
 def _file(copy: _Copy, there: int, here: int, name: str, path: str) -> None:
-    # Not blocking: it may be a pipe by now.
-    old = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=there)
-    with open(old, "rb") as file:
-        known = os.fstat(old)
-        if not stat.S_ISREG(known.st_mode) or (known.st_nlink > 1 and known.st_uid != copy.owner):
-            raise TreeRefused(f"{path} is another user's file, or none; it is not given to the engine's user")
+    with open(open_plain(name, within=there), "rb") as file:
+        known = os.fstat(file.fileno())
+        if known.st_nlink > 1 and known.st_uid != copy.owner:
+            raise TreeRefused(f"{path} is another user's file; it is not given to the engine's user")
         content = file.read(MOST_BYTES - copy.size + 1)
     copy.size += len(content)
     if copy.size > MOST_BYTES:

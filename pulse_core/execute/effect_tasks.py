@@ -10,6 +10,7 @@ from typing import Any
 
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
+from pulse_core.execute.outcomes import OutcomeRecorder
 from pulse_core.model.errors import PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -159,6 +160,7 @@ class EffectTasks:
         self.journal, self.current_state, self.end_remains = journal, current_state, end_remains
         self.executors = executors if isinstance(executors, ExecutorRegistry) else ExecutorRegistry(executors)
         self.clock, self.dice, self.done = clock, dice, done
+        self.outcomes = OutcomeRecorder(journal)
         self.running: dict[str, asyncio.Task[None]] = {}
         self._resuming: set[str] = set()
 
@@ -258,17 +260,17 @@ class EffectTasks:
         """Record the outcome, or hold it in memory: it must not be lost."""
         while True:
             try:
-                await self.journal.append_or_hold(effect_draft(effect, outcome))
+                await self.outcomes.record(effect_draft(effect, outcome, self.journal.new_id()))
             except Refused as refused:
                 outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
             else:
                 return
 
 
-def effect_draft(effect: OpenEffect, payload: Payload) -> Draft:
-    """A draft whose subject and cause are the effect."""
-    id_ = effect.id
-    return Draft(payload, id_, id_)
+def effect_draft(effect: OpenEffect, payload: Payload, id_: str = "") -> Draft:
+    """A draft whose subject and cause are the effect. id_: its own, if it has one."""
+    about = effect.id
+    return Draft(payload, about, about, id_)
 
 
 def executing_draft(id_: str, attempt: int = 1) -> Draft:

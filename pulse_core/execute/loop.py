@@ -131,20 +131,23 @@ class ExecutorLoop:
 
     async def run(self) -> None:
         """Settle or resume what a crash interrupted, then begin what is due until stopped."""
-        async with asyncio.TaskGroup() as group:
-            self._group = group
-            for effect in self.current_state().effects.open.values():
-                if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
-                    self.slots.take(effect.id, holder(effect.event.data))
-                    self.workers.resume(group, effect)
-            while not self._stopping:
-                pause = await self._round()
-                self.beats += 1
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._stir.wait()
-                self._stir.clear()
-            self._group = None
+        async with asyncio.TaskGroup() as outer:
+            outer.create_task(self.workers.outcomes.run(), name="outcomes")
+            async with asyncio.TaskGroup() as group:
+                self._group = group
+                for effect in self.current_state().effects.open.values():
+                    if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
+                        self.slots.take(effect.id, holder(effect.event.data))
+                        self.workers.resume(group, effect)
+                while not self._stopping:
+                    pause = await self._round()
+                    self.beats += 1
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(pause):
+                            await self._stir.wait()
+                    self._stir.clear()
+                self._group = None
+            self.workers.outcomes.close()
 
     async def submit(self, effects: Sequence[Effect], gate: Gate) -> Collection[str]:
         """Record the effects of rules, and begin them as soon as they are on disk; returns the keys of those recorded.

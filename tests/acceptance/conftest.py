@@ -30,7 +30,7 @@ class Served:
 
     def configure(self, text: str) -> None:
         self.home.create()
-        self.home.config.write_text(text)
+        self.home.config.write_text(text or "# the defaults\n")
 
     def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.files.shadow_log import FileShadowLog, previous_file, shadow_lines
+from pulse_adapters.files.shadow_log import NAME, FileShadowLog, previous_file, shadow_lines
 from pulse_core.app.engine.shadow import shadow_differences
+from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, PATIENT, WISHING, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import rule
@@ -247,3 +248,10 @@ def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
     ours = [wish("a", 2, 1), wish("a", 40, 40), wish("c", 1, 0)]
     found = [(one["only"], one["key"], one["tick"]) for one in shadow_differences(theirs, ours)]
     assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]
+
+
+@pytest.mark.timeout(20)
+def test_a_pipe_in_the_place_of_its_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(PulseError, match="can't be read: it is no plain file"):
+        list(shadow_lines(tmp_path))

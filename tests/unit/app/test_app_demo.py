@@ -29,7 +29,9 @@ def test_what_a_scene_has_started_ends_with_it_and_nothing_else(tmp_path: Path) 
     home, other = Home(tmp_path / "home"), Home(tmp_path / "other")
     wait = [sys.executable, "-c", "input()"]
     children = [
-        subprocess.Popen(wait, stdin=subprocess.PIPE, env={"PULSE_PROCESS": f"demo@{one.path}"})
+        subprocess.Popen(
+            wait, stdin=subprocess.PIPE, env={"PULSE_PROCESS": f"demo@{one.path}", "PULSE_EFFECT": "it began"}
+        )
         for one in (home, other)
     ]
     with children[0] as mine, children[1] as theirs:

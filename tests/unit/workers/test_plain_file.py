@@ -1,0 +1,90 @@
+"""A plain file is opened as such, and what has taken its name is not: neither followed, nor waited for."""
+
+import ast
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.workers.plain_file import open_plain, read_plain
+
+ROOT = Path(__file__).parents[3]
+pytestmark = pytest.mark.timeout(20)
+
+
+def bound(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(os.path.relpath(path))
+
+
+OTHERS: dict[str, Callable[[Path], object]] = {
+    "a link": lambda path: path.symlink_to("/etc/hostname"),
+    "a pipe": os.mkfifo,
+    "a socket": bound,
+    "a folder": Path.mkdir,
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "nothing": lambda path: None,
+}
+
+
+@pytest.mark.parametrize("flags", [os.O_RDONLY, os.O_WRONLY | os.O_APPEND])
+@pytest.mark.parametrize("what", OTHERS)
+def test_what_is_no_plain_file_is_refused_at_once(tmp_path: Path, what: str, flags: int) -> None:
+    OTHERS[what](tmp_path / "one")
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OSError, match="one"):
+        open_plain(tmp_path / "one", flags)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
+
+
+def test_a_link_is_followed_where_that_is_meant_but_not_to_a_device(tmp_path: Path) -> None:
+    (tmp_path / "real").write_bytes(b"x" * 10)
+    (tmp_path / "one").symlink_to("real")
+    assert read_plain(tmp_path / "one", 10, follow=True) == b"x" * 10
+    (tmp_path / "two").symlink_to("/dev/zero")
+    with pytest.raises(OSError, match="it is no plain file"):
+        read_plain(tmp_path / "two", 10, follow=True)
+
+
+def test_no_more_is_read_than_was_meant(tmp_path: Path) -> None:
+    (tmp_path / "one").write_bytes(b"x" * 11)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    try:
+        assert read_plain("one", 11, within=folder) == b"x" * 11
+        with pytest.raises(OSError, match="it has more than 10 bytes"):
+            read_plain("one", 10, within=folder)
+    finally:
+        os.close(folder)
+
+
+def test_it_is_made_where_that_is_asked_for_and_private(tmp_path: Path) -> None:
+    os.close(open_plain(tmp_path / "one", os.O_WRONLY | os.O_CREAT))
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
+
+
+KNOWN = {
+    "pulse_adapters/files/in_use.py": "asks for a lease, and compares the inode",
+    "pulse_adapters/host/outputs.py": "appends as a child's output; and truncates",
+    "pulse_adapters/host/system_watcher.py": "a trigger of the kernel, and no plain file",
+    "pulse_adapters/ipc/lock.py": "another error for what is no plain file",
+    "pulse_adapters/logs/watches.py": "inotify",
+    "pulse_adapters/sandbox/tool_sandbox.py": "a pipe of ours",
+    "pulse_adapters/sqlite/connect.py": "the log's own files",
+    "pulse_adapters/sqlite/log_files.py": "the log's own files",
+    "pulse_adapters/workers/plain_file.py": "here",
+    "pulse_adapters/workers/untrusted_paths.py": "folders, too",
+}
+
+
+def test_nobody_else_opens_files_so_by_itself() -> None:
+    found = set[str]()
+    for package in ("pulse_core", "pulse_adapters", "upulse_cli"):
+        for file in (ROOT / package).rglob("*.py"):
+            names = {
+                one.attr for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.Attribute)
+            }
+            if "O_NONBLOCK" in names:
+                found.add(str(file.relative_to(ROOT)))
+    assert found == KNOWN.keys()
