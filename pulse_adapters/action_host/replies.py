@@ -8,7 +8,8 @@ from pydantic import Field
 
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_process import ENGINE
-from pulse_adapters.workers.messages import CutTo, decode
+from pulse_adapters.workers.message_types import CutTo
+from pulse_adapters.workers.messages import decode
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.ports.engine import EngineFault
 from pulse_core.ports.executor import Policy, Safety

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.messages import CutTo
+from pulse_adapters.workers.message_types import CutTo
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.daemon import CurrentSettings, Service
 from pulse_core.daemon.services import SettingsService

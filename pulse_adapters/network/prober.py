@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass
 
 from pulse_adapters.workers.framing import Message
-from pulse_adapters.workers.messages import Seq, decode
+from pulse_adapters.workers.message_types import Seq
+from pulse_adapters.workers.messages import decode
 from pulse_adapters.workers.worker import Worker, module_program
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble

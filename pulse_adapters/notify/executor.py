@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from pulse_adapters.notify.addresses import delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.workers.conversation import conversation
-from pulse_adapters.workers.messages import CutTo, Seq
+from pulse_adapters.workers.message_types import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError

@@ -8,7 +8,7 @@ from pydantic_core import from_json
 
 from pulse_adapters.workers.framing import LARGEST_FOLD, WorkerFault
 from pulse_adapters.workers.host_process import ENGINE
-from pulse_adapters.workers.messages import CutTo, Seq
+from pulse_adapters.workers.message_types import CutTo, Seq
 from pulse_adapters.workers.source_locations import with_place
 from pulse_core.composition import OWN_NAMES
 from pulse_core.model.kinds import ONE_LINE, Effect

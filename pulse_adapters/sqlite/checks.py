@@ -18,7 +18,13 @@ from pulse_adapters.sqlite.backup.known_rows import (
 from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
-from pulse_adapters.sqlite.connect import connect_readonly, is_open_elsewhere, refuse_damage, refuse_missing
+from pulse_adapters.sqlite.connect import (
+    connect_readonly,
+    is_open_elsewhere,
+    refuse_altered_wal,
+    refuse_damage,
+    refuse_missing,
+)
 from pulse_adapters.sqlite.opening import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -116,6 +122,7 @@ class StoreChecks:
             return
         try:
             refuse_damage(home.events)
+            refuse_altered_wal(home.events)
             rows, words = self._read()
         except Damaged as damage:
             yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)

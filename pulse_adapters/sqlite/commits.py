@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 import sqlite3
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
@@ -23,6 +24,7 @@ from pulse_adapters.sqlite.log_files import CUT, LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.wal_watch import ALTERED
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
@@ -38,6 +40,9 @@ GROUP = 256
 LOOK_INTERVAL = 0.02
 """Seconds between two looks at the files while one commit follows the other: each look costs as much as a tenth of one.
 What is acknowledged in between is among the rows that are saved."""
+
+FRAMES = 50
+"""New frames of the -wal that one check looks at: each takes a millisecond. A stop looks at all."""
 
 STATEMENT = 2_000
 """Most rows of one statement: 13 variables each, below the 32,766 that any SQLite allows."""
@@ -164,7 +169,7 @@ class Commits:
 
     async def check(self) -> None:
         """Raise LogGone if the files are not those that were opened, once their rows are saved."""
-        if self._notice_gone():
+        if self._notice_gone() or await self._notice_altered():
             assert self._saving is not None
             await asyncio.wait({self._saving})
             raise LogGone(self._gone)
@@ -181,19 +186,28 @@ class Commits:
                     f" and nothing is lost; move it back, or have the daemon serve it there:"
                     f" upulse daemon restart --home {place}"
                 )
-            self._fault = fault
-            self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
-            LOG.critical("%s; its rows are being saved", self._gone)
+            self._refuse(fault)
         if self._gone and (self._saving is None or (self._saving.done() and not self._saved)):
             self._saving = asyncio.create_task(self._save(), name=f"saving {self._path.name}")
         return bool(self._gone)
+
+    async def _notice_altered(self) -> bool:
+        """Whether a frame of the -wal is not what was written, which only the open connection can still mend."""
+        if fault := await asyncio.to_thread(self._files.wal.fault, sys.maxsize if self._closed else FRAMES):
+            self._refuse(fault)
+        return self._notice_gone()
+
+    def _refuse(self, fault: str) -> None:
+        self._fault = fault
+        self._gone = f"{fault} while the daemon had it open: nothing is recorded any more"
+        LOG.critical("%s; its rows are being saved", self._gone)
 
     async def _save(self) -> None:
         """Save the rows from the connection, which has the files still open; how that went is part of what is said."""
         saved = HomeLayout(self._path.parent).saved_log
         try:
-            is_cut = self._fault.endswith(CUT)
-            last = await save_rows(self._connection, saved, self._path if is_cut else None)
+            is_there = self._fault.endswith((CUT, ALTERED))
+            last = await save_rows(self._connection, saved, self._path if is_there else None)
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:

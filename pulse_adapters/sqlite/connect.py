@@ -8,12 +8,14 @@ import struct
 import time
 from contextlib import suppress
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
-from pulse_adapters.sqlite.wal import HEADER, scan
+from pulse_adapters.sqlite.wal import HEADER, read_index, scan
+from pulse_adapters.sqlite.wal_watch import WalWatch
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
@@ -109,6 +111,16 @@ def refuse_damage(path: Path) -> None:
         )
 
 
+def refuse_altered_wal(path: Path) -> None:
+    """Raise Damaged if the -wal that a writer has open is not what it wrote: the writer and its readers notice nothing."""
+    shm = Path(f"{path}-shm")
+    if is_open_elsewhere(shm) and (words := WalWatch(Path(f"{path}-wal"), partial(read_index, shm)).fault()):
+        raise Damaged(
+            f"{words} while a daemon has it open, which still has all rows and saves them within seconds; don't kill it:"
+            " upulse daemon stop, then upulse doctor --repair"
+        )
+
+
 def refuse_unfinished(path: Path) -> None:
     """Raise Damaged if the log at `path` is being exchanged for one from a backup, and that was broken off.
 
@@ -137,7 +149,7 @@ def refuse_missing(path: Path) -> None:
     """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer."""
     if (saved := path.with_name(f"{path.name}.saved")).exists():
         raise Damaged(
-            f"{path} or its -wal was deleted, replaced or cut short while a daemon had it open, which saved its rows in"
+            f"{path} or its -wal was deleted, replaced, cut or altered while a daemon had it open, which saved its rows in"
             f" {saved}; stop the daemon if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
         )
     if is_orphaned_wal(path):

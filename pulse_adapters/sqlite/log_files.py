@@ -1,4 +1,4 @@
-"""When events.db or its -wal is deleted, replaced or cut short under its writer: that is noticed, its rows are saved.
+"""When events.db or its -wal is deleted, replaced, cut or altered under its writer: that is noticed, its rows are saved.
 
 SQLite goes on writing into a file that nobody can find any more, and all of it is gone when the writer ends. What the
 writer has open can still be read, so it is copied to `events.db.saved`. While that lies there, or a -wal without its
@@ -10,17 +10,21 @@ import asyncio
 import os
 import sqlite3
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
 import aiosqlite
 
-from pulse_adapters.sqlite.chain import ALL_COLUMNS
+from pulse_adapters.sqlite.chain import ALL_COLUMNS, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, head_of
 from pulse_adapters.sqlite.errors import code
 from pulse_adapters.sqlite.migrate import migrate
+from pulse_adapters.sqlite.opening import check_tail
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER
+from pulse_adapters.sqlite.wal_watch import WalWatch, read_own_index
+from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Head
 
 CUT = "was cut short"
@@ -41,6 +45,7 @@ class LogFiles:
         self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
         self._wal = str(path) + "-wal"
         self._wal_size, self._salt = 0, b""
+        self.wal = WalWatch(Path(self._wal), partial(read_own_index, Path(f"{path}-shm")))
         for name in (str(path), self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 found = os.stat(name)
@@ -140,8 +145,9 @@ def _holds(path: Path, head: Head) -> bool:
 async def save_rows(connection: aiosqlite.Connection, path: Path, database: Path | None = None) -> int:
     """Copy the log out of the connection that has it open to `path`; the number of its last row.
 
-    Where pages of it are gone: the rows before the first that can be read neither there nor in `database` alone, which
-    has what was moved out of the -wal. Raises OSError or sqlite3.Error. The event loop waits for no disk meanwhile.
+    Where pages of it are gone or altered: the rows before the first that can be read neither there nor in `database`
+    alone, which has what was moved out of the -wal; it is given where the log lies in its place. Raises OSError or
+    sqlite3.Error. The event loop waits for no disk meanwhile.
     """
 
     def begin() -> sqlite3.Connection:
@@ -156,12 +162,22 @@ async def save_rows(connection: aiosqlite.Connection, path: Path, database: Path
         put_file(unfinished, path)
         return last
 
+    def check() -> bool:
+        if copy.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            return False
+        if database:
+            last = head_of(copy)[0]
+            check_tail(copy, path, last, last)
+            copy.execute("REINDEX")
+        return True
+
     unfinished = path.with_name(f"{path.name}.unfinished")
     with closing(await asyncio.to_thread(begin)) as copy:
         try:
             await connection.backup(copy)
-            said = await asyncio.to_thread(copy.execute("PRAGMA quick_check(1)").fetchone)
-            is_whole = said[0] == "ok"
+            is_whole = await asyncio.to_thread(check)
+        except Damaged:
+            is_whole = False
         except sqlite3.DatabaseError as error:
             if code(error) not in _LOST:
                 raise
@@ -180,13 +196,19 @@ async def save_rows(connection: aiosqlite.Connection, path: Path, database: Path
 
 
 async def _copy_rows(source: aiosqlite.Connection, copy: sqlite3.Connection) -> None:
-    """Copy the rows after those in the copy one by one, up to the first that can't be read."""
+    """Copy the rows after those in the copy, up to the first that can't be read or is not what was written.
+
+    Those before a damage that a person accepted are copied as they are.
+    """
     sql = f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq LIMIT ?"
     insert = f"INSERT INTO event ({ALL_COLUMNS}) VALUES ({','.join('?' * 13)})"
-    seq, count = head_of(copy)[0], _BATCH
+    said = "SELECT coalesce(max(seq), 0) FROM event WHERE +kind = 'damage-accepted'"
+    (seq, chain), count, accepted = head_of(copy), _BATCH, 0
+    with suppress(sqlite3.DatabaseError):
+        ((accepted,),) = await source.execute_fetchall(said)
     while True:
         try:
-            rows = list(await source.execute_fetchall(sql, (seq, count)))
+            rows = list(map(tuple, await source.execute_fetchall(sql, (seq, count))))
         except sqlite3.DatabaseError as error:
             if code(error) not in (*_LOST, 0):  # 0: what can't be decoded
                 raise
@@ -194,7 +216,12 @@ async def _copy_rows(source: aiosqlite.Connection, copy: sqlite3.Connection) -> 
                 return
             count = 1
             continue
-        if not rows:
+        before = sum(row[0] < accepted for row in rows)
+        if before:
+            seq, chain = rows[before - 1][0], rows[before - 1][12]
+        good, fault = first_fault(rows[before:], seq, chain, lambda row: True)
+        sound = rows[: before + good]
+        await asyncio.to_thread(copy.executemany, insert, sound)
+        if fault or not rows:
             return
-        await asyncio.to_thread(copy.executemany, insert, rows)
-        seq = rows[-1][0]
+        seq, chain = rows[-1][0], rows[-1][12]

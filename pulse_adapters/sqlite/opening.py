@@ -125,12 +125,12 @@ def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Conn
         raise
 
 
-def check_tail(connection: sqlite3.Connection, path: Path, head: int) -> None:
-    """Check the chain of the last rows, but not what a person accepted as damaged. Raises Damaged."""
+def check_tail(connection: sqlite3.Connection, path: Path, head: int, tail: int = TAIL) -> None:
+    """Check the chain of the last `tail` rows, but not what a person accepted as damaged. Raises Damaged."""
     accepted = connection.execute(
-        "SELECT max(seq) FROM event WHERE seq > ? AND +kind = 'damage-accepted'", (head - TAIL,)
+        "SELECT max(seq) FROM event WHERE seq > ? AND +kind = 'damage-accepted'", (head - tail,)
     ).fetchone()[0]
-    after = max(head - TAIL, (accepted or 1) - 1, 0)
+    after = max(head - tail, (accepted or 1) - 1, 0)
     before = connection.execute("SELECT chain FROM event WHERE seq = ?", (after,)).fetchone()
     rows = connection.execute(f"SELECT {ALL_COLUMNS} FROM event WHERE seq > ? ORDER BY seq", (after,))
     good, fault = first_fault(rows, after, before[0] if before else START, Redactions(connection))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
-from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.connect import connect_readonly, refuse_altered_wal, refuse_damage
 from pulse_adapters.sqlite.errors import code, is_corrupt, translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
@@ -46,6 +46,7 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
     started = time.monotonic()
     try:
         refuse_damage(path)
+        refuse_altered_wal(path)
         if not path.exists():
             raise NoHome(str(path.parent))
         with closing(connect_readonly(path)) as connection:

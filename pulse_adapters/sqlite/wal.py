@@ -29,6 +29,15 @@ class Frame(NamedTuple):
     sums: tuple[int, int]
 
 
+class WalHeader(NamedTuple):
+    """What the first bytes say of all frames: the page's size, the salt, the byte order of the sums, their beginning."""
+
+    size: int
+    salt: bytes
+    big: bool
+    sums: tuple[int, int]
+
+
 class WalState(NamedTuple):
     """A log that may be opened: frames of whole transactions, and words about a torn end if there is one."""
 
@@ -68,11 +77,11 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
         if index and index.frames > index.moved:
             raise _damaged(path, f"the -wal was emptied, with {index.frames - index.moved} frames in it")
         return WalState(torn="its header was never written")
-    header = struct.unpack(">IIII8sII", wal[:HEADER])
-    if header[0] not in _BIG or _sums(wal[:24], _BIG[header[0]]) != header[5:]:
+    header = header_of(wal[:HEADER])
+    if header is None:
         raise _damaged(path, "the header of its -wal file is altered, all frames in it are in doubt")
-    size, salt = header[2], header[4]
-    committed, bad = _walk(wal, size, salt, _BIG[header[0]], header[5:])
+    size, salt = header.size, header.salt
+    committed, bad = _walk(wal, header)
     if index and index.salt == salt and index.frames > committed:
         raise _damaged(path, _where(bad, size) + f", and {index.frames} frames were acknowledged")
     # A bad frame with a commit after it is damage, unless it is inside the last transaction of a power cut.
@@ -84,6 +93,14 @@ def examine(wal: Buffer, path: Path, *, rebooted: bool = False, index: Index | N
     return WalState(committed, f"frame {bad} ends a torn transaction" if commits else "")
 
 
+def header_of(content: bytes) -> WalHeader | None:
+    """The header of a log, or None if it is not what was written."""
+    magic, _, size, _, salt, *sums = struct.unpack(">IIII8sII", content.ljust(HEADER, b"\0"))
+    if magic not in _BIG or _sums(content[:24], _BIG[magic]) != tuple(sums):
+        return None
+    return WalHeader(size, salt, _BIG[magic], (sums[0], sums[1]))
+
+
 def last_rowid(wal: Path) -> int:
     """The largest row number on any page in the log, whether or not the database that it belongs to can be read.
 
@@ -92,7 +109,7 @@ def last_rowid(wal: Path) -> int:
     with wal.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         size, last = struct.unpack(">I", content[8:12])[0], 0
         for number, frame in _headers(content, size, 1):
-            start = _offset(number, size) + FRAME
+            start = offset(number, size) + FRAME
             page = content[start : start + size]
             cells = int.from_bytes(page[3:5], "big")
             if page[0] == 0x0D and frame.page > 1 and 0 < cells < size // 4:
@@ -112,27 +129,33 @@ def _varint(page: bytes, place: int) -> tuple[int, int]:
     return value, place + 1
 
 
-def _walk(wal: Buffer, size: int, salt: bytes, big: bool, sums: tuple[int, ...]) -> tuple[int, int]:
+def _walk(wal: Buffer, header: WalHeader) -> tuple[int, int]:
     """The number of the last good commit frame, and of the first frame that is not good."""
-    committed = number = 0
-    for number, frame in _headers(wal, size, 1):
-        start = _offset(number, size)
-        if frame.salt != salt or not frame.page:
+    committed, number, sums = 0, 0, header.sums
+    for number, frame in _headers(wal, header.size, 1):
+        start = offset(number, header.size)
+        after = frame_sums(wal[start : start + FRAME + header.size], header, sums)
+        if after is None:
             return committed, number
-        sums = _sums(wal[start : start + 8], big, *sums)
-        sums = _sums(wal[start + FRAME : start + FRAME + size], big, *sums)
-        if sums != frame.sums:
-            return committed, number
+        sums = after
         if frame.commit:
             committed = number
     return committed, number + 1
+
+
+def frame_sums(frame: bytes, header: WalHeader, sums: tuple[int, int]) -> tuple[int, int] | None:
+    """The sums after this frame, given those before it; None if it is not the frame that was written there."""
+    if len(frame) < FRAME + header.size or frame[8:16] != header.salt or not any(frame[:4]):
+        return None
+    sums = _sums(frame[FRAME:], header.big, *_sums(frame[:8], header.big, *sums))
+    return sums if sums == struct.unpack(">II", frame[16:FRAME]) else None
 
 
 def _headers(wal: Buffer, size: int, first: int) -> Iterator[tuple[int, Frame]]:
     """The headers of all whole frames from `first` on, with their numbers."""
     count = (len(wal) - HEADER) // (FRAME + size)
     for number in range(first, count + 1):
-        start = _offset(number, size)
+        start = offset(number, size)
         page, commit, salt, one, two = struct.unpack(">II8sII", wal[start : start + FRAME])
         yield number, Frame(page, commit, salt, (one, two))
 
@@ -153,9 +176,13 @@ def read_index(shm: Path) -> Index | None:
     """What the -shm file says, or None if there is none or it is in the middle of a change."""
     try:
         with shm.open("rb") as file:
-            content = file.read(136)
+            return parse_index(file.read(136))
     except FileNotFoundError:
         return None
+
+
+def parse_index(content: bytes) -> Index | None:
+    """What the first 136 bytes of a -shm say, or None if they are in the middle of a change."""
     if len(content) < 136 or content[:48] != content[48:96] or not content[12]:
         return None
     frames, one, two = struct.unpack("=16xI20xII", content[:48])
@@ -164,12 +191,13 @@ def read_index(shm: Path) -> Index | None:
     return Index(frames, struct.unpack("=I", content[96:100])[0], content[32:40])
 
 
-def _offset(number: int, size: int) -> int:
+def offset(number: int, size: int) -> int:
+    """Where this frame begins, of pages of this size."""
     return HEADER + (number - 1) * (FRAME + size)
 
 
 def _where(number: int, size: int) -> str:
-    return f"frame {number} of its -wal file (byte {_offset(number, size)}) is altered or missing"
+    return f"frame {number} of its -wal file (byte {offset(number, size)}) is altered or missing"
 
 
 def _damaged(path: Path, what: str) -> Damaged:

@@ -10,16 +10,13 @@ pydantic is imported when the first message is decoded: a command begins its wor
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
-
-from annotated_types import Interval
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message, WorkerFault
 
 if TYPE_CHECKING:
-    from pydantic_core import CoreSchema, SchemaValidator
+    from pydantic_core import SchemaValidator
 
 T = TypeVar("T")
 
@@ -45,24 +42,6 @@ class Limits(NamedTuple):
 
 
 LIMITS = Limits()
-
-Seq = Annotated[int, Interval(ge=0, lt=2**63)]
-"""A place in the log, or a count."""
-
-
-@dataclass(frozen=True)
-class CutTo:
-    """Of a text in `Annotated`: cut it after so many characters."""
-
-    most: int
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: "Callable[[Any], CoreSchema]"
-    ) -> "CoreSchema":
-        """How pydantic does that."""
-        from pydantic_core.core_schema import no_info_after_validator_function
-
-        return no_info_after_validator_function(lambda text: text[: self.most], handler(source))
 
 
 def parse(body: bytes, limits: Limits = LIMITS) -> Message:

@@ -273,10 +273,10 @@ def effect_draft(effect: OpenEffect, payload: Payload, id_: str = "") -> Draft:
     return Draft(payload, about, about, id_)
 
 
-def executing_draft(id_: str, attempt: int = 1) -> Draft:
-    """A draft that this effect is about to be carried out."""
+def executing_draft(about: str, id_: str, attempt: int = 1) -> Draft:
+    """A draft that the effect `about` is about to be carried out. id_: its own."""
     payload, text = _executing(attempt)
-    return Draft(payload, id_, id_, data=text)
+    return Draft(payload, about, about, id_, data=text)
 
 
 @lru_cache(maxsize=64)

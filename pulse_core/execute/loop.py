@@ -217,7 +217,7 @@ class ExecutorLoop:
                 who := SURVIVAL if wish.survival else holder_of(wish.action, of_rules=True)
             ):
                 self._reserve(draft.id, who)
-                both.append(executing_draft(draft.id))
+                both.append(executing_draft(draft.id, self.journal.new_id()))
         return both
 
     def _begin(self, ids: Sequence[str]) -> None:
@@ -323,7 +323,7 @@ class ExecutorLoop:
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
         if not wait:
             self._reserve(effect.id, holder(effect.event.data), attempt)
-            drafts.append(executing_draft(effect.id, attempt.number))
+            drafts.append(executing_draft(effect.id, self.journal.new_id(), attempt.number))
         return wait
 
     def _gather(self, notices: Sequence[OpenEffect], state: State, now: Moment, drafts: list[Draft]) -> int:
@@ -334,7 +334,8 @@ class ExecutorLoop:
         self._message = frozenset(effect.id for effect in message.effects)
         self._reserved.update(dict.fromkeys(self._message))
         drafts += [
-            replace(executing_draft(effect.id, effect.attempt + 1), moment=now) for effect in message.effects
+            replace(executing_draft(effect.id, self.journal.new_id(), effect.attempt + 1), moment=now)
+            for effect in message.effects
         ]
         return message.wait_us or 0
 

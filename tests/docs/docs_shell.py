@@ -51,7 +51,7 @@ class Shell:
                 return
             if not command.text.startswith(LOOKS) or time.monotonic() > until:
                 break
-            time.sleep(0.2)  # each look is a process of its own
+            time.sleep(0.4)  # each look is a process of its own
         raise AssertionError(
             f"$ {command.text}\nexit {code}, promised {command.exit}; not shown: {missing}; said:\n{output}"
         )

@@ -249,7 +249,7 @@ def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
         assert second.title.startswith("resolved: ")
         assert second.good
 
-    simulate(story, SENT)
+    simulate(story, {**SENT, **LAZY})
 
 
 @pytest.mark.parametrize("state", ["slow", "dns-only"])
@@ -340,7 +340,7 @@ def test_what_failed_goes_out_together_soon_after_something_got_through() -> Non
         assert len(post.world.events("effect-acked")) == 9
         assert len(post.transport.arrived) <= 4
 
-    tell(story)
+    tell(story, {**SENT, **LAZY})
 
 
 def test_an_address_that_has_it_does_not_get_it_again() -> None:
@@ -355,7 +355,7 @@ def test_an_address_that_has_it_does_not_get_it_again() -> None:
         assert [letter.url for letter in post.transport.arrived] == [ONE, TWO]
         assert post.life(wish)[-1] == "acked"
 
-    tell(story, {"notify": {"urls": [ONE, TWO]}})
+    tell(story, {**LAZY, "notify": {"urls": [ONE, TWO]}})
 
 
 @pytest.mark.parametrize("settings", [SENT, {}])

@@ -251,7 +251,8 @@ def test_a_second_episode_of_flapping_is_told_again() -> None:
 
 @pytest.mark.usefixtures("rare_rounds")
 def test_no_budget_means_tell_and_leave_it() -> None:
-    settings = {"process": [{"name": "gateway", "start": ["g"], "restart": {"max": 0}}], **RARE_SCANS}
+    gateway = {"name": "gateway", "start": ["g"], "restart": {"max": 0}}
+    settings = {"process": [gateway], "watch": {"process_interval": "1m"}, **RARE_SCANS}
 
     async def story(world: World) -> None:
         await world.start()

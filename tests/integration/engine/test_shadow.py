@@ -123,7 +123,7 @@ def test_what_a_shadow_wishes_is_reported_and_never_recorded(calm: CliHome) -> N
     )
     assert told["rules"] == ["wishing"]
     assert not told["running"]
-    assert not calm.upulse("events", "--kind", "effect", "--json").out
+    assert "my:wish" not in calm.upulse("events", "--kind", "effect", "--json").out
     assert "+ " in calm.upulse("shadow", "report", code=3).out
 
 

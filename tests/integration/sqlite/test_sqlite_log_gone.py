@@ -1,9 +1,11 @@
-"""The log is deleted, replaced or cut short under its writer, or gone at the next start: nothing is lost unsaid."""
+"""The log is deleted, replaced, cut or altered under its writer, or gone at the next start: nothing is lost unsaid."""
 
 import asyncio
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from pathlib import Path
@@ -26,6 +28,8 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.sqlite.wal import FRAME, HEADER
+from pulse_adapters.sqlite.wal_watch import read_own_index
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
@@ -50,6 +54,20 @@ def cut(path: Path) -> None:
 
 def halve(path: Path) -> None:
     os.truncate(path, path.stat().st_size // 2)
+
+
+def alter(path: Path) -> None:
+    write_at(path, 100, bytes(5_000))
+
+
+def alter_header(path: Path) -> None:
+    write_at(path, 8, b"\1")
+
+
+def write_at(path: Path, place: int, content: bytes) -> None:
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(content)
 
 
 def move_away(path: Path) -> None:
@@ -232,6 +250,81 @@ async def test_a_wal_that_was_cut_and_filled_up_before_a_look_is_noticed(
         await log.append(*numbered(4))
         with pytest.raises(LogGone, match=r"-wal was cut short .* its 4 rows are saved"):
             await log.check()
+
+
+@pytest.mark.parametrize("change", [alter, alter_header])
+async def test_a_wal_that_is_altered_is_noticed_before_and_after_it_was_looked_at_and_loses_nothing(
+    home: HomeLayout, open_log: Open, change: Callable[[Path], None]
+) -> None:
+    wal = home.path / "events.db-wal"
+    for looks in (0, 1, 2):
+        async with open_log() as log:
+            first = log.head.seq
+            await log.append(*numbered(*range(first, first + 100)))
+            for _ in range(looks):
+                await log.check()
+            change(wal)
+            with pytest.raises(LogGone, match=rf"-wal was altered .* its {first + 100} rows are saved"):
+                await log.check()
+            with pytest.raises(LogGone):
+                await log.append(*numbered(0))
+        put_back(home)
+        assert verify(home.events, home.objects)[:2] == (first + 100, "")
+
+
+async def test_a_wal_that_is_altered_is_noticed_at_the_stop_and_by_a_check_from_elsewhere(
+    home: HomeLayout, open_log: Open
+) -> None:
+    code = "import sys; from pathlib import Path; from pulse_adapters.sqlite.verify import verify; p = Path(sys.argv[1])"
+    code = f"{code}; print(verify(p, p.with_name('objects')).fault)"
+
+    async def verified() -> str:
+        there = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", code, str(home.events), stdout=subprocess.PIPE
+        )
+        return (await there.communicate())[0].decode().strip()
+
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+        assert await verified() == ""
+        alter(home.path / "events.db-wal")
+        assert "frame 1 " in (said := await verified())
+        assert "don't kill it" in said
+    assert "its rows in" in verify(home.events, home.objects).fault
+    put_back(home)
+    assert verify(home.events, home.objects)[:2] == (2, "")
+
+
+async def test_the_end_of_a_wal_counts_and_one_begun_anew_is_no_alarm(
+    home: HomeLayout, open_log: Open
+) -> None:
+    wal = home.path / "events.db-wal"
+    async with open_log() as log:
+        for number in range(3):
+            await log.append(*numbered(*range(50)))
+            await log.check()
+            with closing(sqlite3.connect(home.events)) as other:
+                other.execute(f"PRAGMA wal_checkpoint({('RESTART', 'TRUNCATE', 'PASSIVE')[number]})")
+            await log.check()
+        await log.append(*numbered(1))
+        index = read_own_index(home.path / "events.db-shm")
+        assert index
+        write_at(wal, HEADER + index.frames * (FRAME + 4096) - 1, b"\1")
+        with pytest.raises(LogGone, match="was altered"):
+            await log.check()
+
+
+async def test_pages_that_were_altered_are_not_saved_as_they_are(home: HomeLayout, open_log: Open) -> None:
+    wal = home.path / "events.db-wal"
+    async with open_log() as log:
+        await log.append(*numbered(*range(300)))
+        with closing(sqlite3.connect(home.events)) as other:
+            other.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        await log.append(*numbered(*range(300)))
+        wal.write_bytes(wal.read_bytes().replace(b'"why":"150"', b'"why":"051"'))
+        async with aiosqlite.connect(home.events) as without_memory:
+            assert await save_rows(without_memory, home.saved_log, home.events) == 450
+        assert verify(home.saved_log, home.objects)[:2] == (450, "")
 
 
 @pytest.mark.parametrize("change", [cut, halve])

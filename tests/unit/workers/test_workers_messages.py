@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from pulse_adapters.workers.framing import Frames, WorkerFault, encode, frame
 from pulse_adapters.workers.host_messages import encode as encode_values
-from pulse_adapters.workers.messages import CutTo, Limits, Seq, decode, parse
+from pulse_adapters.workers.message_types import CutTo, Seq
+from pulse_adapters.workers.messages import Limits, decode, parse
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 MESSAGES = st.lists(st.dictionaries(st.text(max_size=5), NUMBERS | st.text(max_size=9)), max_size=5)
