@@ -251,7 +251,8 @@ class Guarded:
         at = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
         os.kill(self.pid, signal.SIGKILL)
         found = self.until_up()
-        ours = {one["id"] for one in found if one["kind"] == Effect.kind and one["data"].get("survival")}
+        wished = (one for one in found if one["kind"] == Effect.kind and one["data"].get("survival"))
+        ours = {one["id"] for one in wished if one["data"]["action"] == "restart-process"}
         begun = (one for one in found if one["kind"] == "effect-executing" and one["subject"] in ours)
         return int(next(begun)["mono"]) - at
 

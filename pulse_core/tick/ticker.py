@@ -262,9 +262,10 @@ class Ticker:
     async def _kept(self, curr: Snapshot) -> str:
         """The name under which the snapshot is kept; raises TimeoutError where the disk hangs, or hung before."""
         if self._keeping is None or self._keeping.done():
-            self._keeping = asyncio.ensure_future(self.stores.objects.put(encode_snapshot(curr)))
-            if (await asyncio.wait({self._keeping}, timeout=PATIENCE))[0]:
-                return self._keeping.result()
+            # Once it is done another tick may begin its own before this one goes on.
+            keeping = self._keeping = asyncio.ensure_future(self.stores.objects.put(encode_snapshot(curr)))
+            if (await asyncio.wait({keeping}, timeout=PATIENCE))[0]:
+                return keeping.result()
         raise TimeoutError("the disk does not answer")
 
 

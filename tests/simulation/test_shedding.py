@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pulse_core.composition import SURVIVAL
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import WorkShed
 from pulse_core.model.verdict import Verdict
@@ -227,16 +228,38 @@ def free_disk(world: World) -> None:
     world.log.commit = None
 
 
-def test_a_tick_that_waits_for_its_disk_is_no_progress() -> None:
+def test_a_tick_that_hangs_is_no_progress() -> None:
+    goes_on = asyncio.Event()
+    goes_on.set()
+
+    async def hanging(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        await goes_on.wait()
+        return await inner(prev, curr)
+
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        daemon.ticker.folding.survival = (hanging, *SURVIVAL)
+        await asyncio.sleep(60)
+        assert await daemon.is_turning(10)
+        goes_on.clear()
+        await asyncio.sleep(10)
+        assert not await daemon.is_turning(10)
+        goes_on.set()
+        await asyncio.sleep(1)
+        assert await daemon.is_turning(10)
+
+    told(story)
+
+
+def test_a_tick_whose_disk_does_not_answer_goes_on_without_it() -> None:
     async def story(world: World) -> None:
         daemon, answers = await world.start(), asyncio.Event()
         await asyncio.sleep(60)
-        assert await daemon.is_turning(10)
         world.log.commit = answers.wait  # type: ignore[assignment]
-        assert await daemon.is_turning(10)
         world.host.kill("gateway")
         await asyncio.sleep(10)
-        assert not await daemon.is_turning(10)
+        assert "gateway" in world.host.processes
+        assert await daemon.is_turning(10)
         answers.set()
         await asyncio.sleep(1)
         assert await daemon.is_turning(10)

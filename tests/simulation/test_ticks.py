@@ -281,3 +281,22 @@ def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
         await story(world)
 
     simulate(told, {})
+
+
+def test_snapshots_of_two_ticks_at_a_time_are_each_kept_or_given_up() -> None:
+    async def story(world: World) -> None:
+        ticker = (await world.start()).ticker
+        curr = ticker._snapshot()
+
+        async def kept(later: int) -> str:
+            for _ in range(later):
+                await asyncio.sleep(0)
+            try:
+                return await ticker._kept(curr)
+            except TimeoutError:
+                return ""
+
+        names = await asyncio.gather(*map(kept, range(10)))
+        assert len({*names} - {""}) == 1
+
+    simulate(story, ONE)
