@@ -76,6 +76,13 @@ class GuardedProcessStatus(TypedDict):
     leftovers: NotRequired[Json]
 
 
+class UnguardedStatus(TypedDict):
+    """The live processes that were started for a name that is no longer in the settings."""
+
+    name: str
+    pids: Sequence[int]
+
+
 class ConditionStatus(TypedDict):
     """A condition that stands, and how many measures were tried."""
 
@@ -109,6 +116,7 @@ class HomeStatus(TypedDict):
     paused: PauseStatus | None
     log: LogStatus
     processes: Sequence[GuardedProcessStatus]
+    unguarded: NotRequired[Sequence[UnguardedStatus]]
     effects: Mapping[str, int]
     conditions: Sequence[ConditionStatus]
     notices: NoticesStatus
