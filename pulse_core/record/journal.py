@@ -219,12 +219,17 @@ class Journal:
         if self._held or self._under_way:
             await self.append_or_hold(*drafts)
             return
-        self.hold(*drafts)
+        self._hold(drafts)
         await answered()
         await self.append_or_hold()  # unless they were recorded with an answer
 
     def hold(self, *drafts: Draft) -> None:
-        """Hold the drafts in memory as provisional events."""
+        """Hold the drafts in memory as provisional events, and write them as soon as that is possible."""
+        self._holding.set()
+        self._hold(drafts)
+
+    def _hold(self, drafts: Sequence[Draft]) -> None:
+        """The same for whoever writes them next: looking at the log's files would only delay that."""
         now = self.clock.now()
         held = [
             replace(
@@ -241,7 +246,6 @@ class Journal:
         events = [provisional_event(draft, first + offset) for offset, draft in enumerate(held)]
         self._guess = first + len(held) - 1
         left_out = self._held.add(held)
-        self._holding.set()
         for listener in self._listeners:
             listener(events)
         self._tell_left_out(left_out)

@@ -170,3 +170,22 @@ async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
     await desk.journal.append(BEGUN)
     assert desk.kinds() == ["effect", "process-died", "effect-executing"]
     assert left_out == ["wish"]
+
+
+async def test_what_is_announced_is_answered_without_a_look_at_the_logs_files() -> None:
+    request_handler, looks = Desk(), list[str]()
+
+    async def look() -> None:
+        looks.append("look")
+
+    request_handler.journal.look = look  # type: ignore[method-assign]
+    writer = asyncio.create_task(request_handler.journal.run())
+    await asyncio.sleep(0)
+    await request_handler.journal.announce([DEATH], request_handler.decide)
+    await asyncio.sleep(0)
+    assert (request_handler.kinds(), looks) == (ARC, [])
+    request_handler.journal.hold(DEATH)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert looks == ["look"]
+    writer.cancel()
