@@ -1,6 +1,6 @@
 """Keeps out of the daemon what it never uses: imported before all else, it saves 3 MiB for as long as it lives.
 
-Only for the daemon's own process: nothing that is imported afterwards can speak TLS.
+Only for the daemon's own process: nothing that is imported afterwards can speak TLS, or pack but with zlib.
 """
 
 import sys
@@ -11,5 +11,6 @@ NO_PLUGINS = ModuleType("pydantic.plugin._loader")
 
 NO_PLUGINS.get_plugins = tuple  # type: ignore[attr-defined]  # a module is what its importer finds in it
 
-sys.modules.setdefault("ssl", None)  # type: ignore[arg-type]  # asyncio then goes without, as where there is none
+for unused in ("ssl", "bz2", "lzma"):  # asyncio and shutil then go without, as where there is none
+    sys.modules.setdefault(unused, None)  # type: ignore[arg-type]
 sys.modules.setdefault(NO_PLUGINS.__name__, NO_PLUGINS)

@@ -190,11 +190,15 @@ class Lives:
         )
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
-        """By the names of guarded processes, the live ones of lives that are over. mains: who stands for each now."""
+        """By name, the live ones of lives that are over. mains: who stands for each now; None for who is not guarded."""
         if not mains:
             return {}
         self._marked.search()
-        return {name: tuple(one.found for one in left) for name, left in self._left(mains).items()}
+        found = {name: [one.found for one in left] for name, left in self._left(mains).items()}
+        for name, life in self.lasts().items():
+            if name in mains and mains[name] is None and is_alive(life.found):
+                found[name] = list(dict.fromkeys((life.found, *found.get(name, ()))))
+        return {name: tuple(left) for name, left in found.items()}
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         names = {self._mark(name): name for name in mains}

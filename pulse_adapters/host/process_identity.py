@@ -154,6 +154,18 @@ def is_produced_by(start: Sequence[str], pid: int) -> bool:
     return any(line[at : at + len(wanted)] == wanted for at in range(len(line) - len(wanted) + 1))
 
 
+def is_as_begun(process: ProcessSettings, pid: int) -> bool:
+    """Whether a process is just what `start` would begin now: the same words and no more, the `env`, directory and user."""
+    wanted = _names(" ".join(process.start))
+    line = _names(joined_argv(command_line_of(pid)).decode("utf-8", "replace"))
+    theirs = environment(pid)
+    return (
+        line[-len(wanted) :] == wanted
+        and all(f"\0{name}={value}\0".encode() in theirs for name, value in process.env.items())
+        and not (_is_elsewhere(process, pid) or not_of_user(process, pid))
+    )
+
+
 def carries(pid: int, mark: str, end: str = "\0") -> bool:
     """Whether a process has this `PULSE_PROCESS`, `NAME@HOME`, in its environment; end: what must follow."""
     return f"\0{PROCESS_MARK}={mark}{end}".encode() in environment(pid)

@@ -19,6 +19,7 @@ from pulse_adapters.host.process_identity import (
     carries,
     choose,
     held_words,
+    is_as_begun,
     is_produced_by,
     not_of_user,
     words_of_others,
@@ -79,6 +80,10 @@ class LinuxProcessTable:
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._home)
+        for process in processes:
+            if process.name not in known and not sights[process.name].found:
+                self._take_over(process, sights)
+        ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
             await self._search(ahead, sights)
             self._hold_once(ahead, sights)
@@ -92,6 +97,19 @@ class LinuxProcessTable:
             if name in known and not sights[name].found:
                 await self._adopt_background(process, known[name], sights)
         return sights
+
+    def _take_over(self, process: ProcessSettings, sights: dict[str, ProcessObservation]) -> None:
+        """Take, for a name that never had one, what was started for one that is no longer in the settings: it is renamed."""
+        lasts, guarded = self._lives.lasts() if self._lives else {}, {one.name for one in self._guarded()}
+        if not process.start or process.name not in guarded or process.name in lasts:
+            return
+        for name in lasts.keys() - guarded:
+            one = lasts[name].found
+            if is_alive(one) and is_as_begun(process, one.pid) and not self._claims.other(process.name, one):
+                words = f"process {one.pid} was started as {name}, which is no longer in the settings"
+                sights[process.name] = ProcessObservation((one,), detail=words)
+                self._claims.add(process.name, one)
+                return
 
     def _hold_once(self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Let each process that was found stand for one name: for the first, if it is not held already."""

@@ -3,8 +3,17 @@
 from collections.abc import Mapping, Sequence
 
 from pulse_adapters.host.pid_files import PidFiles
-from pulse_adapters.host.process_identity import carries, doubtful_matches, is_produced_by, start_user
+from pulse_adapters.host.process_identity import (
+    carries,
+    doubtful_matches,
+    is_as_begun,
+    is_produced_by,
+    start_user,
+)
+from pulse_adapters.workers.proc import is_alive
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.host import ProcessId
+from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
 from pulse_core.settings.cross_checks import overlaps
 from pulse_core.settings.processes import ProcessSettings
 
@@ -32,3 +41,23 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         ):
             words.append(f"{seen.detail} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
+
+
+def left_unguarded(
+    processes: Sequence[ProcessSettings], histories: Mapping[str, ProcessHistory], boot: str
+) -> Mapping[str, int]:
+    """Who was started for a name that is not among these and goes on, by that name, unless one of these takes it over."""
+    names, left = {one.name for one in processes}, dict[str, int]()
+    for name in histories.keys() - names:
+        history = histories[name]
+        if (start := history.start) is None or history.boot != boot:
+            continue
+        started = ProcessId(start.pid, start.started)
+        main = ProcessId(history.pid or 0, history.started or 0)
+        live = next((one for one in (main, started) if one.pid and is_alive(one)), None)
+        news = (
+            one for one in processes if one.start and histories.get(one.name, UNKNOWN_HISTORY).start is None
+        )
+        if live and not (live == started and any(is_as_begun(one, live.pid) for one in news)):
+            left[name] = live.pid
+    return left

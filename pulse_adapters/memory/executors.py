@@ -45,6 +45,7 @@ class MemoryHost:
     says: dict[str, HealthAnswer] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
     beside: dict[str, str] = field(default_factory=dict)
+    left: dict[str, tuple[ProcessId, ...]] = field(default_factory=dict)
     _next: int = 100
     _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
 
@@ -109,7 +110,7 @@ class MemoryHost:
         return {process.name: words for process in processes if (words := self.beside.get(process.name))}
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
-        return {}
+        return {name: self.left[name] for name in mains if name in self.left}
 
 
 async def at_once(event: Event) -> None:

@@ -77,6 +77,11 @@ def compute_status(
             )
             for process in settings.process
         ],
+        "unguarded": [
+            {"name": name, "pids": look["leftovers"]}
+            for name, look in looks.items()
+            if look.get("leftovers") and name not in {process.name for process in settings.process}
+        ],
         "effects": {
             "pending": effects.count(Phase.PENDING, Phase.RETRYING),
             "executing": effects.count(Phase.EXECUTING),

@@ -159,6 +159,10 @@ class DaemonChecks:
                     'kill what is not meant to stay; with kill = "tree" a restart and a stop end what is left'
                 )
                 yield Finding("leftovers", WARN, words, remedy)
+        for gone in status.get("unguarded", ()) if isinstance(status, Mapping) else ():
+            pids = " ".join(map(str, gone["pids"]))
+            words = f"{gone['name']} is not in the settings any more; of it goes on: {pids}"
+            yield Finding("leftovers", WARN, words, f"kill {pids}; or put it back into the settings")
 
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""

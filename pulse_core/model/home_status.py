@@ -55,13 +55,14 @@ class SafeModeStatus(TypedDict):
 
 class LogStatus(TypedDict):
     """How many rows the log has, when it was verified, its damage, how many events could not be written yet, and how many
-    will not be for want of room."""
+    will not be for want of room; held: of the former, how many of each kind."""
 
     rows: int
     verified: str | None
     damage: str | None
     unwritten: int
     left_out: NotRequired[int]
+    held: NotRequired[Mapping[str, int]]
 
 
 class GuardedProcessStatus(TypedDict):
@@ -74,6 +75,13 @@ class GuardedProcessStatus(TypedDict):
     restarts: int
     why: str
     leftovers: NotRequired[Json]
+
+
+class UnguardedStatus(TypedDict):
+    """The live processes that were started for a name that is no longer in the settings."""
+
+    name: str
+    pids: Sequence[int]
 
 
 class ConditionStatus(TypedDict):
@@ -109,6 +117,7 @@ class HomeStatus(TypedDict):
     paused: PauseStatus | None
     log: LogStatus
     processes: Sequence[GuardedProcessStatus]
+    unguarded: NotRequired[Sequence[UnguardedStatus]]
     effects: Mapping[str, int]
     conditions: Sequence[ConditionStatus]
     notices: NoticesStatus

@@ -64,4 +64,7 @@ class ProcessTable(Protocol):
         """By name, in words, those that match beside who stands for it now, where there are any: they are let be."""
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
-        """By name, the live processes of earlier lives, where there are any; `mains` are those who stand for it now."""
+        """By name, the live processes of earlier lives, where there are any.
+
+        `mains` are those who stand for it now, None for a name that nobody stands for or that is not guarded any more.
+        """

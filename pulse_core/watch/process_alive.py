@@ -116,7 +116,8 @@ class ProcessAlive:
         is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
         if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
-            self._leftovers, self._searched = self.table.leftovers(mains), now
+            gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
+            self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
             if self._compared is None or now.since(self._compared) >= OTHERS_US:
                 self._others, self._compared = await self.table.others(processes, mains), now
         return Reading(self._data(processes, sights, histories), tuple(drafts))
@@ -144,7 +145,10 @@ class ProcessAlive:
         sights: Mapping[str, ProcessObservation],
         histories: Mapping[str, ProcessHistory],
     ) -> Mapping[str, Json]:
-        return {process.name: self._said(process, sights, histories) for process in processes}
+        gone = {
+            name: {"leftovers": _pids(left)} for name, left in self._leftovers.items() if name not in sights
+        }
+        return {**{process.name: self._said(process, sights, histories) for process in processes}, **gone}
 
     def _said(
         self,
@@ -165,5 +169,9 @@ class ProcessAlive:
             **({"streak": streak} if streak else {}),
             **({"detail": sight.detail} if sight.detail else {}),
             **({"others": others} if others else {}),
-            **({"leftovers": [one.pid for one in left]} if (left := self._leftovers.get(name)) else {}),
+            **({"leftovers": _pids(left)} if (left := self._leftovers.get(name)) else {}),
         }
+
+
+def _pids(left: Sequence[ProcessId]) -> Json:
+    return [one.pid for one in left]

@@ -13,7 +13,14 @@ from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import Effect, Paused, ProcessStartRequested, ProcessStopRequested, Resumed
+from pulse_core.model.kinds import (
+    Effect,
+    Paused,
+    ProcessStartRequested,
+    ProcessStopRequested,
+    ReloadRequested,
+    Resumed,
+)
 from pulse_core.ports.host import ProcessObservation
 from pulse_core.settings.settings import Settings
 from tests.simulation.world import RARE_SCANS, World, simulate
@@ -62,6 +69,21 @@ def test_what_is_not_there_at_the_start_is_started() -> None:
         await asyncio.sleep(1)
         assert starts(world) == 1
         assert len(world.events("process-up")) == 1
+
+    simulate(story, ONE)
+
+
+def test_what_goes_on_of_a_process_that_is_taken_out_of_the_settings_is_told() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        assert world.daemon is not None
+        assert world.daemon.report()["unguarded"] == []
+        world.host.left["gateway"] = (world.host.starts[0][1],)
+        world.settings = Settings()
+        await world.ask(ReloadRequested())
+        await asyncio.sleep(10)
+        assert world.daemon.report()["unguarded"] == [{"name": "gateway", "pids": [101]}]
 
     simulate(story, ONE)
 

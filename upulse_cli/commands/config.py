@@ -7,6 +7,7 @@ import typer
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import put, put_json, say
+from upulse_cli.views.unguarded import unguarded_lines
 
 app = group("Check, show and find the settings.")
 
@@ -25,9 +26,16 @@ def check(
     from pathlib import Path
 
     from pulse_core.model.errors import SettingsRefused
-    from upulse_cli.wiring.home import checked_settings, doubtful_matches_now, meant_home
+    from upulse_cli.wiring.home import (
+        checked_settings,
+        doubtful_matches_now,
+        home_context,
+        meant_home,
+        unguarded_now,
+    )
 
-    path = Path(file) if file else meant_home(home).config
+    layout = meant_home(home)
+    path = Path(file) if file else layout.config
     try:
         settings = checked_settings(path)
     except SettingsRefused as refused:
@@ -42,6 +50,9 @@ def check(
     say(f"{path} is good; it guards {count(len(settings.process), 'process')}.")
     for name, words in doubts.items():
         say(f"{name}: {words}")
+    if not file:
+        for line in unguarded_lines(unguarded_now(home_context(layout), settings)):
+            say(line)
 
 
 @app.command()

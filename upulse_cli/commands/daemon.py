@@ -8,6 +8,7 @@ import typer
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
 from upulse_cli.output import put, put_json, say, say_when
+from upulse_cli.views.unguarded import unguarded_lines
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -109,13 +110,15 @@ def reload(home: HomeDir = None) -> None:
     from pulse_core.app.append import append
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.home import settings_in
+    from upulse_cli.wiring.home import settings_in, unguarded_now
 
     where = open_home(home)
     if why := why_unheard(where):
         settings_in(where.layout.config)
         raise PulseError(why)
     wait_for_settings(where, append(where, "reload-requested").event)
+    for line in unguarded_lines(unguarded_now(where, where.settings().settings)):
+        say(line)
 
 
 @app.command()
@@ -199,13 +202,17 @@ def guarded_processes(home: "HomeContext") -> str:
     from pulse_core.model.errors import NotAnswering
 
     try:
-        processes = home.daemon.status()["processes"]
+        status = home.daemon.status()
     except NotAnswering:
-        processes = []
+        return "It left no process running."
     up = [
         f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
-        for process in processes
+        for process in status["processes"]
         if process["state"] == "up"
+    ]
+    up += [
+        f"{gone['name']} (not in the settings any more: {' '.join(map(str, gone['pids']))})"
+        for gone in status.get("unguarded", ())
     ]
     return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."
 

@@ -35,6 +35,10 @@ def overview(standing: Standing) -> RenderableType:
         parts += [Text(), process_table(processes), Text()]
     else:
         parts.append(Text("no process is guarded"))
+    for gone in standing.get("unguarded", ()):
+        pids = ", ".join(map(str, gone["pids"]))
+        words = f"{gone['name']} is not in the settings any more; of it goes on, unguarded: {pids}"
+        parts.append(Text(one_line(words), style="yellow"))
     if engine := standing.get("engine"):
         parts.append(engine_line(engine))
     parts.append(effects_line(standing["effects"]))

@@ -138,6 +138,19 @@ def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
     return asyncio.run(doubts_of(settings.process))
 
 
+def unguarded_now(home: HomeContext, settings: "Settings") -> Mapping[str, int]:
+    """The live processes that Pulse started for names that are not in these settings, less those that are renamed there."""
+    from pulse_adapters.host.settings_doubts import left_unguarded
+    from pulse_core.app.state import current_state
+    from pulse_core.model.errors import PulseError
+
+    try:
+        histories = current_state(home).processes.of
+    except PulseError:
+        return {}  # the log can't be read, which others say
+    return left_unguarded(settings.process, histories, home.clock.now().boot)
+
+
 def checked_settings(path: "Path") -> "Settings":
     """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
     settings = settings_in(path)

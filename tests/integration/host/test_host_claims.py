@@ -9,11 +9,14 @@ import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import StopProcess
+from pulse_adapters.host.process_identity import carries
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.settings_doubts import left_unguarded
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, is_alive, live_processes
 from pulse_core.actions import StopParams
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
+from pulse_core.projections.processes import LastStart, ProcessHistory
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
@@ -138,3 +141,58 @@ async def test_a_child_of_the_held_one_may_be_another_process(spawner: Spawner, 
         }
     )
     assert children[0] in (await it.look())["second"].found
+
+
+def renamed(it: Scene, **more: object) -> None:
+    """Let the settings say `new` where they said `first`."""
+    new = [{"name": name, "start": it.start, **more} for name in ("new", "newer")]
+    it.settings = Settings.model_validate({"process": new})
+
+
+async def test_a_renamed_process_is_taken_over_by_one_of_the_same_start(scene: Callable[..., Scene]) -> None:
+    it = scene()
+    main = it.begin()
+    await it.until_shown(main)
+    renamed(it)
+    seen = await it.look()
+    assert (seen["new"].found, seen["newer"].found) == ((main,), ())
+    assert f"process {main.pid} was started as first" in seen["new"].detail
+
+
+@pytest.mark.parametrize("other", ["argv", "env", "known", "guarded"])
+async def test_nobody_takes_over_what_would_be_begun_otherwise_or_has_its_name(
+    scene: Callable[..., Scene], other: str
+) -> None:
+    it = scene()
+    main = it.begin()
+    await it.until_shown(main)
+    if other == "argv":
+        it.start = it.start[:-2]
+    if other != "guarded":
+        renamed(it, **({"env": {"PORT": "1"}} if other == "env" else {}))
+    if other == "known":
+        it.known["new"] = it.known["newer"] = main._replace(started=1)
+    assert not any(main in sight.found for name, sight in (await it.look()).items() if name != "first")
+
+
+async def test_what_a_name_has_left_that_is_not_guarded_any_more_is_told(scene: Callable[..., Scene]) -> None:
+    it = scene()
+    it.start = ["sh", "-c", "setsid sleep 1000 & sleep 1000; :", it.word]
+    main = it.begin()
+    await until(lambda: len([one for one in live_processes() if carries(one.pid, f"first@{it.home}")]) == 3)
+    left = it.table.leftovers({"first": None})["first"]
+    assert (left[0], len(left)) == (main, 3)
+
+
+async def test_who_is_not_guarded_any_more_is_told_by_the_log(scene: Callable[..., Scene]) -> None:
+    it = scene()
+    main = it.begin()
+    await it.until_shown(main)
+    start = LastStart("effect", main.pid, main.started)
+    lives = ProcessHistory(pid=main.pid, started=main.started, boot="boot", start=start)
+    histories = {"first": lives, "dead": lives._replace(pid=5, started=1, start=LastStart("e", 5, 1))}
+    assert left_unguarded((), histories, "boot") == {"first": main.pid}
+    assert left_unguarded((), histories, "another") == {}
+    assert left_unguarded(it.settings.process[:1], histories, "boot") == {}
+    renamed(it)
+    assert left_unguarded(it.settings.process, histories, "boot") == {}

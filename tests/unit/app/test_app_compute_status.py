@@ -42,6 +42,20 @@ def test_what_is_left_of_earlier_lives_is_told() -> None:
     assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
 
 
+def test_what_goes_on_of_a_name_that_is_not_guarded_any_more_is_told_by_status_and_doctor() -> None:
+    looks = {"process-alive": {"p": {"leftovers": [7]}, "gone": {"leftovers": [8, 9]}}}
+    settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
+    status = compute_status(settings, State(), NOW, Beat(), silent_daemon(None), looks, NOW)
+    assert status["unguarded"] == [{"name": "gone", "pids": [8, 9]}]
+    checks = DaemonChecks(cast("HomeContext", None))
+    vars(checks)["status"] = status
+    (_, told) = checks.leftovers()
+    assert (told.words, told.remedy[:8]) == (
+        "gone is not in the settings any more; of it goes on: 8 9",
+        "kill 8 9",
+    )
+
+
 def test_what_two_are_recognised_by_is_told_of_each() -> None:
     both = [{"name": name, "start": ["work", name], "match": "work"} for name in ("p", "q")]
     settings, daemon = Settings.model_validate({"process": both}), silent_daemon(None)
