@@ -59,8 +59,8 @@ class MemoryLog:
         if self.gone:
             raise LogGone(self.gone)
 
-    async def keep(self, *drafts: Draft) -> None:
-        """Nothing of this log outlives its process."""
+    async def keep(self, *drafts: Draft) -> bool:
+        return False  # nothing of this log outlives its process
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if self.deaf:

@@ -220,10 +220,11 @@ class Commits:
         self._gone = f"{self._fault} while the daemon had it open: nothing is recorded any more; {how}"
         LOG.critical("%s", self._gone)
 
-    async def keep(self, rows: Sequence[Row]) -> None:
-        """Append these to the rows that were saved; does nothing if none were. Raises sqlite3.Error."""
+    async def keep(self, rows: Sequence[Row]) -> bool:
+        """Append these to the rows that were saved; False if none were. Raises sqlite3.Error."""
         if self._saved:
             await asyncio.to_thread(_append, HomeLayout(self._path.parent).saved_log, rows)
+        return self._saved
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):

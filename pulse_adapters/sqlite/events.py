@@ -163,10 +163,12 @@ class SqliteEventLog:
             self._is_read_only = start.is_read_only
             self._commits.continue_over(writer)
 
-    async def keep(self, *drafts: Draft) -> None:
+    async def keep(self, *drafts: Draft) -> bool:
         now = self._clock.now()
         try:
-            await self._commits.keep([prepare(draft, now, self.host, self._new_id) for draft in drafts])
+            return await self._commits.keep(
+                [prepare(draft, now, self.host, self._new_id) for draft in drafts]
+            )
         except sqlite3.Error as error:
             raise unavailable(error, self._path) from error
 

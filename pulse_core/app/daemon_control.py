@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pulse_core.model.errors import PulseError
+from pulse_core.model.home_status import LogStatus
+from pulse_core.model.text import count_kinds
 
 STOP_MARGIN = 5.0
 """Seconds beyond the settings' stop_grace that a stop may take."""
@@ -45,7 +47,9 @@ class DaemonControl:
 
     is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
     gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
-    what hosts of a daemon that is gone have left, or raises PulseError; say: tells what was done.
+    what hosts of a daemon that is gone have left, or raises PulseError; log: what the daemon says of
+    the log, None if it says nothing; is_end_recorded: whether its stop is after this row, and with it what was held; say:
+    tells what was done.
     """
 
     background: BackgroundDaemon
@@ -54,6 +58,8 @@ class DaemonControl:
     stop_grace: Callable[[], float]
     set_up_account: Callable[[], str]
     end_hosts: Callable[[], None]
+    log: Callable[[], LogStatus | None]
+    is_end_recorded: Callable[[int], bool]
     say: Callable[[str], None]
 
     def start(self, *options: str) -> None:
@@ -87,7 +93,12 @@ class DaemonControl:
 
     def stop(self) -> bool:
         """Stop the daemon whoever runs it, and end what its hosts have left; False if none ran."""
+        log = self.log()
         was_there = self._stop()
+        if was_there and log and (held := log.get("held")) and not self.is_end_recorded(log["rows"]):
+            self.say(
+                f"What it could not record is LOST: {count_kinds(held)}. The next start knows nothing of it."
+            )
         try:
             self.end_hosts()
         except PulseError as error:  # a restart goes on

@@ -361,6 +361,7 @@ class Daemon:
         looked = look.moment if look else None
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
         whole["log"]["left_out"] = self.journal.left_out
+        whole["log"]["held"] = self.journal.held
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         if missing := p.view().conditions[ENGINE_MISSING]:
             whole["engine"] = {

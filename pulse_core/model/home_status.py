@@ -55,13 +55,14 @@ class SafeModeStatus(TypedDict):
 
 class LogStatus(TypedDict):
     """How many rows the log has, when it was verified, its damage, how many events could not be written yet, and how many
-    will not be for want of room."""
+    will not be for want of room; held: of the former, how many of each kind."""
 
     rows: int
     verified: str | None
     damage: str | None
     unwritten: int
     left_out: NotRequired[int]
+    held: NotRequired[Mapping[str, int]]
 
 
 class GuardedProcessStatus(TypedDict):

@@ -1,10 +1,17 @@
 """Text for people: numbers with their noun, sizes, and escaping of untrusted text."""
 
+from collections.abc import Mapping
+
 
 def count(number: int, noun: str) -> str:
     """`1 process`, `3 processes`, `1 row`, `3,000 rows`."""
     plural = f"{noun}es" if noun.endswith(("s", "sh", "ch")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
+
+
+def count_kinds(kinds: Mapping[str, int]) -> str:
+    """How many of each kind: `3 process-died, 1 effect`."""
+    return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
 
 
 def format_size(count: float) -> str:

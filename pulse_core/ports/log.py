@@ -28,8 +28,8 @@ class EventLog(Protocol):
     async def check(self) -> None:
         """Raise LogGone if what is recorded would not be found by the next start; its message says what became of it."""
 
-    async def keep(self, *drafts: Draft) -> None:
-        """Leave these to the next start, where the log is gone and its rows are saved; does nothing otherwise.
+    async def keep(self, *drafts: Draft) -> bool:
+        """Leave these to the next start, where the log is gone and its rows are saved; otherwise does nothing, and False.
 
         To be called at the end. Raises LogUnavailable.
         """

@@ -29,7 +29,8 @@ recorded ones arrive (by id, not by number). For the same reason no checkpoint i
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -38,6 +39,7 @@ from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.payload import encode
+from pulse_core.model.text import count_kinds
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog, Listener
 from pulse_core.projections.conditions import GONE, UNWRITTEN
@@ -105,6 +107,11 @@ class Journal:
     def left_out(self) -> int:
         """How many of the events since the disk took something will not be recorded."""
         return self._held.left_out.total()
+
+    @property
+    def held(self) -> Mapping[str, int]:
+        """How many events are held, by kind."""
+        return Counter(draft.payload.kind for draft in self._held)
 
     def listen_once(self, listener: Listener) -> None:
         """Call back with each event once: when it is provisional, or else when it is recorded."""
@@ -190,7 +197,7 @@ class Journal:
             refused, until, self._refused = iso(self._refused.at), iso(self.clock.now().at), None
             words = f"could not be written from {refused} to {until}; {held} events were held"
             if self._held.left_out:
-                some = ", ".join(f"{number} {kind}" for kind, number in self._held.left_out.items())
+                some = count_kinds(self._held.left_out)
                 words += f", and for want of room these were left out: {some} (with {self._held.lines} lines)"
                 self._held.reset_counts()
             self.recovered(words)
@@ -212,12 +219,17 @@ class Journal:
         if self._held or self._under_way:
             await self.append_or_hold(*drafts)
             return
-        self.hold(*drafts)
+        self._hold(drafts)
         await answered()
         await self.append_or_hold()  # unless they were recorded with an answer
 
     def hold(self, *drafts: Draft) -> None:
-        """Hold the drafts in memory as provisional events."""
+        """Hold the drafts in memory as provisional events, and write them as soon as that is possible."""
+        self._holding.set()
+        self._hold(drafts)
+
+    def _hold(self, drafts: Sequence[Draft]) -> None:
+        """The same for whoever writes them next: looking at the log's files would only delay that."""
         now = self.clock.now()
         held = [
             replace(
@@ -234,7 +246,6 @@ class Journal:
         events = [provisional_event(draft, first + offset) for offset, draft in enumerate(held)]
         self._guess = first + len(held) - 1
         left_out = self._held.add(held)
-        self._holding.set()
         for listener in self._listeners:
             listener(events)
         self._tell_left_out(left_out)
@@ -244,11 +255,19 @@ class Journal:
             forget(ids)
 
     async def leave(self) -> None:
-        """At the end: leave what is held to the next start, if that will find it."""
+        """At the end: try once more to record what is held, or leave it to the next start; what is lost is said."""
+        if self._held and not self.hangs:
+            await asyncio.sleep(RETRY)
+            with suppress(LogUnavailable):
+                await self.append_in_time()
+        why = self._error
         try:
-            await self.log.keep(*self._held)
+            if await self.log.keep(*self._held):
+                return
         except LogUnavailable as error:
-            LOG.warning("%s events that were held are lost: %s", len(self._held), error)
+            why = str(error)
+        if self._held:
+            LOG.critical("what could not be recorded is lost: %s; %s", count_kinds(self.held), why)
 
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""

@@ -37,7 +37,7 @@ def made_home(path: Path, config: str) -> Home:
     """A home with these settings."""
     home = Home(path)
     home.create()
-    home.config.write_text(config)
+    home.config.write_text(f"# of a benchmark\n{config}")  # an empty file would be refused
     return home
 
 

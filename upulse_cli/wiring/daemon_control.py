@@ -17,7 +17,9 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
 from pulse_core.app.status import daemon_status
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import NotAnswering, PulseError
+from pulse_core.model.home_status import LogStatus
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.output import say
 from upulse_cli.views.narrator import log_line
 from upulse_cli.wiring.home import home_context
@@ -85,6 +87,20 @@ def daemon_control(home: HomeContext) -> DaemonControl:
 
         return usable_settings(home).daemon.stop_grace / 1e6
 
+    def log_status() -> LogStatus | None:
+        try:
+            return home.daemon.status()["log"]
+        except NotAnswering:
+            return None
+
+    def is_end_recorded(rows: int) -> bool:
+        try:
+            with home.events() as log:
+                query = EventQuery(since_seq=rows, kinds=("daemon-stopped",))
+                return any(log.events(query, limit=1))
+        except PulseError:
+            return home.layout.saved_log.exists()  # where it was left
+
     return DaemonControl(
         background=daemon_process(home.layout),
         unit=SystemdUnit(path),
@@ -92,6 +108,8 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         stop_grace=stop_grace,
         set_up_account=set_up_account,
         end_hosts=partial(end_hosts_left_over, path),
+        log=log_status,
+        is_end_recorded=is_end_recorded,
         say=say,
     )
 

@@ -16,6 +16,8 @@ class Machine:
         self.background, self.unit = MemoryBackgroundDaemon(pid), MemoryDaemonUnit(unit, active)
         self.said: list[str] = []
         self.ended: list[int | None] = []
+        self.held: dict[str, int] = {}
+        self.is_end_recorded = False
         self.control = DaemonControl(
             background=self.background,
             unit=self.unit,
@@ -23,6 +25,8 @@ class Machine:
             stop_grace=lambda: 1.0,
             set_up_account=lambda: "Rules of your own run as the user x.",
             end_hosts=lambda: self.ended.append(self.background.pid),
+            log=lambda: {"rows": 9, "verified": None, "damage": None, "unwritten": 0, "held": self.held},
+            is_end_recorded=lambda rows: self.is_end_recorded and rows == 9,
             say=self.said.append,
         )
 
@@ -66,6 +70,19 @@ def test_a_restart_goes_on_although_something_of_earlier_hosts_does_not_end() ->
     machine = Machine(pid=17)
     replace(machine.control, end_hosts=fail).restart()
     assert machine.said == ["Stopped, it was process 17.", "it does not end", "Started, process 4711."]
+
+
+@pytest.mark.parametrize("machine", [Machine(unit="u", active=True), Machine(pid=17)])
+def test_what_a_stopped_daemon_could_not_record_is_said_unless_it_was_recorded_at_last(
+    machine: Machine,
+) -> None:
+    machine.held = {"process-died": 8, "effect": 9}
+    machine.control.stop()
+    assert "LOST: 8 process-died, 9 effect." in machine.said[1]
+    machine.control.start()
+    machine.is_end_recorded = True
+    machine.control.stop()
+    assert "LOST" not in machine.said[-1]
 
 
 def test_nothing_to_stop_is_said() -> None:

@@ -144,6 +144,23 @@ async def test_a_log_that_is_gone_is_told_once_for_each_thing_that_became_of_it(
     assert "its rows are saved" in raised[-1].data
 
 
+async def test_at_the_end_what_is_held_is_tried_once_more_and_said_to_be_lost_or_is_left_to_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.RETRY", 0)
+    desk = Desk()
+    desk.full = True
+    await desk.journal.append_or_hold(DEATH, DEATH)
+    await desk.journal.append_or_hold(WISH)
+    assert desk.journal.held == {"process-died": 2, "effect": 1}
+    await desk.journal.leave()
+    assert "lost: 2 process-died, 1 effect; full" in caplog.text
+    caplog.clear()
+    desk.full = False
+    await desk.journal.leave()
+    assert (desk.kinds(), caplog.text) == (["process-died", "process-died", "effect"], "")
+
+
 async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
     desk = Desk()
     desk.journal.hold(replace(DEATH, id="wish"), DEATH)
@@ -153,3 +170,22 @@ async def test_what_no_log_can_take_does_not_keep_out_the_rest() -> None:
     await desk.journal.append(BEGUN)
     assert desk.kinds() == ["effect", "process-died", "effect-executing"]
     assert left_out == ["wish"]
+
+
+async def test_what_is_announced_is_answered_without_a_look_at_the_logs_files() -> None:
+    request_handler, looks = Desk(), list[str]()
+
+    async def look() -> None:
+        looks.append("look")
+
+    request_handler.journal.look = look  # type: ignore[method-assign]
+    writer = asyncio.create_task(request_handler.journal.run())
+    await asyncio.sleep(0)
+    await request_handler.journal.announce([DEATH], request_handler.decide)
+    await asyncio.sleep(0)
+    assert (request_handler.kinds(), looks) == (ARC, [])
+    request_handler.journal.hold(DEATH)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert looks == ["look"]
+    writer.cancel()
