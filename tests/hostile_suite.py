@@ -235,26 +235,33 @@ class Guarded:
                 for row in log.events(EventQuery(kinds=kinds, since_seq=since))
             ]
 
-    def until_up(self) -> Sequence[Mapping[str, Any]]:
-        """Wait for another life; the events since the last one began."""
+    def until_up(self) -> None:
+        """Wait for another life."""
         until = time.monotonic() + PATIENCE
         while True:
-            found = self.events("effect", "effect-executing", "process-up", since=self.seq)
-            if ups := [one for one in found if one["kind"] == "process-up"]:
+            if ups := self.events("process-up", since=self.seq):
                 self.seq, self.pid = ups[-1]["seq"], ups[-1]["data"]["pid"]
-                return found
+                return
             assert time.monotonic() < until, f"what {self.home.path} guards is not back"
             time.sleep(0.01)
 
     def recovery_us(self) -> int:
         """How long after a kill its replacement is begun, in the kernel's time."""
-        at = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000
+        at, since = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000, self.seq
         os.kill(self.pid, signal.SIGKILL)
-        found = self.until_up()
-        wished = (one for one in found if one["kind"] == Effect.kind and one["data"].get("survival"))
-        ours = {one["id"] for one in wished if one["data"]["action"] == "restart-process"}
-        begun = (one for one in found if one["kind"] == "effect-executing" and one["subject"] in ours)
-        return int(next(begun)["mono"]) - at
+        self.until_up()
+        until = time.monotonic() + PATIENCE
+        while True:  # what was held in memory may be recorded later
+            found = [
+                one for one in self.events("effect", "effect-executing", since=since) if one["mono"] >= at
+            ]
+            wished = (one for one in found if one["kind"] == Effect.kind and one["data"].get("survival"))
+            ours = {one["id"] for one in wished if one["data"]["action"] == "restart-process"}
+            for one in found:
+                if one["kind"] == "effect-executing" and one["subject"] in ours:
+                    return int(one["mono"]) - at
+            assert time.monotonic() < until, "no restart is recorded"
+            time.sleep(0.01)
 
     def promote(self, files: Files) -> bool:
         """Bring these files into force; False if the daemon says no."""

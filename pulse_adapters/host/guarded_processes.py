@@ -85,8 +85,8 @@ def _bus(user: bool) -> dict[str, str]:
     return {}
 
 
-LAUNCH_S = 10.0
-"""How soon, at least, a program that only starts another one is over."""
+LAUNCH_S = 2.0
+"""How soon a program that only starts another one is over; who lives longer was the process itself, and can but fork."""
 
 _SETTLE_S = 0.02
 """What is just being executed shows no environment yet, and who forks twice to be a daemon is gone a moment later."""
@@ -138,6 +138,18 @@ async def processes_left_by(process: ProcessSettings, effect: str) -> tuple[Proc
         one for one in await find_bearers(effect=effect, anybody=True) if is_of_its_user(process, one.pid)
     ]
     return tuple(sorted(left, key=lambda one: not is_produced_by(process.start, one.pid)))
+
+
+async def successors(process: ProcessSettings, ended: ProcessEnded) -> tuple[ProcessId, ...]:
+    """Who may stand for it after a start that `early_exit` says has ended: what that left in the background.
+
+    Of one that has lived for longer than a launcher needs, any helper may be left: then only what `start` would produce
+    stands for it, or whom `pid_file`, `match` or `tcp` will find.
+    """
+    left = await processes_left_by(process, ended.effect) if ended.code == 0 else ()
+    if ended.lived <= LAUNCH_S or process.pid_file or process.match or process.tcp:
+        return left
+    return tuple(one for one in left if is_produced_by(process.start, one.pid))
 
 
 async def strangers_left_by(process: ProcessSettings, effect: str) -> str:

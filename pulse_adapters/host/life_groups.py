@@ -38,7 +38,8 @@ class LifeGroups:
     def begin(self, life: Life) -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
         self._pending.add(life.effect)
-        self._thread.submit(self._begin, life)
+        with suppress(RuntimeError):  # it was closed meanwhile
+            self._thread.submit(self._begin, life)
 
     def _begin(self, life: Life) -> None:
         try:

@@ -24,6 +24,9 @@ from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
 
+MOMENT_S = 0.002
+"""Seconds until the group of a new life is made: the record of its start is on its way to the disk by then."""
+
 
 class Lives:
     """The last life of each guarded process, and what is left of it and of those before it.
@@ -55,8 +58,8 @@ class Lives:
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
         self._begun[name] = life
-        if self._groups:  # a turn of the loop later: its thread would hold up the record of what has begun
-            asyncio.get_running_loop().call_soon(self._groups.begin, life)
+        if self._groups:  # a moment later: its thread would hold up the record of what has begun
+            asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, life)
 
     def last(self, name: str) -> Life | None:
         """The last life that is known of this process."""

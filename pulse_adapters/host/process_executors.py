@@ -11,6 +11,7 @@ from pulse_adapters.host.guarded_processes import (
     guarded_process,
     observe_one,
     processes_left_by,
+    successors,
 )
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
@@ -155,9 +156,9 @@ class RestartProcess:
             if not is_deaf and sight.answering is not False and (sight.found or sight.answering):  # it is up
                 it = sight.found[0]._asdict() if sight.found and not sight.doubt else {}
                 return Result({"already": True, **it})
-            if start and behind:
+            if start and (stands := await successors(process, start)):
                 # It went into the background, and has its grace to come up there.
-                return Result({"already": True, **behind[0]._asdict()})
+                return Result({"already": True, **stands[0]._asdict()})
         _refuse_doubt(sight, "started")
         left = {*sight.found, *self._live_predecessors(params), *behind}
         return await self._start(process, left, event)

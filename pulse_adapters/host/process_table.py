@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
-from pulse_adapters.host.guarded_processes import Systemctl, early_exit, processes_left_by, strangers_left_by
+from pulse_adapters.host.guarded_processes import Systemctl, early_exit, strangers_left_by, successors
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
@@ -134,7 +134,7 @@ class LinuxProcessTable:
         if ended is None or self._adopted_starts.get(process.name) == start:
             return
         self._adopted_starts[process.name] = start
-        left = await processes_left_by(process, ended.effect) if ended.code == 0 else ()
+        left = await successors(process, ended)
         if found := tuple(one for one in left if not self._claims.other(process.name, one)):
             words = f"process {found[0].pid} was left in the background by {start.pid}"
             sights[process.name] = ProcessObservation(found, known=False, detail=words)

@@ -17,7 +17,7 @@ from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live
 from pulse_core.actions import RestartParams, StopParams
 from pulse_core.ports.executor import Result
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation
-from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
@@ -112,15 +112,25 @@ async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
     assert (await seen(table, process("x"), first)).found == ()
 
 
-async def test_who_exits_with_0_after_its_grace_is_dead(
-    table: LinuxProcessTable, start: Start, effect: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("fork", ["setsid sleep 1000", "(sleep 1000; :)"], ids=["helper", "fork"])
+async def test_who_lives_longer_than_a_launcher_hands_over_to_a_fork_of_itself_alone_and_within_its_grace(
+    table: LinuxProcessTable,
+    restart: Restart,
+    spawner: Spawner,
+    log: Path,
+    effect: str,
+    monkeypatch: pytest.MonkeyPatch,
+    fork: str,
 ) -> None:
     monkeypatch.setattr("pulse_adapters.host.guarded_processes.LAUNCH_S", 0.05)
-    first = start("setsid sleep 1000 & sleep 0.1; exit 0")
+    it, is_fork = process(f"{fork} & sleep 0.1; exit 0"), fork.startswith("(")
+    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
     assert carriers(effect)
-    assert (await seen(table, process("x", restart={"grace": "50ms"}), first)).found == ()
-    assert (await seen(table, process("x", restart={"grace": "5s"}), first)).found != ()
+    brief = it.model_copy(update={"restart": RestartSettings(grace=50_000)})
+    assert (await seen(table, brief, first)).found == ()
+    assert bool((await seen(table, it, first)).found) == is_fork
+    assert ("already" in (await restart(it, first)).data) == is_fork
 
 
 async def test_what_another_start_has_left_is_not_mistaken_for_it(
