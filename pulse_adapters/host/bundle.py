@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.app.bundle import BundlePart
 from pulse_core.home import HomeLayout
 
@@ -76,7 +77,7 @@ def process_table_text() -> Iterator[str]:
 
 def file_tail(path: Path) -> str:
     """The end of a file."""
-    with path.open("rb") as file:
+    with open(open_plain(path, follow=True), "rb") as file:
         file.seek(max(0, path.stat().st_size - TAIL))
         return file.read().decode("utf-8", "replace")
 

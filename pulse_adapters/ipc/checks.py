@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pulse_adapters.ipc.lock import is_held
+from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_adapters.workers.read_only import is_failing
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
@@ -23,9 +24,14 @@ class LockChecks:
         """Whether the file system of the home has the locks on which one writer at a time depends."""
         path = self.home.lock if self.home.lock.exists() else self.home.config
         try:
-            with path.open("rb") as file:
+            with open(open_plain(path, follow=path == self.home.config), "rb") as file:
                 is_held(file.fileno())
             yield Finding("locks", OK, "open-file-description locks work in the home")
+        except NotPlain:
+            words = f"{path} is no plain file"
+            yield Finding(
+                "locks", FAIL, words, "remove it while no daemon runs; the next start makes it anew"
+            )
         except OSError as error:
             words = f"{path} can't be locked: {error.strerror}"
             fails = is_failing(self.home.path)

@@ -18,7 +18,7 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -83,20 +83,23 @@ class DaemonProcess:
         )
 
     def _log(self) -> IO[bytes]:
-        """The file that the daemon speaks into; one without a name where the home can't be written."""
+        """The file that the daemon speaks into; one without a name where the home can't be written, or that is no file."""
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
-            return self.home.daemon_log.open("a+b")
+            return open(open_plain(self.home.daemon_log, flags, 0o666, follow=True), "a+b")
+        except NotPlain:
+            self.say(f"{self.home.daemon_log} is no plain file; what the daemon says is kept nowhere")
         except OSError as error:
             if error.errno != errno.EROFS:
                 raise
-            return TemporaryFile()
+        return TemporaryFile()
 
     def _last_words(self, code: int, log: IO[bytes], before: int) -> str:
         """What the daemon said before it ended, in its own words."""
         how = f"exit {code}" if code >= 0 else f"signal {-code}"
         log.seek(before)
         said = log.read()
-        with suppress(OSError), self.home.daemon_log.open("rb") as newer:
+        with suppress(OSError), open(open_plain(self.home.daemon_log, follow=True), "rb") as newer:
             if newer.seek(0, os.SEEK_END) < before:  # it has begun a new file
                 newer.seek(0)
                 said += newer.read()

@@ -12,6 +12,7 @@ from pulse_adapters.sqlite.backup.files import write_synced
 from pulse_adapters.sqlite.backup.manifest import Manifest
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -78,7 +79,7 @@ def remember_backup(home: HomeLayout, path: Path, manifest: Manifest) -> None:
 def last_backup(home: HomeLayout) -> LastBackup | None:
     """The last one that was made, or None."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads((home.path / LAST_BACKUP).read_text())
+        kept = json.loads(read_plain(home.path / LAST_BACKUP, 1 << 20))
         row = int(kept["seq"]), bytes.fromhex(kept["chain"])
         return LastBackup(str(kept["path"]), int(kept["made_at"]), row)
     return None

@@ -1,18 +1,25 @@
-"""A pipe in the place of a database, its -wal or its -shm is told, and hangs nobody."""
+"""A pipe in the place of a file of the home is told, and hangs nobody."""
 
+import logging
 import os
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.ipc.checks import LockChecks
+from pulse_adapters.ipc.daemon_process import DaemonProcess
+from pulse_adapters.sqlite.backup.known_rows import LAST_BACKUP, last_backup
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints, read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.app.doctor import FAIL
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Checkpoint, Head
+from upulse_cli.views.log_file import PrivateFileHandler
 
 PARTS = ("", "-wal", "-shm")
 
@@ -36,6 +43,22 @@ def test_who_reads_or_opens_the_log_is_told(tmp_path: Path, part: str) -> None:
         refuse_damage(path)
     with pytest.raises(Damaged, match="is no regular file"):
         open_writer(path, Opening())
+
+
+@pytest.mark.timeout(20)
+def test_other_files_of_a_home_hang_nobody_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = HomeLayout(tmp_path)
+    home.run.mkdir()
+    for path in (home.path / LAST_BACKUP, home.lock, home.daemon_log):
+        os.mkfifo(path)
+    assert last_backup(home) is None
+    (found,) = LockChecks(home, lambda: False, nullcontext).locks()
+    assert (found.level, found.words) == (FAIL, f"{home.lock} is no plain file")
+    with DaemonProcess(home, str, print)._log() as log:
+        log.write(b"it goes on")
+    assert "daemon.log is no plain file" in capsys.readouterr().out
+    with pytest.raises(OSError, match="daemon"):
+        PrivateFileHandler(home.daemon_log, logging.Formatter())
 
 
 @pytest.mark.timeout(20)
