@@ -153,6 +153,7 @@ RUN_COMMAND = ActionDeclaration(
     names.RUN_COMMAND,
     CommandParams,
     "Runs a program that is allowed; a whole process tree ends with its timeout.",
+    concurrency=8,  # a start of 48 programs at once would keep both the loop and the processors from a restart
 )
 COLLECT = ActionDeclaration(
     names.COLLECT,

@@ -161,9 +161,9 @@ class LocalHealthProber:
         seen, at = self._holders.get(name, (None, 0.0))
         if good and seen == found and now - at < HELD_S:
             return ""
-        stranger = await self._ports.stranger(where, found)
+        stranger = await self._ports.stranger(where, found, now if good else 0.0)
         self._holders.pop(name, None)
-        if not stranger:
+        if good and not stranger:  # where nobody answers, nobody may hold it yet
             self._holders[name] = found, now
         return stranger
 

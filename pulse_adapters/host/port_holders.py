@@ -36,12 +36,15 @@ class PortHolders:
         self._sockets: Sequence[ListeningSocket] = ()
         self._listed = -_FRESH_S
 
-    async def stranger(self, where: Sequence[ListeningAddress], found: ProcessId | None) -> str:
+    async def stranger(
+        self, where: Sequence[ListeningAddress], found: ProcessId | None, since: float = 0.0
+    ) -> str:
         """Who listens at these addresses, in words, if that is surely neither this process nor what came out of it.
 
-        Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead.
+        Empty if it is one of them, or if nobody listens there whom this user can see. found: None if it is dead; since: no
+        list from before this time (of the loop) will do.
         """
-        inodes = listening_inodes(where, self._all())
+        inodes = listening_inodes(where, self._all(since))
         if not inodes or (found and holds_socket(found.pid, inodes)):
             return ""
         holders = []
@@ -59,9 +62,9 @@ class PortHolders:
         words = f"{address} is held by process {holders[0]} ({one_line(name)[:_NAME]})"
         return f"{words}, not by {found.pid}" if found else words
 
-    def _all(self) -> Sequence[ListeningSocket]:
+    def _all(self, since: float) -> Sequence[ListeningSocket]:
         now = asyncio.get_running_loop().time()
-        if now - self._listed >= _FRESH_S:
+        if now - self._listed >= _FRESH_S or self._listed < since:
             self._sockets, self._listed = tuple(listening_sockets()), now
         return self._sockets
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from pulse_adapters.ipc.lock import is_held
+from pulse_adapters.workers.read_only import is_failing
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
 
@@ -26,9 +27,10 @@ class LockChecks:
                 is_held(file.fileno())
             yield Finding("locks", OK, "open-file-description locks work in the home")
         except OSError as error:
-            yield Finding(
-                "locks", FAIL, f"{path} can't be locked: {error.strerror}", "move the home to a local disk"
-            )
+            words = f"{path} can't be locked: {error.strerror}"
+            fails = is_failing(self.home.path)
+            remedy = "look at the disk, which fails (dmesg)" if fails else "move the home to a local disk"
+            yield Finding("locks", FAIL, words, remedy)
 
     def leftovers(self) -> Iterator[Finding]:
         """What a killed daemon has left."""

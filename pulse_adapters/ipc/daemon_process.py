@@ -18,6 +18,7 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -104,27 +105,40 @@ class DaemonProcess:
 
     def stop(self, patience: float) -> int | None:
         """Ask the daemon to stop and wait until it has; its process, or None if there was none."""
-        held = holder(self.home.lock)
-        if held is None:
+        pid = self._pid()
+        if pid is None:
             return None
-        if not held.pid:
+        if not pid:
             raise PulseError(
                 f"somebody holds {self.home.path}, and the kernel does not say which process it is"
             )
         try:
-            process = os.pidfd_open(held.pid)
+            process = os.pidfd_open(pid)
         except ProcessLookupError:
             return None
         try:
-            if (again := holder(self.home.lock)) is None or again.pid != held.pid:
+            if self._pid() != pid:
                 return None
             signal.pidfd_send_signal(process, signal.SIGTERM)  # type: ignore[attr-defined, unused-ignore]
-            self._wait(process, held.pid, patience)
+            self._wait(process, pid, patience)
         except PermissionError as error:
-            raise PulseError(f"process {held.pid} may not be stopped by this user; ask its owner") from error
+            raise PulseError(f"process {pid} may not be stopped by this user; ask its owner") from error
         finally:
             os.close(process)
-        return held.pid
+        return pid
+
+    def _pid(self) -> int | None:
+        """Who holds the home; or, if the disk doesn't say, who answers. None if nobody does, 0 if that can't be told."""
+        if held := holder(self.home.lock):
+            return held.pid
+        try:
+            os.close(open_plain(self.home.lock))
+        except FileNotFoundError:
+            return None
+        except OSError:
+            daemon = _answer(self.home)
+            return int(daemon["pid"]) if daemon else None
+        return None
 
     def _wait(self, process: int, pid: int, patience: float) -> None:
         """Until the process has ended; its pidfd is readable then."""

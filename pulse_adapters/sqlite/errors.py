@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from pulse_adapters.workers.read_only import is_failing
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 
 _CORRUPT = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -25,6 +26,14 @@ def is_corrupt(error: sqlite3.Error) -> bool:
 
 def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
     """The error as one a person can act on."""
+    is_bad = (
+        is_corrupt(error) or code(error) == sqlite3.SQLITE_IOERR
+    )  # it calls a file damaged that can't be read
+    if is_bad and is_failing(path.parent):
+        return LogUnavailable(
+            f"{path} can't be read or written: its disk fails (see: dmesg); nothing was recorded. The file may be sound:"
+            " mend or replace the disk, then upulse verify"
+        )
     if is_corrupt(error):
         return Damaged(
             f"{path} is damaged ({error}); `upulse verify` names the first bad row,"

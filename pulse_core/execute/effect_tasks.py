@@ -11,6 +11,7 @@ from typing import Any
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.execute.outcomes import OutcomeRecorder
+from pulse_core.execute.slots import SURVIVAL, holder
 from pulse_core.model.errors import PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -260,7 +261,13 @@ class EffectTasks:
         """Record the outcome, or hold it in memory: it must not be lost."""
         while True:
             try:
-                await self.outcomes.record(effect_draft(effect, outcome, self.journal.new_id()))
+                draft = effect_draft(effect, outcome, self.journal.new_id())
+                if (
+                    holder(effect.event.data) == SURVIVAL
+                ):  # it waits for no others, not even for a turn of the loop
+                    await self.journal.append_or_hold(draft)
+                else:
+                    await self.outcomes.record(draft)
             except Refused as refused:
                 outcome = EffectFailed(error=f"it was done, but its outcome cannot be recorded: {refused}")
             else:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import EffectAcked, ProcessDied
+from pulse_core.model.kinds import EffectAcked, ProcessDied, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
@@ -25,6 +25,10 @@ SOON = 0.02
 OTHERS_US = 30 * US_PER_SECOND
 """The time between two searches for those that match beside the process that is known."""
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
+SEARCH_KINDS = NUDGING_KINDS | {SettingsLoaded.kind}
+"""After these, and after a death, there may be leftovers at once."""
+LEFTOVERS_US = 30 * US_PER_SECOND
+"""The time between two searches for leftovers otherwise: each reads the state of every process that bears a mark."""
 
 
 @dataclass(eq=False)
@@ -71,7 +75,10 @@ class ProcessAlive:
 
     def on_events(self, events: Sequence[Event]) -> None:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
-        if any(event.kind in NUDGING_KINDS for event in events):
+        kinds = {event.kind for event in events}
+        if not kinds.isdisjoint(SEARCH_KINDS):
+            self._searched = None
+        if not kinds.isdisjoint(NUDGING_KINDS):
             histories = self.current_state().processes.of.values()
             if any(history.starting for history in histories):
                 self.nudge.set()
@@ -113,7 +120,7 @@ class ProcessAlive:
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
-        is_due = self._searched is None or now.since(self._searched) >= US_PER_SECOND
+        is_due = self._searched is None or now.since(self._searched) >= LEFTOVERS_US
         if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
             gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
@@ -137,6 +144,7 @@ class ProcessAlive:
 
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)
+        self._searched = None
         self.nudge.set()
 
     def _data(

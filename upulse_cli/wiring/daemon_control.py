@@ -98,8 +98,8 @@ def daemon_control(home: HomeContext) -> DaemonControl:
             with home.events() as log:
                 query = EventQuery(since_seq=rows, kinds=("daemon-stopped",))
                 return any(log.events(query, limit=1))
-        except PulseError:
-            return home.layout.saved_log.exists()  # where it was left
+        except (PulseError, OSError):
+            return os.path.exists(home.layout.saved_log)  # where it was left
 
     return DaemonControl(
         background=daemon_process(home.layout),

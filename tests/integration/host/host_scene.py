@@ -10,7 +10,8 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 
-EVENT_ID = "0198c0de-0000-7000-8000-000000000001"
+EVENT_ID = f"0198c0de-0000-7000-8000-{os.getpid():012x}"
+"""Of this test process alone: who bears the mark of an effect is searched on the whole machine."""
 
 
 async def until(true: Callable[[], object], seconds: float = 5.0) -> None:

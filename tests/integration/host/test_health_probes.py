@@ -173,6 +173,19 @@ async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
     assert (by_tcp.ok, f"process {other.pid}" in by_tcp.detail) == (True, True)
 
 
+async def test_who_comes_after_nobody_held_the_port_is_found(
+    prober: LocalHealthProber, spawner: Spawner, log: Path
+) -> None:
+    port = free_port()
+    mine = spawner.start(["sleep", "9012"], output=log)
+    webpage = settings(http=f"http://127.0.0.1:{port}/")
+    assert (await prober.ask(webpage, mine)).ok is False  # nobody listens
+    other = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+    await until(lambda: "ready" in said(log), 20)
+    answer = await prober.ask(webpage, mine)
+    assert (answer.ok, f"is held by process {other.pid}" in answer.detail) == (False, True)
+
+
 async def test_a_child_that_listens_for_a_process_is_no_stranger(
     prober: LocalHealthProber, spawner: Spawner, log: Path
 ) -> None:
