@@ -15,6 +15,7 @@ from pulse_adapters.host.guarded_processes import end_all
 from pulse_adapters.host.life_evidence import is_in_group, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
+from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import descendants, has_group, is_alive, start_time_of
@@ -26,6 +27,10 @@ from pulse_core.settings.processes import ProcessSettings
 
 MOMENT_S = 0.002
 """Seconds until the group of a new life is made: the record of its start is on its way to the disk by then."""
+
+
+_RELAYS = 20
+"""Searches for those that hand over to a fork of themselves all the time, at most, once there was one."""
 
 
 class Lives:
@@ -111,8 +116,9 @@ class Lives:
         if (
             not is_all
         ):  # else nobody of the last life is elsewhere, and the others are known from the watcher's last look
-            self._marked.search()
-            found = await self._end_last(name, main, died)
+            relays = Relays(self.last(name))
+            self._marked.search(relays.kill)
+            found = await self._end_last(name, main, died, relays)
         return tuple(dict.fromkeys((*found, *await self._end_others_than_last(name))))
 
     async def _end_others_than_last(self, name: str) -> tuple[ProcessId, ...]:
@@ -139,13 +145,21 @@ class Lives:
             await finish_despite_cancel(asyncio.to_thread(self._groups.end, life.effect))
         return inside, is_all
 
-    async def _end_last(self, name: str, main: ProcessId | None, died: int | None) -> tuple[ProcessId, ...]:
+    async def _end_last(
+        self, name: str, main: ProcessId | None, died: int | None, relays: Relays
+    ) -> tuple[ProcessId, ...]:
         """Kill what is left of its last life; who there is has just been searched."""
-        if not await self._marked.finds(lambda: self._may_be_left(name, main)):
+        if not await self._marked.finds(lambda: self._may_be_left(name, main), relays.kill):
             return ()
         choice, now = self._choice(name, (main,) if main else (), died), live_process_table()
-        if found := tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now):
+        found = tuple(now[pid].found for pid in dict.fromkeys(choice(now)) if pid in now)
+        if found:
             await finish_despite_cancel(end_chosen(choice))
+        for _ in range(_RELAYS if relays.killed else 0):
+            relays.killed.clear()
+            self._marked.search(relays.kill)
+            if not relays.killed and not self._marked.lost:
+                break
         return found
 
     async def end_effect(self, effect: str) -> None:

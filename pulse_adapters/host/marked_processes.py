@@ -57,14 +57,14 @@ class MarkedProcesses:
         self.pids: Collection[int] = ()
         """Those of all processes at the last search."""
 
-    def search(self) -> None:
-        """Look for new processes."""
+    def search(self, begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None) -> None:
+        """Look for new processes; begun: is told of each bearer among them at once, while it is surely there."""
         kept: dict[int, _Read] = {}
         listing = {int(one.name): one.inode() for one in os.scandir("/proc") if one.name.isdecimal()}
         listing.pop(os.getpid(), None)
         self.unsure.clear()
         self.lost.clear()
-        for pid, inode in listing.items():
+        for pid, inode in sorted(listing.items(), reverse=True):  # the newest may be gone soonest
             read = self._read.get(pid)
             if read is None or read.inode != inode:
                 raw, seen = environment(pid), read_stat(pid)
@@ -77,13 +77,19 @@ class MarkedProcesses:
                     continue
                 # Who shows none for long is another user's, or the kernel's.
                 read = _Read(inode, seen.session, _bearer(seen, raw))
+                if read.bearer:
+                    begun(seen, read.bearer)
             elif read.bearer and not is_alive(read.bearer.found):
                 self.lost.add(pid)
                 read = read._replace(bearer=None)
             kept[pid] = read
         self._read, self.pids = kept, listing.keys()
 
-    async def finds(self, is_found: Callable[[], bool]) -> bool:
+    async def finds(
+        self,
+        is_found: Callable[[], bool],
+        begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None,
+    ) -> bool:
         """Whether this holds after the last search, or after another one, if that may have missed somebody."""
         for _ in range(SEARCHES):
             if is_found():
@@ -92,7 +98,7 @@ class MarkedProcesses:
                 break
             if self.unsure:
                 await asyncio.sleep(PAUSE_S)
-            self.search()
+            self.search(begun)
         return False
 
     def bearers(self) -> Iterator[Bearer]:

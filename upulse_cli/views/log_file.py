@@ -10,8 +10,6 @@ from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
 
-from pulse_adapters.workers.plain_file import open_plain
-
 SIZE = 5 << 20
 WAITING = 10_000
 """Most records that wait for the disk; what comes then is left out."""
@@ -28,8 +26,9 @@ class PrivateFileHandler(RotatingFileHandler):
         self.setFormatter(formatter)
 
     def _open(self) -> TextIOWrapper:
-        file = open_plain(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT, follow=True)
-        return open(file, "a", encoding=self.encoding)
+        # A pipe that nobody reads must not hold up the start.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        return open(os.open(self.baseFilename, flags, 0o600), "a", encoding=self.encoding)
 
 
 class LogFileHandler(QueueHandler):

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -29,6 +30,7 @@ from pulse_adapters.workers.proc import (
     live_processes,
     read_stat,
     session_of,
+    ticks_now,
 )
 from pulse_adapters.workers.process_tree import in_tree
 from pulse_core.actions import RestartParams, StopParams
@@ -439,3 +441,43 @@ async def test_who_joins_a_session_that_was_read_before_is_found_and_others_are_
     assert len(members) == 2
     assert os.getppid() not in asked
     await spawner.end(leader, soft=0.0)
+
+
+RELAY = """
+import os, time
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if os.fork():
+            os._exit(0)
+        time.sleep(0.003)
+    os._exit(0)
+print("begun", flush=True)
+while True:
+    time.sleep(1)
+"""
+
+
+async def test_a_helper_that_hands_over_to_a_fork_of_itself_all_the_time_ends_with_its_life(
+    spawner: Spawner, tmp_path: Path
+) -> None:
+    word, log = f"w{uuid.uuid4().hex}", tmp_path / "relay.log"
+    lives = Lives(spawner, tmp_path)
+
+    def left() -> list[int]:
+        return [one.pid for one in live_processes() if word in command_line(one.pid)]
+
+    async def begun_and_killed(number: int) -> ProcessId:
+        effect = str(uuid.uuid4())
+        main = spawner.start([sys.executable, "-c", RELAY, word], output=log, env=lives.marks("it", effect))
+        lives.begin("it", Life(effect, main))
+        await until(lambda: said(log).count("begun") == number)
+        os.kill(main.pid, signal.SIGKILL)
+        await until(lambda: not is_alive(main))
+        return main
+
+    for number in range(1, 6):
+        main = await begun_and_killed(number)
+        await lives.end("it", main, ticks_now())
+        assert not any(left() for _ in range(5))
