@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.errors import translate_error
+from pulse_adapters.workers.plain_file import open_plain
 
 LARGE = 32 * 1024
 """A payload of more bytes than this goes to the objects."""
@@ -40,6 +41,11 @@ def referenced_object(data: str) -> str:
     return str(json.loads(data)["$object"])
 
 
+def is_object_name(name: str) -> bool:
+    """Whether an object can have this name, a SHA-256 in hex; any other might lead out of the objects."""
+    return len(name) == 64 and set(name) <= set("0123456789abcdef")
+
+
 def object_path(directory: Path, name: str) -> Path:
     """Where the objects keep this blob: `ab/cdef…`."""
     return directory / name[:2] / name[2:]
@@ -54,13 +60,16 @@ def payload_in(objects: Path, data: str) -> str:
     try:
         name = referenced_object(data)
     except (ValueError, LookupError, TypeError):
-        raise LostPayload("its reference to an object can't be read") from None
+        name = ""
+    if not is_object_name(name):
+        raise LostPayload("its reference to an object can't be read")
     path = object_path(objects, name)
     try:
-        blob = path.read_bytes()
-    except (OSError, ValueError) as error:
+        with open(open_plain(path), "rb") as file:
+            blob = file.read()
+    except OSError as error:
         how = "is missing" if isinstance(error, FileNotFoundError) else "can't be read"
-        raise LostPayload(f"the object {path} {how} ({getattr(error, 'strerror', None) or error})") from error
+        raise LostPayload(f"the object {path} {how} ({error.strerror})") from error
     if hashlib.sha256(blob).hexdigest() != name:
         raise LostPayload(f"the object {path} is not what was stored under its name")
     return blob.decode()

@@ -8,15 +8,19 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from pulse_adapters.sqlite.backup.manifest import NAME, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.untrusted_paths import open_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
 
 _PIECE = 1 << 20
+_ANY = 2**63
 PRIVATE = 0o700
 INODES = 100
 """Files and directories beyond those that are counted."""
@@ -24,18 +28,49 @@ _REFS_FIRST = ("HEAD", "packed-refs", "refs", "logs")
 """Of a git repository: its objects are there before anything points to them, so pointers are copied first."""
 
 
-def copy_file(source: Path, target: Path) -> FileFact:
-    """Copy one file; the copy is its owner's alone, executable if the original is."""
+@contextmanager
+def folder_of(root: Path, name: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+    """The open folder that a path below `root` ends in, and the last name; no link below `root` is followed.
+
+    make: folders that are not there are made. Raises OSError.
+    """
+    *folders, last = name.split("/")
+    with ExitStack() as opened:
+        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        opened.callback(os.close, here)
+        for folder in folders:
+            if make:
+                with suppress(FileExistsError):
+                    os.mkdir(folder, PRIVATE, dir_fd=here)
+            here = opened.enter_context(open_folder(folder, here))
+        yield here, last
+
+
+def copy_file(original: int, target: str | Path, *, within: int | None = None, most: int = _ANY) -> FileFact:
+    """Copy and close an open file; the copy is its owner's alone, executable if the original is.
+
+    within: the open folder in which `target` is new; most: bytes. Raises OSError if there are more.
+    """
     digest, size = hashlib.sha256(), 0
-    with source.open("rb") as original:
-        mode = 0o600 | (os.fstat(original.fileno()).st_mode & stat.S_IXUSR)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
-            os.fchmod(copy.fileno(), mode)
-            while piece := original.read(_PIECE):
+    with open(original, "rb") as opened:
+        mode = 0o600 | (os.fstat(original).st_mode & stat.S_IXUSR)
+        made = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=within)
+        with open(made, "wb") as copy:
+            os.fchmod(made, mode)
+            for piece in _pieces(opened, most):
                 copy.write(piece)
                 digest.update(piece)
                 size += len(piece)
     return FileFact(size, digest.hexdigest(), mode)
+
+
+def _pieces(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """All of a file. Raises OSError if that is more than so many bytes."""
+    while piece := file.read(_PIECE):
+        most -= len(piece)
+        if most < 0:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        yield piece
 
 
 def copy_tree(source: Path, target: Path, name: str) -> Iterator[tuple[str, FileFact]]:
@@ -52,20 +87,26 @@ def copy_tree(source: Path, target: Path, name: str) -> Iterator[tuple[str, File
             elif entry.is_dir():
                 yield from copy_tree(entry, target / entry.name, place)
             elif entry.is_file():
-                yield place, copy_file(entry, target / entry.name)
+                yield place, copy_file(open_plain(entry), target / entry.name)
         except FileNotFoundError:  # whoever works there has just removed it
             continue
 
 
-def fact_of(path: Path) -> FileFact:
-    """What there is, read from the disk itself where it was synced."""
-    if path.is_symlink():
-        return FileFact(0, "", 0, os.readlink(path))
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
-        found = os.fstat(file.fileno())
-    return FileFact(found.st_size, digest, stat.S_IMODE(found.st_mode))
+def fact_of(root: Path, name: str, most: int = _ANY) -> FileFact:
+    """What has this path below `root`, where no link is followed; read from the disk itself where it was synced.
+
+    Raises OSError, also if it is neither a link nor a plain file, or one of more bytes than `most`.
+    """
+    with folder_of(root, name) as (folder, last):
+        if stat.S_ISLNK(os.stat(last, dir_fd=folder, follow_symlinks=False).st_mode):
+            return FileFact(0, "", 0, os.readlink(last, dir_fd=folder))
+        with open(open_plain(last, within=folder), "rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+            digest = hashlib.sha256()
+            for piece in _pieces(file, most):
+                digest.update(piece)
+            found = os.fstat(file.fileno())
+    return FileFact(found.st_size, digest.hexdigest(), stat.S_IMODE(found.st_mode))
 
 
 def sync_all(directory: Path) -> None:

@@ -24,8 +24,8 @@ from pulse_adapters.sqlite.backup.files import (
     PRIVATE,
     copy_file,
     demand_room,
-    empty_directory,
     fact_of,
+    folder_of,
     size_of,
     sync_all,
     write_synced,
@@ -38,7 +38,8 @@ from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, ref
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
-from pulse_adapters.workers.untrusted_paths import hand_over
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.untrusted_paths import hand_over, open_folder, remove_tree
 from pulse_core.app.backup import Progress, Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -67,16 +68,17 @@ class HomeRestore:
         self.home, self.backup, self.clock, self.objects = home, backup, clock, objects
         self.progress = progress
         self.manifest = checked_manifest(backup, progress)
-        self.staging = home.restoring
+        self.place, self.staging = home.path.resolve(), home.restoring
         self.aside: Path | None = None
         self.notes: list[str] = []
 
     @contextmanager
     def prepared(self, keep_tail: bool) -> Iterator[Restored]:
         """All of it but the exchange; when this fails, nothing has changed but objects that were missing or altered."""
-        self.staging.mkdir(mode=PRIVATE, exist_ok=True)
-        empty_directory(self.staging)
         try:
+            with open_folder(self.place) as held:
+                remove_tree(self.staging.name, held)
+                os.mkdir(self.staging.name, PRIVATE, dir_fd=held)
             present = self._present()
             objects = (name for name in self.manifest.files if name.startswith("objects/"))
             missing = [name for name in objects if not self._is_whole(name)]
@@ -145,7 +147,8 @@ class HomeRestore:
 
     def _is_whole(self, name: str) -> bool:
         try:
-            return fact_of(self.home.path / name).sha256 == self.manifest.files[name].sha256
+            fact = self.manifest.files[name]
+            return fact_of(self.place, name, fact.bytes).sha256 == fact.sha256
         except OSError:
             return False
 
@@ -169,7 +172,7 @@ class HomeRestore:
                 connection.commit()
             self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
-            if not (self.home.path / name).exists():
+            if not os.path.lexists(self.home.path / name):
                 for part in self.manifest.files:
                     if part == name or part.startswith(f"{name}/"):
                         self._copy(part)
@@ -184,25 +187,29 @@ class HomeRestore:
                     self._copy(log.name)
 
     def _copy(self, name: str) -> None:
-        target, fact = self.staging / name, self.manifest.files[name]
-        for directory in reversed(target.relative_to(self.staging).parents[:-1]):
-            (self.staging / directory).mkdir(mode=PRIVATE, exist_ok=True)
-        if fact.link is not None:
-            target.symlink_to(fact.link)
-        elif copy_file(self.backup / name, target).sha256 != fact.sha256:
+        fact, target = self.manifest.files[name], f"{self.staging.name}/{name}"
+        with folder_of(self.place, target, make=True) as (here, last):
+            if fact.link is not None:
+                os.symlink(fact.link, last, dir_fd=here)
+                return
+            with folder_of(self.backup, name) as (there, _):
+                copied = copy_file(open_plain(last, within=there), last, within=here, most=fact.bytes)
+        if copied.sha256 != fact.sha256:
             raise Damaged(f"{self.backup / name} changes while it is read; take another backup")
 
     def _put_objects(self, missing: list[str]) -> None:
         """Objects are named by what is in them, so a whole one is right wherever it comes from."""
         for name in missing:
-            target = self.home.path / name
-            target.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
             self._copy(name)
-            if os.path.lexists(target):
-                altered = self._aside() / name
-                altered.parent.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-                os.rename(target, altered)
-            os.rename(self.staging / name, target)
+            with (
+                folder_of(self.place, f"{self.staging.name}/{name}") as (staged, last),
+                folder_of(self.place, name, make=True) as (there, _),
+            ):
+                with suppress(FileNotFoundError):
+                    os.stat(last, dir_fd=there, follow_symlinks=False)
+                    with folder_of(self._aside(), name, make=True) as (aside, _):
+                        os.rename(last, last, src_dir_fd=there, dst_dir_fd=aside)
+                os.rename(last, last, src_dir_fd=staged, dst_dir_fd=there)
 
     def _outcome(self, present: PresentLog, tail: Salvaged) -> Restored:
         heads = [checkpoint.head.seq for checkpoint in read_checkpoints(self.home.state).values()]
@@ -248,10 +255,8 @@ def checked_manifest(backup: Path, progress: Progress) -> Manifest:
     progress("checking the backup …")
     manifest = read_manifest(backup)
     for name, fact in manifest.files.items():
-        if name.startswith("/") or ".." in name.split("/"):
-            raise Damaged(f"{backup} names a file outside of it ({name}); take another backup")
         try:
-            found = fact_of(backup / name)
+            found = fact_of(backup, name, fact.bytes)
         except OSError as error:
             raise Damaged(f"{backup / name} can't be read ({error.strerror}); take another backup") from error
         if (found.sha256, found.link) != (fact.sha256, fact.link):

@@ -29,12 +29,13 @@ from pulse_adapters.sqlite.backup.known_rows import (
     last_checkpoint_row,
     remember_backup,
 )
-from pulse_adapters.sqlite.backup.manifest import NAME, FileFact, Manifest
+from pulse_adapters.sqlite.backup.manifest import LARGEST, NAME, TREES, FileFact, Manifest
 from pulse_adapters.sqlite.backup.restore import HomeRestore
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
-from pulse_adapters.sqlite.payloads import MARK, object_path, referenced_object
+from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
@@ -43,7 +44,6 @@ from pulse_core.model.text import format_size
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.stores import Objects
 
-TREES = ("engine", "staging")
 MARGIN = 1 << 20
 
 
@@ -143,7 +143,7 @@ class BackupWriter:
         self.progress("reading it back …")
         log = examine(self.work / "events.db", self.work / "objects", known)
         for name, fact in self.files.items():
-            found = fact_of(self.work / name)
+            found = fact_of(self.work, name)
             if (found.sha256, found.link) != (fact.sha256, fact.link):
                 raise Damaged(f"{name} was read back otherwise than it was written; don't trust this disk")
         manifest = Manifest(
@@ -158,8 +158,13 @@ class BackupWriter:
             accepted=log.accepted.replace(f"{self.work}/", ""),
             files=self.files,
         )
+        text = manifest.text()
+        if len(text) > LARGEST:
+            raise PulseError(
+                f"{len(self.files):,} files are too many for a backup; move what is no code out of staging/"
+            )
         (self.work / NAME).touch(mode=0o600)
-        (self.work / NAME).write_text(manifest.text())
+        (self.work / NAME).write_text(text)
         sync_all(self.work)
         return manifest
 
@@ -171,7 +176,7 @@ class BackupWriter:
             try:
                 target.touch(mode=0o600)
                 copy_database(source, target)
-                self.files[source.name] = fact_of(target)
+                self.files[source.name] = fact_of(self.work, target.name)
             except sqlite3.Error as error:
                 if source == self.home.events:
                     raise _not_copied(error, source, self.work) from error
@@ -189,7 +194,7 @@ class BackupWriter:
             source, target = object_path(self.home.objects, name), object_path(self.work / "objects", name)
             target.parent.mkdir(mode=PRIVATE, exist_ok=True)
             with suppress(FileNotFoundError):
-                fact = copy_file(source, target)
+                fact = copy_file(open_plain(source), target)
                 if fact.sha256 == name:
                     self.files[target.relative_to(self.work).as_posix()] = fact
                 else:
@@ -198,7 +203,8 @@ class BackupWriter:
     def _copy_plain(self) -> None:
         for name in (self.home.config.name, *(log.name for log in self.home.shadow_logs)):
             with suppress(FileNotFoundError):  # a shadow may begin a new file just now
-                self.files[name] = copy_file(self.home.path / name, self.work / name)
+                original = open_plain(self.home.path / name, follow=True)
+                self.files[name] = copy_file(original, self.work / name)
         for tree in TREES:
             if (self.home.path / tree).is_dir():
                 self.files |= dict(copy_tree(self.home.path / tree, self.work / tree, tree))
@@ -217,7 +223,7 @@ def _named_by_rows(events: Path) -> Iterator[str]:
         for (data,) in rows:
             # An altered reference is found by the examination.
             with suppress(ValueError, LookupError, TypeError):
-                if _is_name(name := referenced_object(data)):
+                if is_object_name(name := referenced_object(data)):
                     yield name
 
 
@@ -225,8 +231,4 @@ def _named_by_ticks(vitals: Path) -> Iterator[str]:
     if vitals.exists():
         with suppress(sqlite3.Error), closing(connect_readonly(vitals)) as connection:
             rows = connection.execute("SELECT snapshot FROM tick WHERE snapshot IS NOT NULL")
-            yield from (name for (name,) in rows if _is_name(name))
-
-
-def _is_name(name: str) -> bool:
-    return len(name) == 64 and set(name) <= set("0123456789abcdef")
+            yield from (name for (name,) in rows if is_object_name(name))

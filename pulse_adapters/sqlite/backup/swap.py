@@ -56,7 +56,7 @@ def _finish(home: HomeLayout, plan: Restored) -> None:
                 link_or_copy(home.path / name, aside / name)
             os.replace(home.restoring / name, home.path / name)
     for name in (*ADDED, *(log.name for log in home.shadow_logs)):
-        if (home.restoring / name).exists() and not (home.path / name).exists():
+        if (home.restoring / name).exists() and not os.path.lexists(home.path / name):
             os.rename(home.restoring / name, home.path / name)
     for directory in (aside, home.path):
         sync_directory(directory)

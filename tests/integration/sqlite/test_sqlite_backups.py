@@ -1,9 +1,14 @@
 """What backups promise, and the order of a restore from one."""
 
 import asyncio
-from collections.abc import Iterator
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +16,15 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.backup.manifest import read_manifest
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core import __version__
-from pulse_core.model.errors import HomeBusy, PulseError
+from pulse_core.model.errors import Damaged, HomeBusy, PulseError
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import ErrorReported
+from pulse_core.model.kinds import ErrorReported, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
 
 
@@ -36,12 +42,25 @@ class BackupScene:
             yield
 
     def write(self, *words: str) -> None:
+        self.append(*(Draft(ErrorReported(message=word)) for word in words))
+
+    def append(self, *drafts: Draft) -> None:
         async def append() -> None:
             objects = FileObjects(self.home.objects)
             async with SqliteEventLog.open(self.home.events, clock=SystemClock(), objects=objects) as log:
-                await log.append(*(Draft(ErrorReported(message=word)) for word in words))
+                await log.append(*drafts)
 
         asyncio.run(append())
+
+    def back_up(self) -> Path:
+        """A backup of settings, a rule, and a row whose payload lies in the objects."""
+        self.home.config.write_text("# nothing\n")
+        (self.home.path / "staging/folder").mkdir(parents=True)
+        (self.home.path / "staging/folder/rule.py").touch()
+        self.append(
+            Draft(SettingsLoaded(digest="d", processes=tuple(f"process-{n:06}" for n in range(3_000))))
+        )
+        return Path(self.backups.make(self.place("backup"), silent).path)
 
     def rows(self) -> list[str]:
         with SqliteEventReader(self.home.path) as log:
@@ -138,3 +157,146 @@ def test_a_home_that_is_in_use_is_refused(scene: BackupScene) -> None:
     scene.backups.make(scene.place("backup"), silent)
     with scene.backups.lock(), pytest.raises(HomeBusy):
         scene.backups.restore(scene.place("backup"), True, nothing, silent)
+
+
+def forge(backup: Path, text: str, values: dict[str, Any], files: dict[str, dict[str, Any]]) -> None:
+    """Have a backup say of itself this text with other values and files, and vouch for that."""
+    whole = json.loads(text)
+    whole.pop("sha256")
+    for name, fact in files.items():
+        whole["files"][name] = {**whole["files"].get(name, {}), **fact}
+    whole |= values
+    digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+    (backup / "backup.json").write_text(json.dumps({**whole, "sha256": digest}))
+
+
+LINK = {"bytes": 0, "sha256": "", "mode": 0, "link": "../victim"}
+FILE = {"bytes": 5, "sha256": hashlib.sha256(b"EVIL\n").hexdigest(), "mode": 384, "link": None}
+
+VALUES: dict[str, Any] = {
+    "chain": ["zz", "", 7], "made_at": ["x", 10**30, -1, True, 1.0], "seq": [None, 2**63], "host": [[]],
+    "home": ["a\0b"], "machine": ["x" * 256], "files": [[], {"events.db": []}, {"events.db": {"bytes": 1}}],
+    "format": [0, "1", None], "else": [1],
+}  # fmt: skip
+
+
+def test_no_odd_value_is_taken(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    text = (backup / "backup.json").read_text()
+    for key, value in ((name, one) for name in VALUES for one in VALUES[name]):
+        forge(backup, text, {key: value}, {})
+        with pytest.raises(Damaged, match="is not what was written"):
+            read_manifest(backup)
+    for key in ("bytes", "sha256", "mode", "link", "else"):
+        for value in ("x", -1, 2**64, [], "a\0b", "\ud800"):
+            forge(backup, text, {}, {"events.db": {key: value}})
+            with pytest.raises(Damaged, match="take another"):
+                read_manifest(backup)
+
+
+NAMES: list[dict[str, dict[str, Any]]] = [
+    {"engine": LINK}, {"engine/a": LINK, "engine/a/b": FILE}, {"engine/a": FILE, "engine/a/b": FILE},
+    {"engine/../../victim/x": FILE}, {"engine//x": FILE}, {"engine/./x": FILE}, {"engine/": FILE},
+    {"/etc/x": FILE}, {"": FILE}, {".": FILE}, {"plan.json": FILE}, {"present/events.db": FILE},
+    {"events.db-wal": FILE}, {"run/lock": FILE}, {"config.toml": LINK}, {"vitals.db": LINK}, {"events.db": LINK},
+    {"shadow.jsonl": LINK}, {"objects/aa": LINK}, {"objects/aa/passwd": FILE}, {"objects/aa/" + "b" * 62: FILE},
+    {"objects/" + str(FILE["sha256"])[:2] + "/" + str(FILE["sha256"])[2:]: {**FILE, "link": "../../victim"}},
+    {"engine/" + "d/" * 100 + "x": FILE}, {"engine/" + "x" * 256: FILE}, {"engine/a\0b": FILE},
+    {"engine/\ud800": FILE}, {"engine/\udcc3\udca9": FILE}, {"staging/x": {**LINK, "link": ""}},
+    {"staging/x": {**FILE, "sha256": ""}}, {"staging/x": {**FILE, "link": "y"}},
+]  # fmt: skip
+
+
+def test_nothing_is_taken_that_no_backup_has(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    text = (backup / "backup.json").read_text()
+    for files in NAMES:
+        forge(backup, text, {}, files)
+        with pytest.raises(Damaged, match=r"as no backup does|is not what was written"):
+            read_manifest(backup)
+
+
+def test_a_forged_backup_writes_nothing_elsewhere(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    victim = scene.directory / "victim"
+    victim.mkdir()
+    (victim / "cronjob").write_bytes(b"EVIL\n")
+    (backup / "engine").symlink_to("../victim")
+    text = (backup / "backup.json").read_text()
+    forge(backup, text, {}, {"engine": LINK, "engine/cronjob": FILE})
+    with pytest.raises(Damaged, match="names 'engine', as no backup does"):
+        scene.backups.restore(str(backup), True, nothing, silent)
+    forge(backup, text, {}, {"engine/cronjob": FILE})
+    with pytest.raises(Damaged, match="engine/cronjob can't be read"):
+        scene.backups.restore(str(backup), True, nothing, silent)
+
+
+def test_a_backup_without_a_log_is_refused(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    forge(backup, (backup / "backup.json").read_text(), {"files": {}}, {})
+    with pytest.raises(Damaged, match="has no log"):
+        scene.backups.restore(str(backup), True, nothing, silent)
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", ["backup.json", "events.db", "config.toml", "staging/folder/rule.py"])
+@pytest.mark.parametrize("odd", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
+def test_what_is_no_plain_file_is_neither_waited_for_nor_followed(
+    scene: BackupScene, name: str, odd: Callable[[Path], object]
+) -> None:
+    backup = scene.back_up()
+    (backup / name).unlink()
+    odd(backup / name)
+    with pytest.raises(PulseError, match=name):
+        scene.backups.restore(str(backup), True, nothing, silent)
+
+
+def test_a_link_on_the_way_to_a_file_is_not_followed(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    (shard,) = (backup / "objects").iterdir()
+    shard.rename(scene.directory / "elsewhere")
+    shard.symlink_to(scene.directory / "elsewhere")
+    with pytest.raises(Damaged, match="can't be read"):
+        scene.backups.restore(str(backup), True, nothing, silent)
+
+
+def test_a_file_that_is_larger_than_is_said_is_not_read_to_its_end(scene: BackupScene) -> None:
+    backup = scene.back_up()
+    os.truncate(backup / "config.toml", 2**40)
+    with pytest.raises(Damaged, match=r"config\.toml can't be read"):
+        scene.backups.restore(str(backup), True, nothing, silent)
+
+
+@pytest.mark.parametrize("name", ["objects", "objects/shard", "restoring"])
+def test_no_link_in_the_home_leads_a_restore_elsewhere(scene: BackupScene, name: str) -> None:
+    backup = scene.back_up()
+    (stored,) = (one for one in scene.home.objects.rglob("*") if one.is_file())
+    stored.unlink()
+    victim = scene.directory / "victim"
+    victim.mkdir()
+    (victim / "precious").touch()
+    link = stored.parent if name.endswith("shard") else scene.home.path / name
+    if name == "objects":
+        stored.parent.rmdir()
+    if link.exists():
+        link.rmdir()
+    link.symlink_to(victim)
+    if name == "restoring":
+        scene.backups.restore(str(backup), True, nothing, silent)
+        assert stored.is_file()
+    else:
+        with pytest.raises(PulseError, match="nothing was restored"):
+            scene.backups.restore(str(backup), True, nothing, silent)
+    assert os.listdir(victim) == ["precious"]
+
+
+def test_a_name_that_is_no_utf_8_comes_back(scene: BackupScene) -> None:
+    odd = scene.home.path / "staging" / os.fsdecode(b"\xff.py")
+    odd.parent.mkdir()
+    odd.write_text("pass")
+    (odd.parent / "link").symlink_to(odd.name)
+    scene.write("one")
+    backup = scene.backups.make(scene.place("backup"), silent).path
+    shutil.rmtree(odd.parent)
+    scene.backups.restore(str(backup), True, nothing, silent)
+    assert odd.read_text() == (odd.parent / "link").read_text() == "pass"

@@ -40,7 +40,7 @@ def altered(path: Path) -> str:
 def unreadable(path: Path) -> str:
     path.unlink()
     path.mkdir()
-    return "can't be read (Is a directory)"
+    return "can't be read (it is no plain file)"
 
 
 def stored(home: Path) -> list[Path]:
