@@ -14,12 +14,17 @@ NAME = "pulse-anchor"
 PATIENCE = 60.0
 
 
-def add_to_file(path: Path, line: str) -> None:
-    """Add the line at the end of the file, on disk when this returns; an append-only file (`chattr +a`) will do."""
+def add_to_file(path: Path, line: str) -> bool:
+    """Add the line at the end of the file, on disk when this returns; an append-only file (`chattr +a`) will do.
+
+    Whether it is the first in it.
+    """
     handle = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
+        is_first = os.fstat(handle).st_size == 0
         os.write(handle, f"{line}\n".encode())
         os.fsync(handle)
+        return is_first
     finally:
         os.close(handle)
 

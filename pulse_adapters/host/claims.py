@@ -23,11 +23,17 @@ class Claims:
     ) -> None:
         self._processes = {one.name: one for one in processes}
         self._home = home
-        lasts = lives.lasts() if lives else {}
-        lasts = {name: life for name, life in lasts.items() if name in self._processes}
+        every = lives.lasts() if lives else {}
+        self.unguarded = {name: life.found for name, life in every.items() if name not in self._processes}
+        """What was started last for names that are not among these."""
+        lasts = {name: life for name, life in every.items() if name in self._processes}
         self._effects = {name: life.effect for name, life in lasts.items()}
         self._names = {life.found: name for name, life in lasts.items()}
         self._names |= {one: name for name, one in known.items() if name in self._processes}
+
+    def has_life(self, name: str) -> bool:
+        """Whether anything was started for this name in this boot."""
+        return name in self._effects
 
     def add(self, name: str, found: ProcessId) -> None:
         """Hold a process that was just found."""

@@ -80,9 +80,7 @@ class LinuxProcessTable:
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._home)
-        for process in processes:
-            if process.name not in known and not sights[process.name].found:
-                self._take_over(process, sights)
+        self._take_over((one for one in processes if one.name not in known), sights)
         ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
             await self._search(ahead, sights)
@@ -98,18 +96,18 @@ class LinuxProcessTable:
                 await self._adopt_background(process, known[name], sights)
         return sights
 
-    def _take_over(self, process: ProcessSettings, sights: dict[str, ProcessObservation]) -> None:
+    def _take_over(self, processes: Iterable[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Take, for a name that never had one, what was started for one that is no longer in the settings: it is renamed."""
-        lasts, guarded = self._lives.lasts() if self._lives else {}, {one.name for one in self._guarded()}
-        if not process.start or process.name not in guarded or process.name in lasts:
-            return
-        for name in lasts.keys() - guarded:
-            one = lasts[name].found
-            if is_alive(one) and is_as_begun(process, one.pid) and not self._claims.other(process.name, one):
-                words = f"process {one.pid} was started as {name}, which is no longer in the settings"
-                sights[process.name] = ProcessObservation((one,), detail=words)
-                self._claims.add(process.name, one)
-                return
+        claims, guarded = self._claims, {one.name for one in self._guarded()}
+        for process in processes if guarded and claims.unguarded else ():
+            if sights[process.name].found or not process.start or claims.has_life(process.name):
+                continue
+            for name, one in claims.unguarded.items():
+                if is_alive(one) and is_as_begun(process, one.pid) and not claims.other(process.name, one):
+                    words = f"process {one.pid} was started as {name}, which is no longer in the settings"
+                    sights[process.name] = ProcessObservation((one,), detail=words)
+                    claims.add(process.name, one)
+                    break
 
     def _hold_once(self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Let each process that was found stand for one name: for the first, if it is not held already."""

@@ -21,6 +21,7 @@ from pulse_adapters.sqlite.connect import connect_readonly, head_of
 from pulse_adapters.sqlite.errors import code
 from pulse_adapters.sqlite.migrate import migrate
 from pulse_adapters.sqlite.opening import check_tail
+from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER
 from pulse_adapters.sqlite.wal_watch import WalWatch, read_own_index
@@ -45,6 +46,7 @@ class LogFiles:
         self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
         self._wal = str(path) + "-wal"
         self._wal_size, self._salt = 0, b""
+        self._shm = SharedMemory(path)
         self.wal = WalWatch(Path(self._wal), partial(read_own_index, Path(f"{path}-shm")))
         for name in (str(path), self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
@@ -53,6 +55,7 @@ class LogFiles:
 
     def fault(self, head: Head) -> str:
         """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk."""
+        self._shm.mend()
         for name, known in self._known.items():
             try:
                 found = os.stat(name)

@@ -19,6 +19,9 @@ from pulse_core.model.vitals import Sample
 LOG = logging.getLogger("pulse.daemon")
 _SCHEMA = Path(__file__).parent / "schema" / "vitals.sql"
 _FORMAT = 1
+MEMORY = Path(":memory:")
+"""What SQLite keeps in memory instead of a file."""
+
 SAMPLE_COLUMNS = "id, key, at, boot, mono, data"
 TICK_COLUMNS = (
     "tick, at, boot, mono, woken_by, seq, chain, samples, settings, version, layers, effects,"
@@ -35,7 +38,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
     if is_read_only(path.parent):
-        connection, last = _open(Path(":memory:"))
+        connection, last = _open(MEMORY)
         return connection, (
             last,
             f"{path} can't be written: its file system is read-only; samples are kept in memory",
@@ -52,12 +55,13 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     try:
         connection, last = _open(path)
     except sqlite3.Error:
-        connection, last = _open(Path(":memory:"))  # the disk takes nothing now; the next start tries again
+        connection, last = _open(MEMORY)  # the disk takes nothing now; the next start tries again
     return connection, (last, words)
 
 
 def _open(path: Path) -> tuple[sqlite3.Connection, int]:
-    make_private(path)
+    if path != MEMORY:
+        make_private(path)
     connection = open_database(path, isolation_level=None, cached_statements=16)
     try:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it

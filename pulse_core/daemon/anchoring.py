@@ -8,23 +8,34 @@ from pulse_core.model.anchor import Anchor
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
 
-Place = Callable[[str], Awaitable[None]]
-"""Writes a line down; raises PulseError or OSError if it can't."""
+Place = Callable[[str], Awaitable[bool | None]]
+"""Writes a line down, and tells whether it is the first there; raises PulseError or OSError if it can't."""
 
 
 async def write_anchors(
     newest: Callable[[], Anchor], places: Mapping[str, Place], every_us: int, failed: Failed
 ) -> None:
-    """For ever, write the log's head to each place if the log has grown. Returns if there is no place."""
+    """For ever, write the log's head to each place if the log has grown. Returns if there is no place.
+
+    Where nothing is written yet, that is told: either the anchor is new, or somebody took away what was there.
+    """
     last = dict.fromkeys(places, 0)
     while places:
         anchor = newest()
         for name, write in places.items():
             if anchor.head.seq > last[name]:
                 try:
-                    await write(anchor.line())
+                    is_first = await write(anchor.line())
                 except (PulseError, OSError) as error:
                     failed("anchor", f"{name}: {error}")
                 else:
+                    if is_first:
+                        failed("anchor", f"{name}: {_begun(anchor.head.seq, last[name])}")
                     last[name] = anchor.head.seq
         await asyncio.sleep(every_us / US_PER_SECOND)
+
+
+def _begun(row: int, before: int) -> str:
+    if before:
+        return f"it is begun anew at row {row}: somebody deleted or emptied it, and the rows that it knew are gone from it"
+    return f"it is begun at row {row}; if there was one before, the rows that it knew are gone from it"

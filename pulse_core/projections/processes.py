@@ -167,9 +167,8 @@ class _ProcessTable(dict[str, _History]):
 
     def settle(self, event: Event) -> None:
         if name := self.restarting.pop(event.subject, None):
-            result = decode_plain(event.data).get("result", {}) if event.kind == EffectAcked.kind else {}
-            if "already" in result:
-                self.claim(name, event.boot, result)
+            if event.kind == EffectAcked.kind and '"already"' in event.data:
+                self.claim(name, event.boot, decode_plain(event.data).get("result", {}))
             _settle_restart(self[name], event)
         elif name := self.stopping.pop(event.subject, None):
             _settle_stop(self[name], event)

@@ -13,7 +13,8 @@ from pulse_core.model.errors import PulseError
 def test_lines_are_added_to_a_file_and_none_is_taken_away(tmp_path: Path) -> None:
     path = tmp_path / "anchor"
     path.write_text("first\n")
-    add_to_file(path, "second")
+    assert not add_to_file(path, "second")
+    assert add_to_file(tmp_path / "another", "first")
     assert list(lines_of_file(path)) == ["first\n", "second\n"]
 
 

@@ -63,11 +63,18 @@ def test_other_files_of_a_home_hang_nobody_either(tmp_path: Path, capsys: pytest
 
 @pytest.mark.timeout(20)
 @pytest.mark.parametrize("part", PARTS)
-async def test_vitals_and_checkpoints_are_begun_anew(tmp_path: Path, part: str) -> None:
+async def test_vitals_and_checkpoints_are_begun_anew(
+    tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = with_pipe(tmp_path / "vitals.db", part)
     async with SqliteVitals.open(path) as vitals:
         assert "is no regular file; move it away): it was set aside" in vitals.set_aside
     assert path.is_file()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pulse_adapters.sqlite.vitals_file.is_read_only", lambda directory: True)
+    async with SqliteVitals.open(path) as vitals:
+        assert "samples are kept in memory" in vitals.set_aside
+    assert not list(tmp_path.glob(":memory:*"))
     os.mkfifo(tmp_path / "state.db")
     checkpoint = Checkpoint(1, Head(), "{}")
     assert read_checkpoints(tmp_path / "state.db") == {}

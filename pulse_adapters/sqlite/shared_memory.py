@@ -1,0 +1,31 @@
+"""The -shm of an open database: SQLite has it mapped, so whoever cuts it short ends the process at the next access."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+
+class SharedMemory:
+    """The -shm of the database at `path`, which this process has open. It never becomes shorter."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = f"{path}-shm"
+        self._known: os.stat_result | None = None
+        with suppress(OSError):
+            self._known = os.lstat(self._path)
+
+    def mend(self) -> None:
+        """Give it the length that it had: SQLite finds zeros in it, and makes it anew of the -wal.
+
+        Its name is used: to open it, and to close that, would end all locks of this process on it.
+        """
+        if self._known is None:
+            return
+        with suppress(OSError):
+            found = os.lstat(self._path)
+            if not os.path.samestat(found, self._known):
+                return
+            if found.st_size < self._known.st_size:
+                os.truncate(self._path, self._known.st_size)
+            else:
+                self._known = found
