@@ -10,6 +10,8 @@ from pathlib import Path
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
+DEEPEST = 90
+"""Folders that a file of the engine may lie in, each in the one before; backups hold a few more."""
 COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 LARGEST = 256 * 2**20
 """Bytes of a file that is read here: what a commit may hold."""

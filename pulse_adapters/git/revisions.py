@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulse_adapters.git.errors import GitFailed, UnsafeTree
-from pulse_adapters.git.git_files import COMMIT, blob_hash, folder_hash, is_laid_out, revision_folder
+from pulse_adapters.git.git_files import COMMIT, DEEPEST, blob_hash, folder_hash, is_laid_out, revision_folder
 from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.model.errors import PulseError
@@ -112,6 +112,10 @@ def _unpack(git: "Git", commit: str, folder: Path) -> None:
         if {"", ".", ".."} & {*name.split("/")}:
             raise UnsafeTree(
                 f"the commit {commit[:12]} can't be laid out as files: {name!r} is no name of one"
+            )
+        if name.count("/") > DEEPEST:
+            raise UnsafeTree(
+                f"the commit {commit[:12]} can't be laid out: {name[:60]!r}… is more than {DEEPEST} folders deep"
             )
         if kind == "blob":  # else it is another repository's commit
             entries.append((mode == _LINK, name, mode, oid))

@@ -11,6 +11,7 @@ from pathlib import Path, PurePosixPath
 
 from pulse_adapters.git.errors import AnotherRepository, GitFailed, SpecialFile
 from pulse_adapters.git.git_command import Git
+from pulse_adapters.git.git_files import DEEPEST
 from pulse_adapters.workers.plain_file import open_plain
 
 MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
@@ -46,6 +47,9 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
         )
         if tag in "?C":
             changed[name] = head.split(" ")[1] if head else ""
+    for name in changed:
+        if name.count("/") > DEEPEST:
+            raise GitFailed(f"{at}/{name[:60]}… is more than {DEEPEST} folders deep{_ADVICE}")
     for folder in folders:
         if folder.name and os.path.lexists(at / folder / ".git"):
             raise AnotherRepository(at, str(folder), is_committed=False)
@@ -115,16 +119,16 @@ def refuse_special_files(git: Git, at: Path) -> None:
 
 def _special_files(folder: Path | str) -> Iterator[tuple[str, str]]:
     """The path and kind of each in a folder and those within, but for git's own."""
-    with suppress(OSError), os.scandir(folder) as entries:  # what can't be listed is said by git
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name != ".git":
-                    yield from _special_files(entry.path)
-            elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
-                yield (
-                    entry.path,
-                    _SPECIAL.get(stat.S_IFMT(entry.stat(follow_symlinks=False).st_mode), "special file"),
-                )
+    folders = [os.fspath(folder)]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:  # what can't be listed is said by git
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name != ".git":
+                        folders.append(entry.path)
+                elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    yield entry.path, _SPECIAL.get(stat.S_IFMT(mode), "special file")
 
 
 def refuse_repositories(git: Git, tree: str, at: Path) -> None:

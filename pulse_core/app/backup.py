@@ -10,7 +10,8 @@ Progress = Callable[[str], None]
 class Backup(NamedTuple):
     """A backup that was made: where it is, when (UTC microseconds), up to which row, and what is in it.
 
-    chain: the last row's chain value in hex; accepted: the damage in the log that a person had accepted.
+    chain: the last row's chain value in hex; accepted: the damage in the log that a person had accepted;
+    left_out: folders that are deeper, or have longer paths, than a backup can hold.
     """
 
     path: str
@@ -21,6 +22,7 @@ class Backup(NamedTuple):
     files: int
     bytes: int
     accepted: str
+    left_out: Sequence[str] = ()
 
 
 class Restored(NamedTuple):

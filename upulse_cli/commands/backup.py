@@ -37,6 +37,12 @@ def backup(
     say(f"Backed up to {made.path}: {size}.")
     if made.accepted:
         say(f"It carries the damage that was accepted: {made.accepted}")
+    if made.left_out:
+        say(
+            one_line(
+                f"LEFT OUT: {count(len(made.left_out), 'folder')} too deep for a backup: {made.left_out[0]}"
+            )
+        )
     return None
 
 

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pulse_adapters.sqlite.backup.manifest import NAME, FileFact
+from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.untrusted_paths import open_folder
@@ -21,6 +21,8 @@ from pulse_core.model.text import format_size
 
 _PIECE = 1 << 20
 _ANY = 2**63
+_LONGEST = 2_048
+"""Bytes of a folder's path in a backup: the path of the backup comes before it."""
 PRIVATE = 0o700
 INODES = 100
 """Files and directories beyond those that are counted."""
@@ -69,27 +71,42 @@ def _pieces(file: BinaryIO, most: int) -> Iterator[bytes]:
     while piece := file.read(_PIECE):
         most -= len(piece)
         if most < 0:
-            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+            name = os.readlink(f"/proc/self/fd/{file.fileno()}")
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), name)
         yield piece
 
 
-def copy_tree(source: Path, target: Path, name: str) -> Iterator[tuple[str, FileFact]]:
-    """Copy a directory that others may be writing: its files and links, with the paths that they have in a backup."""
-    target.mkdir(mode=PRIVATE)
-    for entry in sorted(source.iterdir(), key=lambda entry: (entry.name not in _REFS_FIRST, entry.name)):
-        place = f"{name}/{entry.name}"
-        if entry.name.endswith(".lock") or entry.name == "__pycache__":
+def copy_tree(home: Path, target: Path, name: str, left_out: list[str]) -> Iterator[tuple[str, FileFact]]:
+    """Copy a directory of `home` that others may be writing: its files and links, with their paths in a backup.
+
+    What lies deeper than a backup can hold is not copied; such directories are added to `left_out`.
+    """
+    folders = [name]
+    while folders:
+        folder = folders.pop()
+        if folder.count("/") + 1 >= DEEPEST or len(os.fsencode(folder)) > _LONGEST:
+            left_out.append(folder)
             continue
+        inner = list[str]()
         try:
-            if entry.is_symlink():
-                (target / entry.name).symlink_to(link := os.readlink(entry))
-                yield place, FileFact(0, "", 0, link)
-            elif entry.is_dir():
-                yield from copy_tree(entry, target / entry.name, place)
-            elif entry.is_file():
-                yield place, copy_file(open_plain(entry), target / entry.name)
-        except FileNotFoundError:  # whoever works there has just removed it
+            with folder_of(home, f"{folder}/.") as (there, _):
+                (target / folder).mkdir(mode=PRIVATE)
+                for entry in sorted(os.listdir(there), key=lambda entry: (entry not in _REFS_FIRST, entry)):
+                    place = f"{folder}/{entry}"
+                    if entry.endswith(".lock") or entry == "__pycache__":
+                        continue
+                    with suppress(FileNotFoundError):  # whoever works there has just removed it
+                        mode = os.stat(entry, dir_fd=there, follow_symlinks=False).st_mode
+                        if stat.S_ISLNK(mode):
+                            (target / place).symlink_to(link := os.readlink(entry, dir_fd=there))
+                            yield place, FileFact(0, "", 0, link)
+                        elif stat.S_ISDIR(mode):
+                            inner.append(place)
+                        elif stat.S_ISREG(mode):
+                            yield place, copy_file(open_plain(entry, within=there), target / place)
+        except FileNotFoundError:
             continue
+        folders += reversed(inner)
 
 
 def fact_of(root: Path, name: str, most: int = _ANY) -> FileFact:
@@ -134,13 +151,16 @@ def write_synced(path: Path, text: str) -> None:
 
 
 def size_of(path: Path) -> int:
-    """The bytes of a file or of everything in a directory; 0 if there is nothing."""
-    if path.is_dir() and not path.is_symlink():
-        return sum(size_of(entry) for entry in path.iterdir())
-    try:
-        return path.lstat().st_size
-    except FileNotFoundError:
-        return 0
+    """The bytes of a file or of everything in a directory; 0 if there is nothing, or nothing can be seen."""
+    size, left = 0, [path]
+    while left:
+        with suppress(OSError):
+            found = (one := left.pop()).lstat()
+            if stat.S_ISDIR(found.st_mode):
+                left += one.iterdir()
+            else:
+                size += found.st_size
+    return size
 
 
 def checked_destination(text: str, home: Path) -> Path:

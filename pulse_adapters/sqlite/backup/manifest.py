@@ -34,7 +34,7 @@ def _path_text(value: object) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise ValueError("no text of a path")
     blob = os.fsencode(value)  # a UnicodeEncodeError is a ValueError
-    if os.fsdecode(blob) != value or len(blob) > 4095 or max(map(len, blob.split(b"/"))) > 255:
+    if os.fsdecode(blob) != value or len(blob) > 4095:
         raise ValueError("no text of a path")
     return value
 

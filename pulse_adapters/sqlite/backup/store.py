@@ -29,7 +29,7 @@ from pulse_adapters.sqlite.backup.known_rows import (
     last_checkpoint_row,
     remember_backup,
 )
-from pulse_adapters.sqlite.backup.manifest import LARGEST, NAME, TREES, FileFact, Manifest
+from pulse_adapters.sqlite.backup.manifest import LARGEST, NAME, TREES, FileFact, Manifest, read_manifest
 from pulse_adapters.sqlite.backup.restore import HomeRestore
 from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
@@ -45,6 +45,8 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.stores import Objects
 
 MARGIN = 1 << 20
+MOST_PLAIN = 64 << 20
+"""Bytes of the settings, and of what a shadow did."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,8 @@ class HomeBackups:
         demand_room(path.parent, needed + needed // 20 + MARGIN, files, "the backup")
         try:
             with under_construction(path) as work:
-                manifest = BackupWriter(home, work, progress).write()
+                writer = BackupWriter(home, work, progress)
+                manifest = writer.write()
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             room = f"there is no room left; about {format_size(needed)} are needed"
@@ -93,6 +96,7 @@ class HomeBackups:
             len(manifest.files),
             sum(fact.bytes for fact in manifest.files.values()),
             manifest.accepted,
+            writer.left_out,
         )
 
     def check(self, source: str, progress: Progress) -> HomeRestore:
@@ -127,6 +131,7 @@ class BackupWriter:
     def __init__(self, home: HomeLayout, work: Path, progress: Progress) -> None:
         self.home, self.work, self.progress = home, work, progress
         self.files: dict[str, FileFact] = {}
+        self.left_out: list[str] = []
 
     def write(self) -> Manifest:
         """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
@@ -166,6 +171,7 @@ class BackupWriter:
         (self.work / NAME).touch(mode=0o600)
         (self.work / NAME).write_text(text)
         sync_all(self.work)
+        read_manifest(self.work)  # none is made that can't be put back
         return manifest
 
     def _copy_databases(self) -> None:
@@ -204,10 +210,10 @@ class BackupWriter:
         for name in (self.home.config.name, *(log.name for log in self.home.shadow_logs)):
             with suppress(FileNotFoundError):  # a shadow may begin a new file just now
                 original = open_plain(self.home.path / name, follow=True)
-                self.files[name] = copy_file(original, self.work / name)
+                self.files[name] = copy_file(original, self.work / name, most=MOST_PLAIN)
         for tree in TREES:
             if (self.home.path / tree).is_dir():
-                self.files |= dict(copy_tree(self.home.path / tree, self.work / tree, tree))
+                self.files |= dict(copy_tree(self.home.path, self.work, tree, self.left_out))
 
 
 def _not_copied(error: sqlite3.Error, source: Path, work: Path) -> Exception:

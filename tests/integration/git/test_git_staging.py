@@ -10,8 +10,16 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git import git_command, stage_files
-from pulse_adapters.git.errors import AnotherRepository, CannotMend, GitFailed, MergeConflict, SpecialFile
+from pulse_adapters.git.errors import (
+    AnotherRepository,
+    CannotMend,
+    GitFailed,
+    MergeConflict,
+    SpecialFile,
+    UnsafeTree,
+)
 from pulse_adapters.git.git_command import PULSE
+from pulse_adapters.git.git_files import DEEPEST
 from pulse_adapters.git.repository import Repository
 from tests.integration.git.git_scene import (
     ADA,
@@ -322,6 +330,22 @@ def test_what_is_too_much_to_be_code_is_refused_and_keeps_no_rollback_waiting(
         write(repository.home / "staging" / f"{number}.py", "")
     with pytest.raises(GitFailed, match=r"more than 2 files changed in .*staging; list what is no code"):
         repository.commit_staging("many", ADA)
+
+
+def test_what_lies_too_deep_is_neither_committed_nor_laid_out(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    deepest = "/".join("d" * DEEPEST)
+    write(staging / deepest / "rule.py", "")
+    laid = laid_out(repository, str(repository.commit_staging("deep", ADA)))
+    assert (laid / deepest / "rule.py").is_file()
+    write(staging / deepest / "d" / "rule.py", "")
+    with pytest.raises(GitFailed, match=r"staging/d/d/.* is more than 90 folders deep; list what is no code"):
+        repository.commit_staging("too deep", ADA)
+    git(staging, "add", "--all")
+    git(staging, "commit", "--quiet", "-m", "too deep")
+    with pytest.raises(UnsafeTree, match="is more than 90 folders deep"):
+        laid_out(repository, repository.staging().commit)
 
 
 def bound_socket(path: Path) -> None:
