@@ -24,6 +24,7 @@ from pathlib import Path
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.allocator import return_large_blocks
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.ipc.daemon_process import PATIENCE
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.opening import Opening
@@ -155,8 +156,8 @@ async def live(home: Home, options: argparse.Namespace) -> None:
 
 @contextmanager
 def taken(home: Home) -> Iterator[HomeLock]:
-    """The home's lock; on a full disk room is made for it first."""
-    lock = HomeLock(home.lock, __version__, may_be_read_only=True)
+    """The home's lock; on a full disk room is made for it first. A command that holds it for a moment is waited for."""
+    lock = HomeLock(home.lock, __version__, wait=PATIENCE, may_be_read_only=True)
     with ExitStack() as stack:
         try:
             stack.enter_context(lock)

@@ -25,6 +25,9 @@ from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""
 
+PATIENCE = 2.0
+"""Seconds in which whoever holds the home and is no daemon, as a command that records something, is left to end."""
+
 _STEP = 0.02
 Argv = tuple[str, ...]
 
@@ -35,9 +38,12 @@ def daemon_command(home: HomeLayout, *more: str) -> Argv:
 
 
 def demand_free(home: HomeLayout) -> None:
-    """Raise HomeBusy if somebody holds the home."""
-    if held := holder(home.lock):
-        raise HomeBusy(str(home.path), held.pid)
+    """Raise HomeBusy if a daemon holds the home, or somebody else for long."""
+    until = time.monotonic() + PATIENCE
+    while held := holder(home.lock):
+        if _answer(home) or time.monotonic() >= until:
+            raise HomeBusy(str(home.path), held.pid)
+        time.sleep(_STEP)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,22 @@
 """The daemon as a process in the background, on a disk that says nothing of it."""
 
 import json
+import os
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.ipc.daemon_process import DaemonProcess
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc import daemon_process
+from pulse_adapters.ipc.daemon_process import DaemonProcess, demand_free
+from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.home import HomeLayout
+from pulse_core.model.errors import HomeBusy
 
 
 @contextmanager
@@ -58,3 +63,19 @@ def test_a_daemon_whose_lock_the_disk_does_not_give_is_found_as_the_status_finds
             assert (found, child.poll() is None) == ((child.pid, False) if stopped else (None, True))
         finally:
             child.kill()
+
+
+def test_a_command_that_holds_the_home_for_a_moment_is_waited_for_and_nobody_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    with ExitStack() as held:
+        held.enter_context(HomeLock(home.lock, "1"))
+        timer = threading.Timer(0.1, held.close)
+        timer.start()
+        demand_free(home)
+        timer.join()
+    monkeypatch.setattr(daemon_process, "PATIENCE", 0.05)
+    with HomeLock(home.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
+        demand_free(home)
