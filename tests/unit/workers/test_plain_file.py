@@ -73,8 +73,10 @@ KNOWN = {
     "pulse_adapters/sandbox/tool_sandbox.py": "a pipe of ours",
     "pulse_adapters/sqlite/connect.py": "the log's own files",
     "pulse_adapters/sqlite/log_files.py": "the log's own files",
+    "pulse_adapters/sqlite/wal_watch.py": "the log's own files",
     "pulse_adapters/workers/plain_file.py": "here",
     "pulse_adapters/workers/untrusted_paths.py": "folders, too",
+    "upulse_cli/views/log_file.py": "as the logging module opens it; a pipe that nobody reads is refused",
 }
 
 
