@@ -17,6 +17,7 @@ from pulse_adapters.ipc.daemon_process import DaemonProcess, demand_free
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy
+from tests.processes import child_of_test
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def answers(home: HomeLayout, pid: int) -> Iterator[None]:
             yield
         finally:
             server.shutdown(socket.SHUT_RDWR)
-            thread.join()
+            thread.join(10)
 
 
 @pytest.mark.parametrize(("is_readable", "stopped"), [(False, True), (True, False)])
@@ -57,7 +58,7 @@ def test_a_daemon_whose_lock_the_disk_does_not_give_is_found_as_the_status_finds
         home.lock.touch()
     else:
         home.lock.symlink_to(home.lock)  # whoever opens it has an error, as of a disk that fails
-    with subprocess.Popen(["sleep", "9013"]) as child, answers(home, child.pid):
+    with child_of_test(subprocess.Popen(["sleep", "9013"])) as child, answers(home, child.pid):
         try:
             found = DaemonProcess(home, str, print).stop(5.0)
             assert (found, child.poll() is None) == ((child.pid, False) if stopped else (None, True))
@@ -75,7 +76,7 @@ def test_a_command_that_holds_the_home_for_a_moment_is_waited_for_and_nobody_for
         timer = threading.Timer(0.1, held.close)
         timer.start()
         demand_free(home)
-        timer.join()
+        timer.join(10)
     monkeypatch.setattr(daemon_process, "PATIENCE", 0.05)
     with HomeLock(home.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
         demand_free(home)
