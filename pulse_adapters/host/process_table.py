@@ -176,7 +176,8 @@ class LinuxProcessTable:
 
     def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives, or what was started instead of it."""
-        if known is None or not is_alive(known):
+        is_up = known is not None and is_alive(known)
+        if not is_up:
             life = self._lives.last(process.name) if self._lives and process.start else None
             if life and is_alive(life.found):  # it may not be recorded yet
                 ended = self._spawner.end_of(known) if known else ""
@@ -184,7 +185,7 @@ class LinuxProcessTable:
                 return ProcessObservation((life.found,), detail=words, ended=ended)
         if known is None:
             return ProcessObservation(detail="not seen yet")
-        if not is_alive(known):
+        if not is_up:
             return ProcessObservation(
                 detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
             )
