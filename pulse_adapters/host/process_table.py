@@ -162,7 +162,7 @@ class LinuxProcessTable:
     async def _adopt_fork(
         self, process: ProcessSettings, stood: ProcessId, sights: dict[str, ProcessObservation]
     ) -> None:
-        """Once after the death of one that a start has just left in the background: take what that one became by a last fork.
+        """Once after the death of one that a start has just left in the background: take what it forked last.
 
         Who is a daemon forks twice, and whoever is between the two may do much before the second time. It forks and ends
         in one moment: so who is older was its helper.
@@ -217,7 +217,8 @@ class LinuxProcessTable:
 
     def _check_known(self, process: ProcessSettings, known: ProcessId | None) -> ProcessObservation:
         """Observe without a search: the last known process, while it lives, or what was started instead of it."""
-        if known is None or not is_alive(known):
+        is_up = known is not None and is_alive(known)
+        if not is_up:
             life = self._lives.last(process.name) if self._lives and process.start else None
             if life and is_alive(life.found):  # it may not be recorded yet
                 ended = self._spawner.end_of(known) if known else ""
@@ -225,7 +226,7 @@ class LinuxProcessTable:
                 return ProcessObservation((life.found,), detail=words, ended=ended)
         if known is None:
             return ProcessObservation(detail="not seen yet")
-        if not is_alive(known):
+        if not is_up:
             return ProcessObservation(
                 detail=f"process {known.pid} is gone", ended=self._spawner.end_of(known)
             )

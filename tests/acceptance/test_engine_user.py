@@ -270,7 +270,7 @@ def test_what_hides_from_its_host_ends_at_the_next_start_and_with_the_engine(
     housed: Served, account: Account
 ) -> None:
     skip_without_groups()
-    seconds = f"0.0{os.getpid()}"
+    seconds = f"0.1{os.getpid()}"
 
     def hidden() -> set[int]:
         return {
