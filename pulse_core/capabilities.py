@@ -13,6 +13,7 @@ from types import ModuleType
 CAPABILITIES: tuple[str, ...] = (
     "silences",
     "llm",
+    "tasks",
 )
 
 

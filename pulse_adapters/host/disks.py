@@ -27,17 +27,12 @@ class Disks:
 
     async def sample(self, paths: Sequence[str]) -> Mapping[str, Json]:
         """For each path: used fraction, free bytes, used fraction of inodes; or `error`."""
-        return dict(zip(paths, await asyncio.gather(*map(self._sample, paths)), strict=True))
+        said = {path: _sample_local(path) for path in paths if is_local(path)}
+        if others := [path for path in paths if path not in said]:
+            said.update(zip(others, await asyncio.gather(*map(self._sample, others)), strict=True))
+        return {path: said[path] for path in paths}
 
     async def _sample(self, path: str) -> Mapping[str, Json]:
-        if is_local(path):
-            try:
-                said = os.statvfs(path)
-            except OSError as error:
-                return {"error": error.strerror}
-            return _usage(
-                said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree
-            )
         if any(is_alive(one) for one in self._stuck.get(path, ())):
             return {"error": "the last one who asked is still waiting for an answer"}
         try:
@@ -52,6 +47,14 @@ class Disks:
         if outcome.exit != 0:
             return {"error": outcome.output.strip()}
         return _usage(*(int(word) for word in outcome.output.split()))
+
+
+def _sample_local(path: str) -> Mapping[str, Json]:
+    try:
+        said = os.statvfs(path)
+    except OSError as error:
+        return {"error": error.strerror}
+    return _usage(said.f_blocks, said.f_bfree, said.f_bavail, said.f_frsize, said.f_files, said.f_ffree)
 
 
 def _usage(

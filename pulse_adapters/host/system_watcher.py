@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
-import psutil
-
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
@@ -22,42 +20,69 @@ from pulse_core.projections.state import CurrentState
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_resources import STREAKS_FIELD, History, conclude, streaks, streaks_to_json
 
+_PAGE = os.sysconf("SC_PAGESIZE")
 OURS = ("pulse_adapters.", "upulse_cli.")
 
 
 class ResourceMeter:
-    """Reads what the machine and this process use; of CPU time, what was used since the last reading."""
+    """Reads what the machine and this process use; of CPU time, what was used since the last reading.
+
+    From /proc itself: psutil reads more of it than is asked for, and takes a mebibyte of the daemon's memory.
+    """
 
     def __init__(self) -> None:
-        psutil.cpu_percent(percpu=True)
-        self._own = psutil.Process()
+        self._cpus = _cpu_times()
         self._last = time.monotonic(), time.process_time()
 
     def read(self) -> dict[str, Json]:
         """Shares from 0 to 1 and bytes. What memory can be reclaimed is available; `self_cpu` is of one core."""
-        cpus = [percent / 100 for percent in psutil.cpu_percent(percpu=True)] or [0.0]
+        before, self._cpus = self._cpus, _cpu_times()
+        cpus = [_busy(times, before[name]) for name, times in self._cpus.items() if name in before] or [0.0]
         (then, spent), self._last = self._last, (time.monotonic(), time.process_time())
         now, spent_now = self._last
-        memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-        one, five, fifteen = psutil.getloadavg()
+        lines = (line.split(None, 2) for line in (read_proc_file("/proc/meminfo") or b"").splitlines())
+        size = {line[0].decode(): int(line[1]) * 1024 for line in lines}
+        total, swap = size["MemTotal:"], size.get("SwapTotal:", 0)
+        available = min(size["MemAvailable:"], total)  # a container may be told the sizes of two machines
+        one, five, fifteen = os.getloadavg()
         return {
             "cpu": round(sum(cpus) / len(cpus), 4),
             "cpu_max": round(max(cpus), 4),
-            "memory": round(1 - memory.available / memory.total, 5),
-            "memory_available": memory.available,
-            "memory_total": memory.total,
-            "swap": round(swap.percent / 100, 5),
-            "swap_total": swap.total,
+            "memory": round(1 - available / total, 5),
+            "memory_available": available,
+            "memory_total": total,
+            "swap": round(1 - size["SwapFree:"] / swap, 5) if swap else 0.0,
+            "swap_total": swap,
             "load1": round(one, 2),
             "load5": round(five, 2),
             "load15": round(fifteen, 2),
             "self_cpu": round((spent_now - spent) / (now - then), 5) if now > then else 0.0,
-            "self_rss": self._own.memory_info().rss,
+            "self_rss": int((read_proc_file("/proc/self/statm") or b"0 0").split()[1]) * _PAGE,
         }
+
+
+def _cpu_times() -> dict[bytes, tuple[int, int]]:
+    """Of each CPU the ticks in which it was idle (or waited for a disk), and all: the first eight, guests are in these."""
+    times = {}
+    for line in (read_proc_file("/proc/stat") or b"").splitlines()[1:]:
+        if not line.startswith(b"cpu"):
+            break
+        name, *words = line.split(None, 9)[:9]
+        ticks = list(map(int, words))
+        times[name] = ticks[3] + ticks[4], sum(ticks)
+    return times
+
+
+def _busy(now: tuple[int, int], before: tuple[int, int]) -> float:
+    """The share of the time between two readings in which a CPU was busy; the kernel's counts may go back a little."""
+    idle, whole = now[0] - before[0], now[1] - before[1]
+    return min(max(1 - idle / whole, 0.0), 1.0) if whole > 0 else 0.0
 
 
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """The daemon's own child processes: the share of a core that each used since its start, its memory (bytes)."""
+    import psutil  # only here: the daemon needs none of it
+
     try:
         children = psutil.Process(daemon).children()
     except psutil.NoSuchProcess:

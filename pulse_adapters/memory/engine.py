@@ -98,7 +98,8 @@ class MemoryRuleHost:
         self._events: list[Event] = []
 
     def feed(self, events: Sequence[Event]) -> None:
-        self._events.extend(events)
+        newest = self._events[-1].seq if self._events else self.state.seq
+        self._events.extend(event for event in events if event.seq > newest)
 
     async def fold(self, prev: Snapshot, curr: Snapshot) -> FoldResult:
         if not self.alive:
@@ -106,7 +107,7 @@ class MemoryRuleHost:
         upto = curr.state.seq + curr.state.provisional
         due = [one for one in self._events if one.seq <= upto]
         self._events = [one for one in self._events if one.seq > upto]
-        self.state = FOLD(self.state, [one for one in due if one.seq > self.state.seq])
+        self.state = FOLD(self.state, due)
         trace: Trace = []
         rules = [_alone(rule) for rule in self.rules if rule_name(rule) not in self.passed_over]
         verdict = await compose(rules, trace=trace)(prev, replace(curr, state=self.state, own={}))

@@ -130,16 +130,18 @@ def full_snapshot(snapshot: Snapshot) -> Message:
 
 
 class SnapshotDelta:
-    """Remembers what was sent. Events are held until a snapshot contains them."""
+    """Remembers what was sent. Events are held until a snapshot contains them; each is taken once, in the log's order."""
 
     def __init__(self, sent: Snapshot) -> None:
         self._windows, self._digest = sent.windows, sent.settings.digest
         self._sent = _place(sent)
-        self._events: list[Event] = []
+        self._events, self._newest = list[Event](), self.row
 
     def add_events(self, events: Sequence[Event]) -> int:
-        """Hold these events; returns how many are held now."""
-        self._events += events
+        """Hold those of these events that were not held before; returns how many are held now."""
+        if news := [event for event in events if event.seq > self._newest]:
+            self._events += news
+            self._newest = news[-1].seq
         return len(self._events)
 
     def events(self) -> Message:

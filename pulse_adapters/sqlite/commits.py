@@ -193,7 +193,8 @@ class Commits:
 
     async def _notice_altered(self) -> bool:
         """Whether a frame of the -wal is not what was written, which only the open connection can still mend."""
-        if fault := await asyncio.to_thread(self._files.wal.fault, sys.maxsize if self._closed else FRAMES):
+        wal, limit = self._files.wal, sys.maxsize if self._closed else FRAMES
+        if not wal.is_as_found() and (fault := await asyncio.to_thread(wal.fault, limit)):
             self._refuse(fault)
         return self._notice_gone()
 

@@ -10,7 +10,6 @@ import asyncio
 import os
 import sqlite3
 from contextlib import closing, suppress
-from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -24,7 +23,7 @@ from pulse_adapters.sqlite.opening import check_tail
 from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER
-from pulse_adapters.sqlite.wal_watch import WalWatch, read_own_index
+from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Head
 
@@ -47,7 +46,7 @@ class LogFiles:
         self._wal = str(path) + "-wal"
         self._wal_size, self._salt = 0, b""
         self._shm = SharedMemory(path)
-        self.wal = WalWatch(Path(self._wal), partial(read_own_index, Path(f"{path}-shm")))
+        self.wal = WalWatch(Path(self._wal), OwnIndex(Path(f"{path}-shm")))
         for name in (str(path), self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 found = os.stat(name)
@@ -98,6 +97,8 @@ class LogFiles:
 
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
+        if self.wal.is_as_found():
+            return False
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:

@@ -1,8 +1,10 @@
 """The -shm of an open database: SQLite has it mapped, so whoever cuts it short ends the process at the next access."""
 
 import os
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 
 class SharedMemory:
@@ -29,3 +31,19 @@ class SharedMemory:
                 os.truncate(self._path, self._known.st_size)
             else:
                 self._known = found
+
+
+class MendingConnection(sqlite3.Connection):
+    """A connection that mends its shared memory before each statement, in the thread that carries that out."""
+
+    shm: SharedMemory | None = None
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        if self.shm:
+            self.shm.mend()
+        return super().execute(*statement)
+
+    def executescript(self, *script: Any) -> sqlite3.Cursor:
+        if self.shm:
+            self.shm.mend()
+        return super().executescript(*script)

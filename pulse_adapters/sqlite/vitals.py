@@ -21,7 +21,6 @@ from pulse_adapters.sqlite.rollups import (
     TRIM_TICKS,
     minute_start,
 )
-from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.vitals_file import (
     SAMPLE_COLUMNS,
     TICK_COLUMNS,
@@ -51,11 +50,8 @@ class SqliteVitals:
     set_aside: why the file that was there could not be used, in words; empty if it could.
     """
 
-    def __init__(
-        self, connection: aiosqlite.Connection, path: Path, last_id: int, set_aside: str = ""
-    ) -> None:
+    def __init__(self, connection: aiosqlite.Connection, last_id: int, set_aside: str = "") -> None:
         self.dropped, self.set_aside = 0, set_aside
-        self._shm = SharedMemory(path)
         self._connection = connection
         self._last_id = last_id
         self._samples: deque[Sample] = deque(maxlen=QUEUED)
@@ -67,7 +63,7 @@ class SqliteVitals:
     async def open(cls, path: Path) -> AsyncIterator["SqliteVitals"]:
         """The vitals at `path`; a file that cannot be used is set aside and a new one begun."""
         async with connect_in_thread(lambda: open_vitals(path)) as (connection, (last_id, set_aside)):
-            vitals = cls(connection, path, last_id, set_aside)
+            vitals = cls(connection, last_id, set_aside)
             try:
                 yield vitals
             finally:
@@ -144,7 +140,6 @@ class SqliteVitals:
     async def _together(self, statements: Sequence[str], *values: int) -> int:
         """Carry out the statements in one transaction; the rows that the last one changed, 0 if it was refused."""
         async with self._writing:
-            await asyncio.to_thread(self._shm.mend)
             try:
                 await self._connection.execute_fetchall("BEGIN IMMEDIATE")
                 for sql in statements:
@@ -183,7 +178,6 @@ class SqliteVitals:
     async def _script(self, sql: str) -> None:
         """Carry out to the end what is no query, in no transaction of others; nothing if it is refused."""
         async with self._writing:
-            await asyncio.to_thread(self._shm.mend)
             with suppress(sqlite3.Error):
                 async with self._connection.executescript(sql):
                     pass
@@ -211,7 +205,6 @@ class SqliteVitals:
 
     async def _quietly(self, sql: str, values: Iterable[Any]) -> list[Any] | None:
         """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""
-        await asyncio.to_thread(self._shm.mend)
         try:
             return list(await self._connection.execute_fetchall(sql, values))
         except sqlite3.Error:

@@ -9,7 +9,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.connect import make_private, open_database
+from pulse_adapters.sqlite.connect import make_private, refuse_odd_files
+from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
@@ -59,10 +60,11 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     return connection, (last, words)
 
 
-def _open(path: Path) -> tuple[sqlite3.Connection, int]:
+def _open(path: Path) -> tuple[MendingConnection, int]:
     if path != MEMORY:
         make_private(path)
-    connection = open_database(path, isolation_level=None, cached_statements=16)
+    refuse_odd_files(path)
+    connection = MendingConnection(path, isolation_level=None, cached_statements=16)
     try:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode = WAL")
@@ -75,6 +77,7 @@ def _open(path: Path) -> tuple[sqlite3.Connection, int]:
             connection.execute("ALTER TABLE tick ADD COLUMN engine TEXT")
         connection.execute("SELECT max(tick) FROM tick").fetchone()
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
+        connection.shm = SharedMemory(path)
     except BaseException:
         connection.close()
         raise

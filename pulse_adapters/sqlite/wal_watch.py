@@ -33,6 +33,15 @@ class WalWatch:
         self._header, self._sums = b"", (0, 0)
         self._count = self._crc = self._changed = 0
 
+    def is_as_found(self) -> bool:
+        """Whether nothing has changed since all was found good; in a hundredth of the time that `fault` takes."""
+        index = self._read_index()
+        try:
+            changed = os.stat(self._wal).st_ctime_ns
+        except OSError:
+            return False
+        return index is not None and (index.frames, changed) == (self._count, self._changed)
+
     def fault(self, limit: int = sys.maxsize) -> str:
         """Which frame is not what was written, in words; empty if none is, or that can't be told now.
 
@@ -55,10 +64,8 @@ class WalWatch:
         return f"{words} of {self._wal} {ALTERED}" if after and after.salt == index.salt else ""
 
     def _look(self, file: int, index: Index, limit: int) -> str:
-        header, changed = os.pread(file, HEADER, 0), os.fstat(file).st_mtime_ns
-        if header == self._header and self._count == index.frames and changed == self._changed:
-            return ""
-        self._changed = changed if changed < time.time_ns() - _SETTLED_NS else 0
+        self._changed = 0
+        header, changed = os.pread(file, HEADER, 0), os.fstat(file).st_ctime_ns
         found = header_of(header)
         if found is None or found.salt != index.salt:
             self._header = b""
@@ -76,6 +83,7 @@ class WalWatch:
                 return f"frame {self._count + 1} (byte {start})"
             self._sums, self._crc = sums, zlib.crc32(frame, self._crc)
             self._count += 1
+        self._changed = changed if changed < time.time_ns() - _SETTLED_NS else 0
         return ""
 
     def _sum_up(self, file: int, size: int) -> int:
@@ -86,15 +94,26 @@ class WalWatch:
         return crc
 
 
-def read_own_index(shm: Path) -> Index | None:
-    """What the -shm says that this process has open, over SQLite's own descriptor.
+class OwnIndex:
+    """What the -shm says that this process has open, over SQLite's own descriptor, which is searched for once.
 
     To open the file anew, and to close that, would end all locks of this process on it.
     """
+
+    def __init__(self, shm: Path) -> None:
+        self._shm, self._descriptor = shm, -1
+
+    def __call__(self) -> Index | None:
+        with suppress(OSError):
+            known = os.stat(self._shm)
+            if not _is_of(self._descriptor, known):
+                there = map(int, os.listdir("/proc/self/fd"))
+                self._descriptor = next((one for one in there if _is_of(one, known)), -1)
+            return parse_index(os.pread(self._descriptor, 136, 0))
+        return None
+
+
+def _is_of(descriptor: int, known: os.stat_result) -> bool:
     with suppress(OSError):
-        known = os.stat(shm)
-        for descriptor in map(int, os.listdir("/proc/self/fd")):
-            with suppress(OSError):
-                if os.path.samestat(os.fstat(descriptor), known):
-                    return parse_index(os.pread(descriptor, 136, 0))
-    return None
+        return os.path.samestat(os.fstat(descriptor), known)
+    return False

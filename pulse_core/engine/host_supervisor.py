@@ -257,12 +257,12 @@ class HostSupervisor:
 
     async def switch_to(self, running: Running) -> None:
         """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed."""
-        self._late, seq, old = [], running.seq, self.running
+        self._late, old = [], self.running
         try:
-            async for events in self.context.log.since(seq):
+            # The log tells of an event a moment after it can be read there: some come twice, and the host takes them once.
+            async for events in self.context.log.since(running.seq):
                 running.host.feed(events)
-                seq = events[-1].seq
-            running.host.feed([event for event in self._late if event.seq > seq])
+            running.host.feed(self._late)
             self._register(
                 running.action_host
             )  # first: the new rules may request actions that only these executors have

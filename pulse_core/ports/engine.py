@@ -123,7 +123,7 @@ class RuleHost(Protocol):
         """Where each rule is defined, as `rules/night.py:12`; missing for one of a plugin, or if unknown."""
 
     def feed(self, events: Sequence[Event]) -> None:
-        """Take recorded events, in order, each once; never blocks."""
+        """Take recorded events, in order; those that it has already are left out. Never blocks."""
 
     async def fold(self, prev: "Snapshot", curr: "Snapshot") -> FoldResult:
         """Fold the newest snapshot. Never raises; without an answer in time the verdict is empty."""

@@ -56,7 +56,7 @@ class StateProjection(Generic[T]):
         return TypeAdapter(self.type)
 
 
-EFFECTS = StateProjection("effects", 3, Effects, effects.KINDS, effects.after)
+EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 7, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
@@ -91,6 +91,10 @@ class State:
         name = projection.name
         value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
         return value
+
+    def is_alike(self, other: "State") -> bool:
+        """Whether no event of the kinds of any projection lies between the two."""
+        return self.parts is other.parts and all(getattr(self, name) is getattr(other, name) for name in OWN)
 
     def with_values(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
         """A copy at another row, with these values by the names of their projections."""

@@ -276,7 +276,8 @@ class Journal:
                 async with asyncio.timeout(CHECK_INTERVAL):
                     await self._holding.wait()
             await self.look()
-            await asyncio.sleep(RETRY)
+            if self.hangs or self._held:
+                await asyncio.sleep(RETRY)
             if self.hangs:
                 self._tell_unavailable(False)
             elif not self._held:

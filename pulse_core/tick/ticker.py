@@ -177,7 +177,9 @@ class Ticker:
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
         record = await self._stored(record, curr)
-        if self.folding.has_more and not self.reflex_alone():
+        if wait_us := self.folding.whole_due_us(curr, reason != "timer"):
+            self._due = min(self._due, began + wait_us / 1e6)
+        elif not self.reflex_alone():
             self._handed = (curr, record)
             self._news.set()
 

@@ -98,7 +98,7 @@ def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_pat
     served.configure(VICTIM)
     served.start()
     victim = served.pid_when_up("victim")
-    grow(served, 20_000)
+    grow(served, 6_000)
     with Load(served) as load:
         for number in range(3):
             before = list(load.acknowledged)

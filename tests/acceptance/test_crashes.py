@@ -10,8 +10,8 @@ from tests.campaign.crash import BACK_WITHIN, POINTS, run
 @pytest.mark.wall_clock
 @pytest.mark.timeout(300)
 def test_nothing_acknowledged_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
-    seen = run(tmp_path / "home", kills=2 * len(POINTS), seed=1)
-    assert seen["promised"] > 50
+    seen = run(tmp_path / "home", kills=len(POINTS) * 4 // 3, seed=1, random_each=4)
+    assert seen["promised"] > 20
     assert (
         seen["slowest_start_s"] < 5 * BACK_WITHIN
     )  # how quick it is, the campaign says: here others work beside it

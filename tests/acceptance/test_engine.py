@@ -235,9 +235,9 @@ def hosts_of(served: Served) -> list[int]:
     return processes.children(served.daemon.pid, "rule_host")
 
 
-GROUPS = 4
-SHORT = range(2) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
-"""Every attack on a rule host, here on a whole daemon: half of them in `check`, all of them in `campaign`."""
+GROUPS = 8
+SHORT = (0, 7) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
+"""Every attack on a rule host, here on a whole daemon: a quarter of them in `check`, all of them in `campaign`."""
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """The crash campaign: a real daemon under load is killed again and again, and the files must tell no lie."""
 
+import itertools
 import json
 import os
 import signal
@@ -174,19 +175,19 @@ def calm(status: dict[str, Any]) -> bool:
     return not effects["pending"] + effects["executing"] and all(one["state"] == "up" for one in processes)
 
 
-def run(path: Path, kills: int, seed: int) -> dict[str, Any]:
-    """So many kills, at every named point in turn and at random moments between; what was seen."""
+def run(path: Path, kills: int, seed: int, random_each: int = 2) -> dict[str, Any]:
+    """So many kills, at every named point in turn, and each so many-th at a random moment; what was seen."""
     os.environ["UPULSE_CAMPAIGN"] = str(path)
     campaign = Campaign(Home(path), Random(seed))
     campaign.prepare()
+    points = itertools.cycle(POINTS)
     try:
-        for number in range(kills):
-            if number % 2:
-                alive = campaign.start()
-            else:
-                alive = campaign.start(POINTS[number // 2 % len(POINTS)], campaign.dice.randint(1, 3))
+        for number in range(1, kills + 1):
+            is_random = number % random_each == 0
+            fate = () if is_random else (next(points), campaign.dice.randint(1, 3))
+            alive = campaign.start(*fate)
             if alive:
-                campaign.live_until_dead(campaign.dice.uniform(0.05, 1.0) if number % 2 else 10.0)
+                campaign.live_until_dead(campaign.dice.uniform(0.05, 1.0) if is_random else 10.0)
         campaign.settle()
         campaign.check()
     finally:

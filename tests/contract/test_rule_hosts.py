@@ -247,6 +247,19 @@ async def test_a_host_stands_where_it_was_started(house: House) -> None:
     assert shown(await folded(host, 3, events)) == (5, 5)
 
 
+@ONLY_CHILD
+async def test_an_event_that_is_fed_twice_counts_once(house: House) -> None:
+    """As when it is read in the log a moment before the log tells of it."""
+    events = wished(5)
+    host = await house.start(COUNTS + SEEN % 1, events[:2])
+    host.feed(events[:3])
+    host.feed(events[2:4])
+    host.feed(events[3:4])
+    assert shown(await folded(host, 2, events[:4])) == (4, 4)
+    host.feed(events[2:])
+    assert shown(await folded(host, 3, events)) == (5, 5)
+
+
 async def test_quarantined_rules_are_passed_over_until_they_are_named_no_more(house: House) -> None:
     host = await house.start(WISHES + RAISES % "raise ValueError('no')")
     host.quarantine(["raises"])

@@ -1,7 +1,10 @@
 """A person at a prompt: one shell, one fresh home, and nothing of theirs left running afterwards."""
 
+import io
 import os
+import re
 import select
+import shlex
 import signal
 import socket
 import subprocess
@@ -9,25 +12,34 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.docs.docs_console import Command
 from tests.types_cache import warm
+from upulse_cli.__main__ import main
 
 PATIENCE = 60.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
          "upulse effect show", "upulse daemon logs", "ls ")  # fmt: skip
 TAG = "UPULSE_DOCS_TEST"
 PORT = "18080"
+PLAIN = re.compile(r"upulse [^|&;<>()$`{}*?~\n]*")
+"""A command that every shell passes on as it is typed, but for its quotes."""
 
 
 class Shell:
-    """Types commands into a real bash. Whatever it starts bears a tag in its environment."""
+    """Types commands into a real bash. Whatever it starts bears a tag in its environment.
 
-    def __init__(self, place: Path, cwd: Path | None = None) -> None:
+    Where its processes are not the subject, Pulse's own command line runs in this one, which spares an interpreter
+    for each command that needs nothing of a shell.
+    """
+
+    def __init__(self, place: Path, cwd: Path | None = None, own_processes: bool = True) -> None:
         self.tag = str(uuid.uuid4())
         self.home = place / ".upulse"
+        self._place, self._own_processes, self._home_now = place, own_processes, str(self.home)
         self.environment = environment(place, self.home, self.tag)
         self._port = free_port()
         self._bash = subprocess.Popen(
@@ -51,20 +63,23 @@ class Shell:
                 return
             if not command.text.startswith(LOOKS) or time.monotonic() > until:
                 break
-            time.sleep(0.4)  # each look is a process of its own
+            time.sleep(0.3)  # a look may be a process of its own
         raise AssertionError(
             f"$ {command.text}\nexit {code}, promised {command.exit}; not shown: {missing}; said:\n{output}"
         )
 
     def type(self, text: str) -> tuple[int, str]:
         """Run one command in the shell; its exit code and all that it printed."""
+        if not self._own_processes and PLAIN.fullmatch(text):
+            return self._in_this_process(text.replace(PORT, self._port))
         mark = f"done-{uuid.uuid4()}"
-        line = f"{{ {text.replace(PORT, self._port)}\n}} </dev/null\nprintf '\\n%s %s\\n' {mark} $?\n"
+        line = f"{{ {text.replace(PORT, self._port)}\n}} </dev/null\nprintf '\\n%s %s %s\\n' {mark} $? \"$UPULSE_HOME\"\n"
         assert self._bash.stdin is not None
         self._bash.stdin.write(line.encode())
         self._bash.stdin.flush()
         output = self._read_until(mark)
-        said, _, code = output.rpartition(f"\n{mark} ")
+        said, _, end = output.rpartition(f"\n{mark} ")
+        code, _, self._home_now = end.rstrip("\n").partition(" ")
         return int(code), said
 
     def close(self) -> None:
@@ -72,6 +87,18 @@ class Shell:
         self._bash.kill()
         self._bash.communicate(timeout=30)
         end_tagged(self.tag)
+
+    def _in_this_process(self, text: str) -> tuple[int, str]:
+        said = io.StringIO()
+        now = {**self.environment, "UPULSE_HOME": self._home_now}
+        with (
+            patch.dict(os.environ, now, clear=True),
+            chdir(self._place),
+            redirect_stdout(said),
+            redirect_stderr(said),
+        ):
+            code = main(shlex.split(text, comments=True)[1:])
+        return code, said.getvalue()
 
     def _on_our_port(self, command: Command) -> Command:
         return Command(command.text, tuple(line.replace(PORT, self._port) for line in command.shown))

@@ -46,7 +46,7 @@ INFOS = {"python", "", "console", "console no-run", "toml", "text", "mermaid"}
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    shell = Shell(tmp_path)
+    shell = Shell(tmp_path, own_processes=False)
     yield shell
     shell.close()
 

@@ -41,6 +41,24 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Payload
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.tasks.events import (
+    ProjectRemoved,
+    ProjectSet,
+    TaskAcked,
+    TaskAssigned,
+    TaskBlocked,
+    TaskBlockersSet,
+    TaskClosed,
+    TaskCreated,
+    TaskExecuting,
+    TaskFailed,
+    TaskGivenUp,
+    TaskHeartbeat,
+    TaskMoved,
+    TaskReleased,
+    TaskResultRefused,
+    TaskRetried,
+)
 from tests.events import event
 from tests.simulation.chaos import live
 
@@ -87,14 +105,49 @@ RARE: tuple[Payload, ...] = (
 """What a simulated life does not bring, or seldom."""
 
 
+LEASE = 60_000_000
+TASKS: tuple[tuple[str, Payload], ...] = (
+    ("app", ProjectSet(repository="/srv/app", members=("ada", "bob"), review=True)),
+    ("old", ProjectSet()),
+    ("old", ProjectRemoved()),
+    ("task_000001", TaskCreated(project="app", title="mend it", prompt="please", labels=("python",))),
+    ("task_000002", TaskCreated(project="app", title="then this", blockers=("task_000001",), priority=2)),
+    ("task_000003", TaskCreated(project="app", title="a part", parent="task_000002", column="Backlog")),
+    ("task_000001", TaskAssigned(agent="ada", why="she knows it")),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 8
+    ("task_000001", TaskHeartbeat(token=8)),
+    ("task_000001", TaskReleased(token=8, why="silent", expired=True)),
+    ("task_000001", TaskExecuting(agent="bob", lease_us=LEASE)),  # row 11
+    ("task_000001", TaskResultRefused(token=8, said="task-acked", result="done, but late")),
+    ("task_000001", TaskFailed(token=11, error="no disk", retry_us=5)),
+    ("task_000001", TaskExecuting(agent="bob", lease_us=LEASE)),  # row 14
+    ("task_000001", TaskAcked(token=14, result="done", data={"cost": 0.5})),
+    ("task_000003", TaskMoved(column="Test")),
+    ("task_000003", TaskBlocked(why="a question")),
+    ("task_000003", TaskRetried(why="answered")),
+    ("task_000003", TaskGivenUp(why="not needed")),
+    ("task_000002", TaskBlockersSet(blockers=("task_000001", "task_000003"))),
+    ("task_000001", TaskClosed(why="accepted")),
+)
+"""Lives of tasks."""
+
+
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
     state = FOLD(FOLD.start, events)
     return {name: json.loads(text) for name, text in FOLD.dump(state).items()}
 
 
+def keep(name: object, events: list[Event]) -> None:
+    """Write a log and what it adds up to."""
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    (HERE / f"{__version__}-{name}.events.jsonl").write_text(lines)
+    (HERE / f"{__version__}-{name}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
+
+
 def main() -> None:
-    """Live two lives of bad luck and keep their logs."""
+    """Live two lives of bad luck, and those of some tasks, and keep their logs."""
+    keep("tasks", [event(number, payload, subject) for number, (subject, payload) in enumerate(TASKS, 1)])
     for seed in SEEDS:
         events = live(seed, deeds=40).log.events
         wish = len(events) + 7  # the effect among the rare ones, which those after it are about
@@ -103,9 +156,7 @@ def main() -> None:
                 f"golden-{wish}" if len(events) >= wish else "rare" if payload.kind == "effect" else "gateway"
             )
             events.append(event(len(events) + 1, payload, subject, f"golden-{len(events) + 1}"))
-        lines = "".join(json.dumps(event) + "\n" for event in events)
-        (HERE / f"{__version__}-{seed}.events.jsonl").write_text(lines)
-        (HERE / f"{__version__}-{seed}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
+        keep(seed, events)
 
 
 if __name__ == "__main__":

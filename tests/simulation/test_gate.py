@@ -99,6 +99,7 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "safe-mode-entered": {"crashes": 3, "left_out": []},
         "settings-loaded": {"digest": "x"},
         "settings-refused": {"faults": []},
+        "task-result-refused": {"token": 1, "said": "task-acked"},
         "log-verified": {"rows": 1, "took_ms": 1},
         "damage-accepted": {"what": "x", "kept_at": "x"},
         "error": {"message": "x"},

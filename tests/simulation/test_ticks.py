@@ -90,9 +90,10 @@ def test_the_previous_snapshot_is_the_one_of_the_last_tick_even_across_restarts(
     seen: list[tuple[Snapshot, Snapshot]] = []
 
     async def story(world: World) -> None:
-        await world.start()
+        daemon = await world.start()
         await asyncio.sleep(200)
-        last, count = seen[-1][1], len(seen)
+        last, count = daemon.ticker.prev, len(seen)
+        assert last is not None
         await world.crash()
         world.host.kill("gateway")
         await asyncio.sleep(100)

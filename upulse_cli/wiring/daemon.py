@@ -38,7 +38,7 @@ from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.daemon.services import Failed, LogCheck, SettingsService, check_log, watch_repository
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Draft
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
 from pulse_core.ports.watcher import Watcher
@@ -81,7 +81,10 @@ async def real_daemon(
     def window(key: str) -> Window:
         return windows().get(key, Window())
 
-    acting = machine_executors(home, current_settings, view, failed)
+    async def append(draft: Draft) -> Event:
+        return await daemon.gate.append_own(draft)
+
+    acting = machine_executors(home, current_settings, view, failed, append)
     system = SystemResource(
         current_settings,
         lambda: daemon.housekeeping.lateness() * 1000,

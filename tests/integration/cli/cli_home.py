@@ -57,7 +57,7 @@ class CliHome:
         out, err = io.StringIO(), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
             found = main([*words, "--home", str(self.path)])
-        assert code in (found, None), err.getvalue()
+        assert code in (found, None), f"{found}\n{out.getvalue()}\n{err.getvalue()}"
         return Said(found, out.getvalue(), err.getvalue())
 
     def as_process(self, *words: str, code: int = 0) -> Said:

@@ -1,5 +1,6 @@
 """A candidate as a promote has it: staging with these files, committed and laid out, before the real gates."""
 
+import shutil
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,8 @@ from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
+TESTS_OF_RULES = "test_*_*.py"
+"""Most of the template's tests: they take longer than what is tested of a gate."""
 
 
 class GateScene(NamedTuple):
@@ -25,12 +28,13 @@ class GateScene(NamedTuple):
     revision: Revision
 
 
-def candidate(path: Path, files: Mapping[str, str] = {}) -> GateScene:
+def candidate(path: Path, files: Mapping[str, str] = {}, left_out: str = TESTS_OF_RULES) -> GateScene:
     """A home with an engine of the template and these files; one of no text is none."""
-    home = Home(path / "home")
+    home, template = Home(path / "home"), path / "template"
     home.create()
     home.config.write_text("# secret: in the settings\n")
-    repository_of(home.path, template_folder(), ADA)
+    shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("__pycache__", left_out))
+    repository_of(home.path, template, ADA)
     warm(home.path)
     return another(home, files)
 

@@ -153,7 +153,7 @@ def test_what_a_test_does_it_does_to_nothing_but_its_scratch_folder(
     tried = candidate(tmp_path, files)
     (tried.home.path / "cache").mkdir(exist_ok=True)
     before = contents(tried.home.path)
-    assert gates.tests(tried) == "22 passed"
+    assert gates.tests(tried) == "3 passed"
     assert contents(tried.home.path) == before
     state = Path(f"/proc/{bystander}/stat").read_text().rpartition(")")[2].split()[0]
     assert state == "S"
@@ -179,7 +179,7 @@ def test_a_conftest_is_in_the_same_cage(tmp_path: Path, attack: str) -> None:
     conftest = (
         "from attack import DEEDS, tried\nassert 'done' not in {tried(one) for one in DEEDS.values()}\n"
     )
-    assert gates.tests(candidate(tmp_path, {"conftest.py": conftest, "attack.py": attack})) == "21 passed"
+    assert gates.tests(candidate(tmp_path, {"conftest.py": conftest, "attack.py": attack})) == "2 passed"
 
 
 def test_what_lies_in_staging_under_the_name_of_a_tool_is_not_run_outside_the_cage(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_rewrites() -> None:
 """
     tried = candidate(tmp_path, {"tests/test_rewrites.py": test, "rules/own.py": "OWN = 1\n"})
     before = contents(Path(tried.revision.path))
-    assert gates.tests(tried) == "22 passed"
+    assert gates.tests(tried) == "3 passed"
     assert contents(Path(tried.revision.path)) == before
 
 
@@ -238,8 +238,7 @@ def test_it_gives_way_to_others() -> None:
 """
     config = '[tool.pytest.ini_options]\naddopts = "-p pytest_asyncio.plugin"\nasyncio_mode = "auto"\n'
     assert (
-        gates.tests(candidate(tmp_path, {"tests/test_loop.py": test, "pyproject.toml": config}))
-        == "24 passed"
+        gates.tests(candidate(tmp_path, {"tests/test_loop.py": test, "pyproject.toml": config})) == "5 passed"
     )
 
 
@@ -262,7 +261,7 @@ def test_a_test_that_runs_wild_fails_its_gate(
     test = f"import os\n\n\n{scribbled}\n\ndef test_wild(tmp_path, capfd):\n    with capfd.disabled():\n        {deed}\n"
     tried = candidate(tmp_path, {"tests/test_wild.py": test})
     if "did not end" in words:
-        monkeypatch.setattr(tool_sandbox, "PATIENCE", 5.0)
+        monkeypatch.setattr(tool_sandbox, "PATIENCE", 1.5)
     monkeypatch.setattr(tool_sandbox, "SCRATCH_FILES", 2_000)
     with pytest.raises(GateFailed, match=words):
         gates.tests(tried)
@@ -340,7 +339,7 @@ print(code_checks(home_context(Home(Path({str(tried.home.path)!r})))).tests({tri
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60
     )
-    assert done.stdout == "21 passed; isolation: partial (no landlock)\n", done.stderr
+    assert done.stdout == "2 passed; isolation: partial (no landlock)\n", done.stderr
 
 
 def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,6 +350,6 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     test = "import os\n\n\ndef test_deep(tmp_path):\n    os.chdir(tmp_path)\n    for _ in range(1200):\n" \
            "        os.mkdir('d')\n        os.chdir('d')\n"  # fmt: skip
     tried = candidate(tmp_path, {"tests/test_deep.py": test})
-    assert gates.tests(tried) == "22 passed"
+    assert gates.tests(tried) == "3 passed"
     assert list(place.iterdir()) == []
     assert another(tried.home, {"rules/own.py": "OWN = 1\n"}).revision.path != tried.revision.path

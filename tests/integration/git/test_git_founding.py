@@ -24,6 +24,7 @@ from tests.integration.git.git_scene import (
     template,
     write,
 )
+from tests.long_form import sample
 
 
 def is_whole(home: Path) -> bool:
@@ -58,9 +59,10 @@ def test_made_again_it_leaves_everything_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_call_of_git_the_next_one_finishes_it(tmp_path: Path, after: bool) -> None:
-    source, calls = template(tmp_path / "template"), 0
+    source, each = template(tmp_path / "template"), sample(4, 1)
+    calls = sample(2 * after - each + 1, 0)
     while True:
-        calls += 1
+        calls += each
         home = tmp_path / f"home-{calls}"
         home.mkdir()
         try:

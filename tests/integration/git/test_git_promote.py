@@ -29,6 +29,10 @@ from tests.integration.git.git_scene import (
     promoted,
     write,
 )
+from tests.long_form import sample
+
+EACH = sample(4, 1)
+"""Of the calls of git, one in so many is killed."""
 
 
 def refs(repository: Repository) -> str:
@@ -172,9 +176,9 @@ def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, aft
     repository = made(tmp_path)
     expected = {**FILES, "rules/a.py": "A = 0\n"}
     promoted(repository, "rules/a.py", "A = 0\n")
-    calls, survived = 0, False
+    calls, survived = sample(2 * after - EACH + 1, 0), False
     while not survived:
-        calls += 1
+        calls += EACH
         name, old = f"rules/r{calls}.py", repository.head()
         (repository.home / "staging" / "rules" / "a.py").write_text(f"A = {calls}\n")
         edited(repository, name, "R = 1\n")
@@ -198,9 +202,9 @@ def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_can
     tmp_path: Path, after: bool
 ) -> None:
     repository = made(tmp_path)
-    main, calls, survived = repository.head(), 0, False
+    main, calls, survived = repository.head(), sample(2 * after - EACH + 1, 0), False
     while not survived:
-        calls += 1
+        calls += EACH
         write(repository.home / "staging" / "rules" / "a.py", f"A = {calls}\n")
         mortal = MortalGit(repository.home, calls, after=after)
         try:

@@ -17,7 +17,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite import commits
+from pulse_adapters.sqlite import commits, wal_watch
 from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.commits import LOOK_INTERVAL
@@ -29,7 +29,7 @@ from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import FRAME, HEADER
-from pulse_adapters.sqlite.wal_watch import read_own_index
+from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
@@ -307,9 +307,30 @@ async def test_the_end_of_a_wal_counts_and_one_begun_anew_is_no_alarm(
                 other.execute(f"PRAGMA wal_checkpoint({('RESTART', 'TRUNCATE', 'PASSIVE')[number]})")
             await log.check()
         await log.append(*numbered(1))
-        index = read_own_index(home.path / "events.db-shm")
+        index = OwnIndex(home.path / "events.db-shm")()
         assert index
         write_at(wal, HEADER + index.frames * (FRAME + 4096) - 1, b"\1")
+        with pytest.raises(LogGone, match="was altered"):
+            await log.check()
+
+
+async def test_an_alteration_is_noticed_though_the_time_of_the_file_was_put_back(
+    home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wal = home.path / "events.db-wal"
+    monkeypatch.setattr(wal_watch, "_SETTLED_NS", 50_000_000)
+    async with open_log() as log:
+        await log.append(*numbered(1, 2, 3))
+        watch = WalWatch(wal, OwnIndex(home.path / "events.db-shm"))
+        async with asyncio.timeout(30):
+            while not watch.is_as_found():
+                assert not watch.fault()
+                await asyncio.sleep(0.01)
+        before = wal.stat()
+        alter(wal)
+        os.utime(wal, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert not watch.is_as_found()
+        assert "frame 1 " in watch.fault()
         with pytest.raises(LogGone, match="was altered"):
             await log.check()
 

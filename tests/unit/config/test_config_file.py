@@ -30,6 +30,7 @@ USUAL = {
     "llm": ['url = "http://other/"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
+    "tasks": ['project = "other"'],
     "resources.sessions": ['root = "/srv/other"'],
 }
 """What a group of this path must have."""
