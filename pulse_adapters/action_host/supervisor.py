@@ -17,7 +17,7 @@ from pulse_core.ports.engine import EngineFault
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
 """Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
 SAMPLE_BYTES_A_MINUTE = 1024 * 1024
-"""Of all samples of an engine together, as JSON: windows hold a minute of them, and so does the snapshot of a tick that acts."""
+"""Of all samples of an engine, as JSON: windows hold a minute of them, and so does each snapshot that is kept."""
 _CLOSING = 0.5
 
 Failed = Callable[[EngineFault], None]
