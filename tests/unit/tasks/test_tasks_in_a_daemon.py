@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.capability import ExecutorContext
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
@@ -53,7 +56,8 @@ async def begun(world: World, **project: Any) -> None:
         assert world.daemon is not None
         return world.daemon.parts.view()
 
-    context = ExecutorContext(lambda: world.settings, state, append)
+    home = HomeLayout(Path("/home"))
+    context = ExecutorContext(lambda: world.settings, state, append, MemoryPrograms(), home)
     world.executors |= {one.action: one for one in executors(context)}
     await world.start()
     await say(world, "project-set", "app", **project)
