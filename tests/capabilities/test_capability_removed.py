@@ -28,6 +28,13 @@ def test_a_capability_can_be_deleted(tmp_path: Path, name: str) -> None:
     assert imported.returncode == 0, imported.stderr
     tree.upulse(home, "init")
     assert "stopped" in tree.upulse(home, "status")
+
+
+@pytest.mark.timeout(400)
+def test_all_of_them_can_be_deleted_together(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "tree")
+    for name in CAPABILITIES:
+        tree.remove(name)
     tests = tree.run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *STILL_GREEN)
     assert tests.returncode == 0, tests.stdout
 
