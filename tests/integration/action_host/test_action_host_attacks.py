@@ -355,7 +355,9 @@ async def test_watchers_of_an_engine_bring_so_much_a_minute_and_no_more(tmp_path
     async with at_work(written(tmp_path, source)) as scene:
         await scene.look()
         scene.supervisor.spend_sample(64 * SAMPLE_BYTES_A_MINUTE)
-        with pytest.raises(PulseError, match=r"its sample is left out: .* more than 1,048,576 bytes a minute"):
+        with pytest.raises(
+            PulseError, match=r"its sample is left out: .* more than 1,048,576 bytes a minute"
+        ):
             await scene.look()
         assert scene.supervisor.alive
 
