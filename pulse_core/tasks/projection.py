@@ -199,7 +199,7 @@ def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskStat
     status = MOVES[task.status][kind] or task.status
     if kind == TaskFailed.kind and data.get("retry_us") is None:
         status = Status.FAILED
-    return task.changed(**OVER | {"status": status, "since": event.moment} | _news(task, event, data))
+    return task.changed(**{**OVER, "status": status, "since": event.moment, **_news(task, event, data)})
 
 
 def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str, Any]:
