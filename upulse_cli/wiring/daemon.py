@@ -16,7 +16,9 @@ from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
+from pulse_adapters.ipc.daemon_process import PATIENCE
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.log_name import hold_name
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.metrics.sidecars import sidecars
@@ -97,6 +99,7 @@ async def real_daemon(
         stack.callback(remove_home_groups, home.path)
         stack.callback(acting.close)
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
+        stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
         await stack.enter_async_context(system)
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
@@ -128,7 +131,9 @@ async def real_daemon(
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
-            *watchers_of(WatcherContext(prober, clock, current_settings, view, window)),
+            *watchers_of(
+                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
+            ),
         )
         daemon = Daemon(
             Parts(

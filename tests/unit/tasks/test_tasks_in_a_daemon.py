@@ -3,11 +3,14 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.capability import ExecutorContext
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, Paused
@@ -58,7 +61,8 @@ def give_executors(world: World) -> None:
         assert world.daemon is not None
         return world.daemon.parts.view()
 
-    context = ExecutorContext(lambda: world.settings, state, append)
+    home = HomeLayout(Path("/home"))
+    context = ExecutorContext(lambda: world.settings, state, append, MemoryPrograms(), home)
     world.executors |= {one.action: one for one in executors(context)}
 
 
