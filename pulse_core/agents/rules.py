@@ -1,6 +1,7 @@
 """Rules of agents: tasks are assigned and begun, runs are bounded and cleaned up after, and who fails is set aside."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pulse_core.agents.actions import CLEAN_RUN, REMOVE_WORKSPACE, RUN_AGENT, STOP_RUN
 from pulse_core.agents.assignment import obstacles_of, plan, unavailable
@@ -33,10 +34,18 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if not tasks or not AGENTS.of(curr.settings) or not GENERAL.of(curr.settings).assign:
         return verdict
     given, waiting = plan(curr)
-    wished = {effect.key for effect in verdict.effects}
+    wished = {str(one.params.get("task")): one for one in verdict.effects if one.action == ASSIGN_TASK.name}
+    # A veto is not recorded: what was settled a moment ago would not be passed on, and the veto would be over.
+    vetoes = [one for one in wished.values() if not one.params.get("agent")]
+    if vetoes:
+        notes = (
+            f"{one.params.get('task')} goes to nobody, as {one.rule} wishes: {one.reason}" for one in vetoes
+        )
+        kept = tuple(one for one in verdict.effects if one not in vetoes)
+        verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
         key = f"{ASSIGN_TASK.name}:{task.id}"
-        if key not in wished:
+        if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
