@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pulse_core.actions import ActionDeclaration
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
@@ -17,6 +18,7 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.prober import Prober
+from pulse_core.ports.programs import Programs
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
@@ -51,13 +53,15 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use. window: returns the present window of a key."""
+    """What a capability's watcher may use. window: returns the present window of a key; home: its directory."""
 
     prober: Prober
     clock: Clock
     settings: Callable[[], Settings]
     state: CurrentState
     window: Callable[[str], Window]
+    programs: Programs
+    home: HomeLayout
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,8 @@ class ExecutorContext:
     settings: Callable[[], Settings]
     state: CurrentState
     append: Callable[[Draft], Awaitable[Event]]
+    programs: Programs
+    home: HomeLayout
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,8 @@ class StateProjection(Generic[T]):
     """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
 
     name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
-    kinds: the events that may change it; `after` also gets others, and ignores them.
+    kinds: the events that may change it; `after` also gets others, and ignores them; is_small: whether a value is stored
+    with each tick that emitted effects; what is too large for that is folded anew where such a tick is read.
     """
 
     name: str
@@ -37,6 +38,7 @@ class StateProjection(Generic[T]):
     type: type[T]
     kinds: frozenset[str]
     after: Callable[[T, Iterable[Event]], T]
+    is_small: Callable[[T], bool] = lambda value: True
 
     @cached_property
     def empty(self) -> T:

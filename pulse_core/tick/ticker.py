@@ -276,7 +276,8 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
     It is stored for ticks that emitted effects, so that it can be shown and folded again.
     """
-    parts = {name: json.loads(text) for name, text in FOLD.dump(snapshot.state).items()}
+    values = ((one, snapshot.state.of(one)) for one in FOLD.projections.values())
+    parts = {one.name: json.loads(one.dump(value)) for one, value in values if one.is_small(value)}
     windows = {
         key: [[sample.id, sample.moment, dict(sample.data)] for sample in window.samples]
         for key, window in snapshot.windows.items()

@@ -4,6 +4,17 @@ import json
 from pathlib import Path
 
 from pulse_core import __version__
+from pulse_core.agents.events import (
+    AgentPaused,
+    AgentResumed,
+    AgentRunCleaned,
+    AgentRunEnded,
+    AgentRunStarted,
+    AgentRunStopRequested,
+    WorkspaceKept,
+    WorkspaceMade,
+    WorkspaceRemoved,
+)
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -132,6 +143,39 @@ TASKS: tuple[tuple[str, Payload], ...] = (
 """Lives of tasks."""
 
 
+def started(run: str) -> Payload:
+    """A run of this id."""
+    return AgentRunStarted(run=run, agent="ada", token=4, pid=5, started=6, workspace="/srv/work")
+
+
+RUNS: tuple[tuple[str, Payload], ...] = (
+    ("app", ProjectSet(repository="/srv/app")),
+    ("task_000001", TaskCreated(project="app", title="mend it")),
+    ("task_000001", TaskAssigned(agent="ada")),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 4
+    ("task_000001", WorkspaceMade(path="/srv/work", branch="feat/task_000001-mend-it")),
+    ("task_000001", started("one")),
+    ("task_000001", AgentRunStopRequested(run="one", why="it took longer than 1h")),
+    ("task_000001", AgentRunEnded(run="one", exit=-15, error="it took longer than 1h", output=9)),
+    ("task_000001", TaskFailed(token=4, error="it took longer than 1h", retry_us=0)),
+    ("task_000001", AgentRunCleaned(run="one")),
+    ("ada", AgentPaused(why="holidays")),
+    ("ada", AgentResumed()),
+    ("bob", AgentPaused()),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 14
+    ("task_000001", started("two")),
+    ("task_000001", AgentRunEnded(run="two", exit=0, output=9, usage={"turns": 3})),
+    ("task_000001", TaskAcked(token=14, result="done")),
+    ("task_000001", TaskClosed()),
+    ("task_000001", WorkspaceKept(path="/srv/work", why="2 commits of it are not pushed")),
+    ("task_000002", WorkspaceMade(path="/srv/other", branch="")),
+    ("task_000002", WorkspaceRemoved()),
+    ("task_000003", WorkspaceMade(path="/srv/third", branch="b")),
+    ("task_000003", started("three")),
+)
+"""Runs of agents."""
+
+
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
     state = FOLD(FOLD.start, events)
@@ -146,8 +190,9 @@ def keep(name: object, events: list[Event]) -> None:
 
 
 def main() -> None:
-    """Live two lives of bad luck, and those of some tasks, and keep their logs."""
+    """Live two lives of bad luck, those of some tasks, and runs of agents, and keep their logs."""
     keep("tasks", [event(number, payload, subject) for number, (subject, payload) in enumerate(TASKS, 1)])
+    keep("agents", [event(number, payload, subject) for number, (subject, payload) in enumerate(RUNS, 1)])
     for seed in SEEDS:
         events = live(seed, deeds=40).log.events
         wish = len(events) + 7  # the effect among the rare ones, which those after it are about

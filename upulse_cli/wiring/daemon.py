@@ -131,7 +131,9 @@ async def real_daemon(
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
-            *watchers_of(WatcherContext(prober, clock, current_settings, view, window)),
+            *watchers_of(
+                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
+            ),
         )
         daemon = Daemon(
             Parts(

@@ -12,6 +12,7 @@ from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
@@ -74,11 +75,13 @@ class MachineExecutors:
     consumers: MemoryConsumers
     notify: Notify
     lives: Lives
+    programs: LifePrograms
     executors: Mapping[str, Executor]
 
     def close(self) -> None:
         """Let go of the processes; they live on."""
         self.table.close()
+        self.programs.close()
         self.lives.close()
         self.spawner.close()
 
@@ -108,7 +111,8 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    last = Lives(spawner, home.path, lives, LifeGroups(home.path), known)
+    groups = LifeGroups(home.path)
+    last, programs = Lives(spawner, home.path, lives, groups, known), LifePrograms(spawner, groups)
     table = LinuxProcessTable(spawner, home.path, last, lambda: current_settings().process)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
@@ -119,8 +123,8 @@ def machine_executors(
         ArchiveSessions(current_settings, home.path / "archive", home.path),
         Collect("upulse_cli.wiring.bundle", home.path, partial(host_group, home.path)),
         notify,
-        *executors_of(ExecutorContext(current_settings, view, append)),
+        *executors_of(ExecutorContext(current_settings, view, append, programs, home)),
     )
     return MachineExecutors(
-        spawner, table, consumers, notify, last, {executor.action: executor for executor in made}
+        spawner, table, consumers, notify, last, programs, {executor.action: executor for executor in made}
     )
