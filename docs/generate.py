@@ -13,8 +13,7 @@ import typer.main
 from pydantic import BaseModel
 
 from docs.settings_reference import reference
-from pulse_core.actions import BUILT_IN
-from pulse_core.composition import KINDS
+from pulse_core.composition import ACTIONS, KINDS
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Payload, Role, Wake
@@ -77,7 +76,7 @@ def _chapters(command: Any, path: str) -> Iterator[str]:
 def actions() -> str:
     """A table of what every daemon can carry out."""
     head = "| action | what it does | its params |\n|---|---|---|"
-    rows = (f"| `{one.name}` | {one.summary} | {_params(one.params)} |" for one in BUILT_IN)
+    rows = (f"| `{one.name}` | {one.summary} | {_params(one.params)} |" for one in ACTIONS.values())
     return "\n".join([head, *rows])
 
 

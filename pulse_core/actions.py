@@ -40,9 +40,9 @@ TOPICS = frozenset(
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
 effect of another rule with such a key would block survival."""
 
-BUDGET, RULES_BUDGET = "blast-radius", "blast-radius:engine"
-"""Topics: survival's actions that are held back; and those of the rules inside of it."""
-ABOUT_RULES = frozenset({PREFIX + RULES_BUDGET})
+BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET = "blast-radius", "blast-radius:capabilities", "blast-radius:engine"
+"""Topics: survival's actions that are held back; those of capabilities; and those of the rules inside of these."""
+ABOUT_RULES = frozenset({PREFIX + CAPABILITIES_BUDGET, PREFIX + RULES_BUDGET})
 """Keys of notices that only the whole fold can evaluate: the reflex has no inner rules and would call them over."""
 
 

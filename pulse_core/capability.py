@@ -5,16 +5,20 @@
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pulse_core.actions import ActionDeclaration
-from pulse_core.model.event import Draft
-from pulse_core.model.payload import Payload
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Refused
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.payload import Payload, Role
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
+from pulse_core.ports.executor import Executor
 from pulse_core.ports.prober import Prober
+from pulse_core.ports.programs import Programs
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
@@ -22,8 +26,19 @@ from pulse_core.rules.survival.holds import Holds
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.settings import Settings
 
-Check = Callable[[Draft, State, Settings], None]
-"""Checks a draft from outside before it is recorded; raises Refused with the reason if it may not be."""
+Check = Callable[[Draft, Role, State, Settings], None]
+"""Checks a draft from a caller of this role before it is recorded; raises Refused with the reason if it may not be.
+
+Two drafts with the same subject are never checked at the same time: what the first one changes is in the state by then.
+"""
+
+
+class RefusedOnRecord(Refused):
+    """A draft that may not be recorded, though it must not be lost that somebody wanted that. record: says so."""
+
+    def __init__(self, words: str, record: Payload) -> None:
+        super().__init__(words)
+        self.record = record
 
 
 class SurvivalRule(NamedTuple):
@@ -38,21 +53,27 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use. window: returns the present window of a key."""
+    """What a capability's watcher may use. window: returns the present window of a key; home: its directory."""
 
     prober: Prober
     clock: Clock
     settings: Callable[[], Settings]
     state: CurrentState
     window: Callable[[str], Window]
+    programs: Programs
+    home: HomeLayout
 
 
 @dataclass(frozen=True)
 class ExecutorContext:
-    """What a capability's executors may read."""
+    """What a capability's executors may use. append: records drafts as the daemon's own, after the checks that those from
+    outside must pass, too; raises PulseError if they may not be, or can't be now."""
 
     settings: Callable[[], Settings]
     state: CurrentState
+    append: Callable[[Draft], Awaitable[Event]]
+    programs: Programs
+    home: HomeLayout
 
 
 @dataclass(frozen=True)
@@ -65,7 +86,7 @@ class Capability:
     nothing but this package brings any. holds: what is held back at this moment. topics: of notices that only survival
     may tell. explains: which log lines a condition explains, by the beginning of the condition's name. settings: its
     groups, fields of the root. status: lines for `upulse status`, or none. watchers: those that need no adapter of their
-    own. actions: what its executors carry out, each as its declaration.
+    own. actions: what its executors carry out, each as its declaration. executors: those that need no adapter of their own.
     """
 
     name: str
@@ -81,3 +102,4 @@ class Capability:
     status: Callable[[Snapshot], Iterable[str]] | None = None
     watchers: Callable[[WatcherContext], Sequence[Watcher]] = lambda context: ()
     actions: tuple[ActionDeclaration, ...] = ()
+    executors: Callable[[ExecutorContext], Sequence[Executor]] = lambda context: ()

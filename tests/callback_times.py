@@ -50,6 +50,7 @@ def callback_times() -> Iterator[CallbackTimes]:
     """Measure every callback of this thread's loops while inside.
 
     The garbage collector passes over what was there before, as in a daemon: what tests have imported is no engine's doing.
+    It goes on to do so, as it has since the tests were collected.
     """
     found, run = CallbackTimes(), asyncio.events.Handle._run
 
@@ -66,4 +67,3 @@ def callback_times() -> Iterator[CallbackTimes]:
         yield found
     finally:
         asyncio.events.Handle._run = run  # type: ignore[method-assign]
-        gc.unfreeze()

@@ -70,8 +70,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """Thousands of tests stay until the end: they are not searched for garbage again and again."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -94,6 +94,7 @@ def open_python() -> Iterator[str]:
 
 
 forget_what_was_inherited()
+gc.disable()  # until the tests are collected: nearly all that is made meanwhile stays
 # How long an example takes, or is looked for, says how busy the machine is, and nothing of the code.
 hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]

@@ -1,20 +1,34 @@
 """Contracts of imports in which capabilities have their place without being named one by one."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from importlinter.contracts.layers import LayersContract
 
-from pulse_core.capabilities import CAPABILITIES
+from pulse_core.capabilities import CAPABILITIES, NEEDS
 
 PLACEHOLDER = "CAPABILITIES"
 
 
 class LayersWithCapabilities(LayersContract):
-    """Layers in which `CAPABILITIES` stands for the folders of all capabilities, which don't know each other."""
+    """Layers in which `CAPABILITIES` stands for the folders of all capabilities, which don't know each other.
+
+    Those that are built upon others have a layer of their own above these, where they don't share one with adapters.
+    """
 
     type_name = "layers_with_capabilities"
 
     def __init__(self, name: str, session_options: dict[str, Any], contract_options: dict[str, Any]) -> None:
-        names = " | ".join(f"({capability})" for capability in CAPABILITIES)  # in parentheses: if it is there
-        layers = [layer.replace(PLACEHOLDER, names) for layer in contract_options["layers"]]
+        layers: list[str] = []
+        for layer in contract_options["layers"]:
+            if layer == PLACEHOLDER:
+                layers.append(_together(name for name in CAPABILITIES if name in NEEDS))
+                layers.append(_together(name for name in CAPABILITIES if name not in NEEDS))
+            else:
+                layers.append(layer.replace(PLACEHOLDER, _together(CAPABILITIES)))
         super().__init__(name, session_options, {**contract_options, "layers": layers})
+
+
+def _together(capabilities: Iterable[str]) -> str:
+    """One layer of these; in parentheses: if it is there."""
+    return " | ".join(f"({capability})" for capability in capabilities)

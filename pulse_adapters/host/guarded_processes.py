@@ -125,8 +125,12 @@ def early_exit(spawner: Spawner, process: ProcessSettings, start: ProcessId) -> 
     was meant to stay, and is neither this process nor in its way.
     """
     ended = spawner.ended(start)
-    grace = max(process.restart.grace / US_PER_SECOND, LAUNCH_S)
-    return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= grace else None
+    return ended if ended and ended.effect and ended.code >= 0 and ended.lived <= launch_s(process) else None
+
+
+def launch_s(process: ProcessSettings) -> float:
+    """How long after its start, in seconds, a program may still be on its way into the background."""
+    return max(process.restart.grace / US_PER_SECOND, LAUNCH_S)
 
 
 async def processes_left_by(process: ProcessSettings, effect: str) -> tuple[ProcessId, ...]:

@@ -10,7 +10,14 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
-from pulse_adapters.host.guarded_processes import Systemctl, early_exit, strangers_left_by, successors
+from pulse_adapters.host.guarded_processes import (
+    Systemctl,
+    early_exit,
+    launch_s,
+    processes_left_by,
+    strangers_left_by,
+    successors,
+)
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
@@ -26,7 +33,14 @@ from pulse_adapters.host.process_identity import (
 )
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import is_alive, open_pidfd, session_of, start_time_of
+from pulse_adapters.workers.proc import (
+    TICKS_PER_SECOND,
+    is_alive,
+    open_pidfd,
+    session_of,
+    start_time_of,
+    ticks_now,
+)
 from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -38,6 +52,8 @@ _LINE = 200
 """Characters of a command line that are told."""
 _FORK_TICKS = 100
 """How long after the end of its start, at most, a process in the background begins, in clock ticks."""
+_HANDED_TICKS = 20
+"""How long before its end is noticed, at most, one that forks twice to be a daemon has forked for the second time."""
 _CATCH_UP = (0.01, 0.02, 0.05, 0.1)  # seconds systemd is given to notice a death that we saw before it did
 
 
@@ -87,6 +103,9 @@ class LinuxProcessTable:
             self._hold_once(ahead, sights)
         for name, words in self._adopted(ahead, {name: one.found for name, one in sights.items()}):
             sights[name] = sights[name]._replace(detail=f"{sights[name].detail}; {words}")
+        for process in processes:
+            if process.start and process.name in known and not sights[process.name].found:
+                await self._adopt_fork(process, known[process.name], sights)
         for process in filter(_has_no_way, processes):
             name, is_first = process.name, process.name not in self._searched_once
             self._searched_once.add(name)
@@ -139,6 +158,28 @@ class LinuxProcessTable:
         elif ended.code == 0 and (words := await strangers_left_by(process, ended.effect)):
             sight = sights[process.name]
             sights[process.name] = sight._replace(ended=f"{sight.ended} (of what it left, {words})")
+
+    async def _adopt_fork(
+        self, process: ProcessSettings, stood: ProcessId, sights: dict[str, ProcessObservation]
+    ) -> None:
+        """Once after the death of one that a start has just left in the background: take what it forked last.
+
+        Who is a daemon forks twice, and whoever is between the two may do much before the second time. It forks and ends
+        in one moment: so who is older was its helper.
+        """
+        died, life = ticks_now(), self._lives.last(process.name) if self._lives else None
+        if life is None or life.found == stood or self._adopted_starts.get(process.name) == stood:
+            return
+        ended = early_exit(self._spawner, process, life.found)
+        if not ended or ended.code or died - life.found.started > launch_s(process) * TICKS_PER_SECOND:
+            return
+        self._adopted_starts[process.name] = stood
+        for one in await processes_left_by(process, ended.effect):
+            is_new = one.started >= died - _HANDED_TICKS and is_produced_by(process.start, one.pid)
+            if is_new and not self._claims.other(process.name, one):
+                words = f"process {one.pid} was left in the background by {stood.pid}"
+                sights[process.name] = ProcessObservation((one,), known=False, detail=words)
+                return
 
     async def _adopt_unrecorded(
         self, process: ProcessSettings, known: ProcessId | None, sights: dict[str, ProcessObservation]

@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -102,17 +102,21 @@ class Spawner:
         env: Mapping[str, str] | None = None,
         unlogged: Callable[[str], None] = LOG.warning,
         user: ProcessUser | None = None,
+        stdin: Path | None = None,
+        inherits: bool = True,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
-        unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse.
+        unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse;
+        stdin: the file that it reads, if any; inherits: else `env` is its whole environment.
         """
-        whole = {**self._inherited, **(user.environment if user else {}), **(env or {})}
-        target, _, why = open_log_output(output)
-        try:
-            found = launch(argv, whole, target, cwd=cwd, user=user)
-        finally:
-            os.close(target)
+        inherited = self._inherited if inherits else {}
+        whole = {**inherited, **(user.environment if user else {}), **(env or {})}
+        with ExitStack() as opened:
+            reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
+            target, _, why = open_log_output(output)
+            opened.callback(os.close, target)
+            found = launch(argv, whole, target, cwd=cwd, user=user, stdin=reading)
         if why:
             unlogged(why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
@@ -278,15 +282,18 @@ def launch(
     cwd: str | None,
     executable: str | None = None,
     user: ProcessUser | None = None,
+    stdin: int | None = None,
 ) -> ProcessId:
     """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
-    `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking argv[0] up.
+    `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking argv[0] up; `stdin`
+    is the descriptor that it reads, if any.
     """
     try:
         program = executable or find_program(argv[0], env)
         before = ticks_now()
-        pid = spawn(program, argv, env, {1: output, 2: output}, cwd=cwd, user=user)
+        given = {1: output, 2: output} if stdin is None else {0: stdin, 1: output, 2: output}
+        pid = spawn(program, argv, env, given, cwd=cwd, user=user)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick

@@ -34,6 +34,8 @@ OnError = Callable[[Exception], None]
 PeerOf = Callable[[socket.socket], Peer]
 
 _LIMITS = WireLimits()
+_QUEUE = 100
+_SHORTEST_PAUSE_S, _LONGEST_PAUSE_S, _EXHAUSTED_S = 0.002, 0.01, 1.0
 _OURS = frozenset({"lock", "lock.new", "pid", "reserve", "pulse.sock"})
 
 
@@ -96,12 +98,30 @@ async def _serving(
     limits: WireLimits,
 ) -> AsyncIterator[None]:
     connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
-    server = await asyncio.get_running_loop().create_unix_server(connections.wire, sock=listening)
+    listening.listen(_QUEUE)
+    letting_in = asyncio.create_task(_let_in(listening, connections.wire), name="letting callers in")
     try:
         yield
     finally:
-        server.close()
+        letting_in.cancel()
+        await asyncio.wait([letting_in])
+        listening.close()
         await connections.limit.close()
+
+
+async def _let_in(listening: socket.socket, wire: Callable[[], Wire]) -> None:
+    """Let callers in one by one, with a pause after each: a crowd waits in the kernel, and never has the whole loop."""
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            connection, _ = await loop.sock_accept(listening)
+        except OSError:  # no descriptor is left, or no memory; the caller goes on waiting
+            await asyncio.sleep(_EXHAUSTED_S)
+            continue
+        began = loop.time()
+        with suppress(OSError):  # this caller is gone
+            await loop.connect_accepted_socket(wire, connection)
+        await asyncio.sleep(min(max(_SHORTEST_PAUSE_S, 3 * (loop.time() - began)), _LONGEST_PAUSE_S))
 
 
 class _ConnectionHandler:

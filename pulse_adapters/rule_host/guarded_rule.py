@@ -158,6 +158,7 @@ def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
         "rule": owner,
         "tick": tick,
         "survival": False,
+        "capability": False,
         "samples": tuple(values.get("samples") or ()),
     }
     return Effect.model_construct(**values), len(text)

@@ -66,7 +66,9 @@ class FoldReply(NamedTuple):
         effects, faults = [], [EngineFault(*fault) for fault in self.faults]
         for one, rule in zip(self.effects, owners, strict=True):
             try:
-                effects.append(Effect.model_validate({**one, "survival": False, "tick": tick}))
+                effects.append(
+                    Effect.model_validate({**one, "survival": False, "capability": False, "tick": tick})
+                )
             except ValidationError as error:
                 words = f"ValidationError: {describe(error)}"[:_WORDS]
                 faults.append(EngineFault(f"rule:{rule}", with_place(words, names.places[rule])))

@@ -26,7 +26,7 @@ from pulse_core.model.names import ENGINE
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
-from pulse_core.projections.effects import Phase, is_of_rules
+from pulse_core.projections.effects import Phase, Source, source_of
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
@@ -291,7 +291,7 @@ class EngineController:
             for one in state.effects.open.values()
             if since is not None
             and one.phase is not Phase.EXECUTING
-            and is_of_rules(one.event.data)
+            and source_of(one.event.data) is Source.RULES
             and one.event.moment.since(since) >= 0
         ]
 

@@ -17,7 +17,7 @@ from pulse_core.execute.effect_tasks import (
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.open_bound import OpenBound
 from pulse_core.execute.refusals import Refusals
-from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder, holder_of
+from pulse_core.execute.slots import Holder, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -212,10 +212,7 @@ class ExecutorLoop:
             wish = draft.payload
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
-            # It comes from a rule, as all that is submitted.
-            if self.slots.has_room(
-                who := SURVIVAL if wish.survival else holder_of(wish.action, of_rules=True)
-            ):
+            if self.slots.has_room(who := holder(draft.data)):
                 self._reserve(draft.id, who)
                 both.append(executing_draft(draft.id, self.journal.new_id()))
         return both

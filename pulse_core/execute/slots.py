@@ -6,20 +6,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pulse_core.composition import ACTIONS
-from pulse_core.projections.effects import decode_plain_effect, is_of_rules
+from pulse_core.projections.effects import Source, decode_plain_effect, source_of
 
-Share = tuple[bool, bool]
-"""Those who share a bound: whether rules requested it, not people; and whether the action is one of the engine's own."""
+Share = tuple[Source, bool]
+"""Those who share a bound: who requested it, and whether the action is one of the engine's own."""
 
 
 class Holder(NamedTuple):
-    """Who holds a slot: survival, or else this action, requested by rules or by people.
+    """Who holds a slot: survival, or else this action, requested by this source.
 
     is_own: whether the action is one of the engine's own; concurrency: how many of a declared one may execute at a time.
     """
 
     action: str = ""
-    of_rules: bool = False
+    source: Source = Source.SURVIVAL
     is_own: bool = False
     concurrency: int | None = None
 
@@ -31,8 +31,9 @@ class Holder(NamedTuple):
 
 SURVIVAL = Holder()
 TOGETHER, OWN = 1.5, 1.25
-"""Slots of rules, and as many of people, for each that survival has; and of these, of all actions of the engine's own
-together. One action has as many as survival at most. So who is slow leaves some to others: an action, an engine, rules."""
+"""Slots of rules, and as many of people and of capabilities, for each that survival has; and of these, of all actions of
+the engine's own together. One action has as many as survival at most. So who is slow leaves some to others: an action,
+an engine, rules."""
 
 TOLD = 10
 """Holders that are told of by name: an engine may have many."""
@@ -41,14 +42,14 @@ TOLD = 10
 @lru_cache(maxsize=4_096)
 def holder(data: str) -> Holder:
     """Who would hold the slot of the effect with this data."""
-    wish = decode_plain_effect(data)
-    return SURVIVAL if wish.get("survival") else holder_of(str(wish.get("action", "")), is_of_rules(data))
+    action, source = str(decode_plain_effect(data).get("action", "")), source_of(data)
+    return SURVIVAL if source is Source.SURVIVAL else holder_of(action, source)
 
 
-def holder_of(action: str, of_rules: bool) -> Holder:
+def holder_of(action: str, source: Source) -> Holder:
     """Who would hold the slot of an effect that is not survival's."""
     declared = ACTIONS.get(action)
-    return Holder(action, of_rules, declared is None, declared.concurrency if declared else None)
+    return Holder(action, source, declared is None, declared.concurrency if declared else None)
 
 
 class Slots:
@@ -82,7 +83,7 @@ class Slots:
         most = self._most()
         if who == SURVIVAL:
             return self._count[who] < most
-        own, builtin = self._shared[who.of_rules, True], self._shared[who.of_rules, False]
+        own, builtin = self._shared[who.source, True], self._shared[who.source, False]
         return (
             self._count[who] < min(most, who.concurrency or most)
             and (not who.is_own or own < round(most * OWN))
@@ -92,5 +93,6 @@ class Slots:
     def __str__(self) -> str:
         """Who holds the slots that survival does not have, most first: `note 24 of rules, run-command 8`."""
         held = [(who, count) for who, count in self._count.most_common() if who != SURVIVAL and count]
-        words = [f"{who.action} {count}{' of rules' if who.of_rules else ''}" for who, count in held[:TOLD]]
+        whose = {source: "" if source is Source.PEOPLE else f" of {source}" for source in Source}
+        words = [f"{who.action} {count}{whose[who.source]}" for who, count in held[:TOLD]]
         return ", ".join([*words, f"{len(held) - TOLD} others"] if len(held) > TOLD else words)

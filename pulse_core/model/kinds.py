@@ -337,6 +337,7 @@ class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
         default=None, ge=0, lt=2**63, description="UTC microseconds after which it is not begun"
     )
     survival: bool = False
+    capability: bool = False
     rule: str = ""
     tick: int | None = None
     samples: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(

@@ -74,10 +74,23 @@ def decode_plain_effect(data: str) -> Mapping[str, Json]:
     return decode_plain(data)
 
 
-def is_of_rules(data: str) -> bool:
-    """Whether a rule inside of survival requested the effect with this data: only rules say a tick."""
+class Source(StrEnum):
+    """Who requested an effect."""
+
+    SURVIVAL = "survival"
+    CAPABILITIES = "capabilities"
+    RULES = "rules"
+    PEOPLE = "people"
+
+
+def source_of(data: str) -> Source:
+    """Who requested the effect with this data: rules of survival, of a capability or of others, or people."""
     wish = decode_plain_effect(data)
-    return wish.get("tick") is not None and not wish.get("survival")
+    if wish.get("survival"):
+        return Source.SURVIVAL
+    if wish.get("tick") is None:  # only rules say a tick
+        return Source.PEOPLE
+    return Source.CAPABILITIES if wish.get("capability") else Source.RULES
 
 
 class OpenEffect(NamedTuple):
@@ -116,8 +129,8 @@ class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
 
     settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
-    last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, `wished` those of
-    all others; last_tick: the highest tick that emitted one.
+    last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, `delegated` those
+    of capabilities, `wished` those of all others; last_tick: the highest tick that emitted one.
     """
 
     open: Mapping[str, OpenEffect] = field(default_factory=dict)
@@ -125,6 +138,7 @@ class Effects:
     settled_at: Mapping[str, Moment] = field(default_factory=dict)
     acted: tuple[Moment, ...] = ()
     wished: tuple[Moment, ...] = ()
+    delegated: tuple[Moment, ...] = ()
     last_tick: int = 0
     acked: int = 0
     failed: int = 0
@@ -198,6 +212,7 @@ class _EffectTable:
         self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
         self.wished = deque(before.wished, REMEMBERED)
+        self.delegated = deque(before.delegated, REMEMBERED)
         self.last_tick = before.last_tick
         self.counts = dict.fromkeys(SETTLING, 0)
 
@@ -217,7 +232,7 @@ class _EffectTable:
 
     def _acted(self, event: Event, wish: Mapping[str, Json]) -> None:
         if not wish.get("survival"):
-            _note(self.wished, event.moment)
+            _note(self.delegated if wish.get("capability") else self.wished, event.moment)
         elif wish["action"] not in OUTWARD:
             _note(self.acted, event.moment)
 
@@ -256,6 +271,7 @@ class _EffectTable:
             settled_at=self._settled_at(),
             acted=tuple(self.acted),
             wished=tuple(self.wished),
+            delegated=tuple(self.delegated),
             last_tick=self.last_tick,
             acked=before.acked + self.counts[EffectAcked.kind],
             failed=before.failed + self.counts[EffectFailed.kind],

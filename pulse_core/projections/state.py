@@ -30,7 +30,8 @@ class StateProjection(Generic[T]):
     """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
 
     name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
-    kinds: the events that may change it; `after` also gets others, and ignores them.
+    kinds: the events that may change it; `after` also gets others, and ignores them; is_small: whether a value is stored
+    with each tick that emitted effects; what is too large for that is folded anew where such a tick is read.
     """
 
     name: str
@@ -38,6 +39,7 @@ class StateProjection(Generic[T]):
     type: type[T]
     kinds: frozenset[str]
     after: Callable[[T, Iterable[Event]], T]
+    is_small: Callable[[T], bool] = lambda value: True
 
     @cached_property
     def empty(self) -> T:
@@ -57,7 +59,7 @@ class StateProjection(Generic[T]):
         return TypeAdapter(self.type)
 
 
-EFFECTS = StateProjection("effects", 3, Effects, effects.KINDS, effects.after)
+EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 7, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
@@ -92,6 +94,10 @@ class State:
         name = projection.name
         value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
         return value
+
+    def is_alike(self, other: "State") -> bool:
+        """Whether no event of the kinds of any projection lies between the two."""
+        return self.parts is other.parts and all(getattr(self, name) is getattr(other, name) for name in OWN)
 
     def with_values(self, values: Mapping[str, Any], seq: int, provisional: int = 0) -> "State":
         """A copy at another row, with these values by the names of their projections."""

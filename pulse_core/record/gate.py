@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pulse_core.actions import parsed_params
-from pulse_core.capability import Check
+from pulse_core.capability import Check, RefusedOnRecord
 from pulse_core.composition import ADMITS, declaration_of
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
@@ -31,20 +31,20 @@ from pulse_core.projections.state import CurrentState, State
 from pulse_core.settings.settings import Settings
 
 
-def require_guarded_process(draft: Draft, state: State, settings: Settings) -> None:
+def require_guarded_process(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a subject that is no guarded process."""
     names = [process.name for process in settings.process]
     if draft.subject not in names:
         raise UnknownName("guarded process", draft.subject, names)
 
 
-def require_open_effect(draft: Draft, state: State, settings: Settings) -> None:
+def require_open_effect(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a subject that is no open effect."""
     if draft.subject not in state.effects.open:
         raise Refused(f"no open effect {draft.subject!r}; see: upulse effect list")
 
 
-def refuse_open_effect(draft: Draft, state: State, settings: Settings) -> None:
+def refuse_open_effect(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse to redact an effect that somebody still has to read."""
     if draft.subject in state.effects.open:
         raise Refused(f"the effect {draft.subject} is open; cancel it, or wait until it is settled")
@@ -64,15 +64,15 @@ def check_subject(draft: Draft) -> None:
         )
 
 
-def check_stop(draft: Draft, state: State, settings: Settings) -> None:
+def check_stop(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a stop of what is no guarded process, or for longer than anybody can mean."""
-    require_guarded_process(draft, state, settings)
+    require_guarded_process(draft, role, state, settings)
     assert isinstance(draft.payload, ProcessStopRequested)
     if (draft.payload.expires_us or 0) > LONGEST_STOP_DAYS * UNITS["d"]:
         raise Refused(f"a process is stopped for at most {LONGEST_STOP_DAYS:,}d")
 
 
-def check_commit(draft: Draft, state: State, settings: Settings) -> None:
+def check_commit(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a request for what is no name of a commit."""
     previous = draft.payload.previous if isinstance(draft.payload, PromoteRequested) else ""
     for name in (draft.subject, previous):
@@ -87,9 +87,9 @@ CHECKS: Mapping[str, Check] = {
     PromoteRequested.kind: check_commit,
     RollbackRequested.kind: check_commit,
     EffectCancelRequested.kind: require_open_effect,
-    **ADMITS,
 }
-"""By kind, the check that a draft from outside must pass; other kinds need the caller's role alone."""
+"""By kind, the check that a draft from outside must pass; capabilities have their own, and other kinds need the
+caller's role alone."""
 
 
 def fill_defaults(draft: Draft, settings: Settings) -> Draft:
@@ -104,7 +104,7 @@ def fill_defaults(draft: Draft, settings: Settings) -> Draft:
 
 
 Append = Callable[..., Coroutine[Any, Any, Sequence[Event]]]
-RULE_FIELDS = ("rule", "tick", "samples", "survival")
+RULE_FIELDS = ("rule", "tick", "samples", "survival", "capability")
 ROLE_NAMES = {
     Role.DAEMON: "the daemon",
     Role.PERSON: "the owner or root",
@@ -121,13 +121,20 @@ class RecordedDraft(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What only one open effect may have at a time: a key, or the value of a param that its action declares exclusive."""
+    """What only one open effect may have at a time: a key, or the value of a param that its action declares exclusive.
+
+    is_subject: the subject of a draft that its capability checks against the state, which only one of these may have while
+    it is being recorded: so each is checked against what the one before has changed.
+    """
 
     value: str
     action: str = ""
     exclusive_by: str = ""
+    is_subject: bool = False
 
     def __str__(self) -> str:
+        if self.is_subject:
+            return f"a change of {self.value!r}"
         return f"{self.action} of {self.value!r}" if self.action else f"the key {self.value!r}"
 
 
@@ -138,8 +145,14 @@ def claims_of(effect: Effect) -> Sequence[Claim]:
 
 
 def all_claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
-    """The claims of all effects among these."""
-    return [one for draft in drafts if isinstance(draft.payload, Effect) for one in claims_of(draft.payload)]
+    """The claims of all effects among these, and of all drafts that a capability checks."""
+    found: list[Claim] = []
+    for draft in drafts:
+        if isinstance(draft.payload, Effect):
+            found += claims_of(draft.payload)
+        elif draft.payload.kind in ADMITS:
+            found.append(Claim(draft.subject, is_subject=True))
+    return found
 
 
 class Gate:
@@ -167,6 +180,13 @@ class Gate:
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()  # so that the open effects are known
+        for draft in drafts:
+            if check := ADMITS.get(draft.payload.kind):
+                try:
+                    check(draft, role, self.current_state(), self.settings())
+                except RefusedOnRecord as refused:
+                    await self.record([Draft(refused.record, draft.subject, actor=actor)])
+                    raise
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
             return [RecordedDraft(open_[0], existing=True)]
@@ -174,13 +194,18 @@ class Gate:
             raise Refused(f"the key {taken[0]!r} is open already; add its effect by itself to be told its id")
         for claim in wanted:
             if wanted.count(claim) > 1:
-                raise Refused(f"{claim} is wished twice at once; one effect may have it at a time")
+                raise Refused(f"{claim} is wished twice at once; one after the other may have it")
             if holder := self._holder(claim):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
         signed = [
             replace(fill_defaults(draft, self.settings()), actor=actor, moment=None) for draft in drafts
         ]
         return [RecordedDraft(event) for event in await self.record(signed)]
+
+    async def append_own(self, draft: Draft) -> Event:
+        """Record what an executor says, as the daemon's own; raises Refused like any other."""
+        (recorded,) = await self.append(Role.DAEMON, draft.actor, (draft,))
+        return recorded.event
 
     def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
         """The drafts of a rule whose claims no other effect has, neither an open one nor an earlier one of these."""
@@ -195,6 +220,8 @@ class Gate:
 
     def _holder(self, claim: Claim) -> OpenEffect | None:
         """The open effect that has this claim."""
+        if claim.is_subject:
+            return None
         effects = self.current_state().effects
         if not claim.exclusive_by:
             return effects.by_key(claim.value)
@@ -233,7 +260,7 @@ class Gate:
                 raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
             check_executable(self.executors, payload)
         elif check := CHECKS.get(payload.kind):
-            check(draft, self.current_state(), self.settings())
+            check(draft, role, self.current_state(), self.settings())
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):

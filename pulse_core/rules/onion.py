@@ -47,15 +47,17 @@ def run_synchronously(answer: Awaitable[Verdict]) -> Verdict | None:
     return None
 
 
-def without_survival_marks(verdict: Verdict, curr: Snapshot) -> Verdict:
-    """The verdict of rules that are not survival's, its effects without the `survival` mark and with this tick."""
-    news = {"survival": False, "tick": curr.tick}
-    is_valid = all(not effect.survival and effect.tick == curr.tick for effect in verdict.effects)
-    return (
-        verdict
-        if is_valid
-        else replace(verdict, effects=tuple(effect.model_copy(update=news) for effect in verdict.effects))
-    )
+def without_survival_marks(verdict: Verdict, curr: Snapshot, capabilities: Collection[str] = ()) -> Verdict:
+    """The verdict of rules that are not survival's, its effects without the `survival` mark, with this tick, and with the
+    `capability` mark if a rule of one, by these names, requested them."""
+    marks = [
+        {"survival": False, "capability": one.rule in capabilities, "tick": curr.tick}
+        for one in verdict.effects
+    ]
+    both = tuple(zip(verdict.effects, marks, strict=True))
+    if all(getattr(one, name) == value for one, mark in both for name, value in mark.items()):
+        return verdict
+    return replace(verdict, effects=tuple(one.model_copy(update=mark) for one, mark in both))
 
 
 def rule_name(rule: Rule) -> str:

@@ -43,6 +43,7 @@ Address = Annotated[
 ]
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
+Environment = Annotated[dict[str, str], AfterValidator(_environment)]
 
 
 class RestartSettings(Group):
@@ -115,7 +116,7 @@ class ProcessSettings(Group):
     cwd: Path | None = Field(
         None, description="working directory of `start` and `command`", examples=["/srv/gateway"]
     )
-    env: Annotated[dict[str, str], AfterValidator(_environment)] = Field(
+    env: Environment = Field(
         default_factory=dict,
         description="added to the environment of what is started",
         examples=[{"LANG": "C.UTF-8"}],

@@ -105,6 +105,9 @@ class BudgetSettings(Group):
     actions_per_minute: int = Field(
         60, ge=0, le=1000, description="actions over all targets in a minute; 0: no limit"
     )
+    capability_actions_per_minute: int = Field(
+        600, ge=0, le=1000, description="effects of capabilities, as those on tasks, in a minute; 0: no limit"
+    )
 
 
 class SocketSettings(Group):

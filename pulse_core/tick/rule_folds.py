@@ -12,6 +12,10 @@ are the inner rules' effects as survival lets them pass, so pause, silences and 
 fold is busy, reflexes go on, and the newest snapshot waits; those in between are never folded whole. That is why `prev`
 of a whole fold is the last snapshot that *it* saw, and not the one of the tick before: a change is never skipped.
 
+Where nothing but capabilities has rules, most ticks need no whole fold: a tick of the timer that finds every projection and
+the settings as their last fold has seen them would hear the same answer, unless the time has come that they named in it,
+or survival has held something back. So a capability that nobody uses costs a tick nothing.
+
 An effect of the whole fold may be recorded and settled while a later snapshot, taken before that, is still to be folded.
 To its rules the key looks free, and they request it again. `_emitted` tells the two apart: the key counts as free only when
 the snapshot knows of a settlement later than the one known when the effect was emitted.
@@ -24,11 +28,11 @@ from pulse_core.actions import ABOUT_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import EngineFault, FoldResult
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
-from pulse_core.rules.onion import Stopwatch, Trace, without_survival_marks
+from pulse_core.rules.onion import Stopwatch, Trace, rule_name, without_survival_marks
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
 """Records effects; returns the keys of those that were recorded, when they are on disk. Raises LogUnavailable if they are
@@ -70,11 +74,20 @@ class RuleFolds:
         self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit, self.stopwatch = submit, stopwatch
         self._emitted: dict[str, Moment | None] = {}
+        self._names = frozenset(map(rule_name, self.rules))
+        self._answered: Snapshot | None = None
+        self._again_us = 0
 
-    @property
-    def has_more(self) -> bool:
-        """Whether there is anything that the reflex does not fold."""
-        return bool(self.inside or self.rules)
+    def whole_due_us(self, curr: Snapshot, is_woken: bool) -> int:
+        """Microseconds until the whole onion may answer otherwise than at its last fold; is_woken: not by the timer."""
+        if not self.inside and not self.rules:
+            return NEVER_MS * 1000
+        seen = self._answered
+        if self.inside or is_woken or seen is None:
+            return 0
+        if curr.settings is not seen.settings or not curr.state.is_alike(seen.state):
+            return 0
+        return max(0, self._again_us - curr.now.since(seen.now))
 
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a rule without effects, and record their effects."""
@@ -92,7 +105,7 @@ class RuleFolds:
         trace: Trace = []
         inner: list[LayerOutcome] = []
         failed: list[Exception] = []
-        whose = NOBODY
+        whose, answer = NOBODY, Verdict()
 
         async def heart(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal whose
@@ -106,9 +119,10 @@ class RuleFolds:
             return fold_result.verdict
 
         async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
-            return without_survival_marks(
-                await compose(self.rules, heart, trace, self.stopwatch)(prev, curr), curr
-            )
+            nonlocal answer
+            verdict = await compose(self.rules, heart, trace, self.stopwatch)(prev, curr)
+            answer = without_survival_marks(verdict, curr, self._names)
+            return answer
 
         verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
@@ -122,6 +136,9 @@ class RuleFolds:
         }
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, settled.get(one.key)) for one in emitted)
+        known = self._emitted.keys() | curr.effects.keys.keys()
+        self._answered = curr if all(one.key in known for one in answer.effects) else None
+        self._again_us = answer.tick_ms * 1000
         if failed:
             raise failed[0]
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)

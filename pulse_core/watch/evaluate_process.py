@@ -15,7 +15,8 @@ class ProcessProbe(NamedTuple):
     """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
-    previous probe, if any; failed: that enough of its health's probes failed, in words.
+    previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
+    carried out, and what is left of its last life ended.
     """
 
     process: ProcessSettings
@@ -27,6 +28,7 @@ class ProcessProbe(NamedTuple):
     proven: bool = False
     before: ProcessId | None = None
     failed: str = ""
+    restarting: bool = False
 
 
 class ProcessConclusion(NamedTuple):
@@ -45,6 +47,8 @@ def conclude(look: ProcessProbe) -> ProcessConclusion:
             return ProcessConclusion(streak=look.streak)
         words = f"process {history.pid} {sight.ended or 'died'}; {sight.detail or 'its manager is at work'}"
         return ProcessConclusion((_died(look, words, recovering=True),))
+    if look.restarting and history.up is None:
+        return ProcessConclusion(streak=look.streak)  # who is found may be ended a moment later, as left over
     if is_up(sight):
         return ProcessConclusion(_seen_up(look))
     if sight.intended:

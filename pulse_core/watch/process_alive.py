@@ -1,7 +1,7 @@
 """The watcher of guarded processes: holds a pidfd of each, so that a death is noticed within a millisecond."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.model.event import Draft, Event
@@ -12,6 +12,7 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.health import HealthProber
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
+from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
@@ -102,6 +103,7 @@ class ProcessAlive:
         before_now = self._streaks
         if before_now is None:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
+        restarting = self._restarting({process.name for process in processes if process.start})
         self.health.forget_others(frozenset(process.name for process in processes if process.probe))
         for process in processes:
             name, history = process.name, histories[process.name]
@@ -111,7 +113,10 @@ class ProcessAlive:
             sights[name] = self.health.observe(process, sights[name], life, history, now, said)
             failed = self.health.record(name).verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
-            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, failed)
+            is_begun, sight = name in restarting, sights[name]
+            probe = ProcessProbe(
+                process, sight, history, streak, now, expires, proven, before, failed, is_begun
+            )
             conclusion = conclude(probe)
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
@@ -141,6 +146,16 @@ class ProcessAlive:
             for name, history in histories.items()
             if history.pid is not None and history.started is not None and history.boot == boot
         }
+
+    def _restarting(self, names: Collection[str]) -> frozenset[str]:
+        """Those of these names whose restart is being carried out at this moment."""
+        state = self.current_state()
+        under_way = (
+            name
+            for effect, name in state.processes.restarting.items()
+            if (one := state.effects.open.get(effect)) and one.phase is Phase.EXECUTING
+        )
+        return frozenset(name for name in under_way if name in names)
 
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)

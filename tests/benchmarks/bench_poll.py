@@ -63,7 +63,11 @@ class Deeds:
 
 async def measure(place: Path, rounds: int) -> tuple[Sequence[float], Sequence[float]]:
     """Milliseconds from sample to the executor's call, and of a bare append of the same log in between."""
-    home, gauge, bare = made_home(place / "home", "[budget]\nactions_per_minute = 0\n"), Gauge(), []
+    home, gauge, bare = (
+        made_home(place / "home", "[budget]\nactions_per_minute = 0\ncapability_actions_per_minute = 0\n"),
+        Gauge(),
+        [],
+    )
     deeds = Deeds()
     executors = {"note": MemoryExecutor(deed=deeds)}
     async with living(home, watchers=(gauge,), rules=(answer,), executors=executors) as daemon:

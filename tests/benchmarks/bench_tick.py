@@ -19,7 +19,7 @@ from tests.benchmarks.table import Row, percentile, spread, times
 
 OPEN = 1_000
 TICKS, TURNS = 100, 10
-CONFIG = "[daemon]\nstop_grace = '0s'\n[budget]\nactions_per_minute = 0\n"
+CONFIG = "[daemon]\nstop_grace = '0s'\n[budget]\nactions_per_minute = 0\ncapability_actions_per_minute = 0\n"
 
 
 class Records(MemoryVitals):

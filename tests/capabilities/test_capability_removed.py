@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_core.capabilities import CAPABILITIES
+from pulse_core.capabilities import CAPABILITIES, NEEDS
 from tests.capabilities.capability_tree import IMPORT_ALL, LIST, PACKAGES, ROOT, Tree
 
 STILL_GREEN = (
@@ -21,19 +21,30 @@ STILL_GREEN = (
 @pytest.mark.parametrize("name", CAPABILITIES)
 def test_a_capability_can_be_deleted(tmp_path: Path, name: str) -> None:
     tree, home = Tree(tmp_path / "tree"), tmp_path / "home"
+    for above in (one for one in CAPABILITIES if name in NEEDS.get(one, ())):
+        tree.remove(above)
     tree.remove(name)
     imported = tree.run("-c", IMPORT_ALL)
     assert imported.returncode == 0, imported.stderr
     tree.upulse(home, "init")
     assert "stopped" in tree.upulse(home, "status")
+
+
+@pytest.mark.timeout(400)
+def test_all_of_them_can_be_deleted_together(tmp_path: Path) -> None:
+    tree = Tree(tmp_path / "tree")
+    for name in CAPABILITIES:
+        tree.remove(name)
     tests = tree.run("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist", *STILL_GREEN)
     assert tests.returncode == 0, tests.stdout
 
 
 @pytest.mark.parametrize("name", CAPABILITIES)
 def test_nothing_but_its_own_folders_imports_a_capability(name: str) -> None:
-    """Found by its name alone: in the tree there is no import of it."""
-    own = tuple(f"{place}{name}/" for place in ("pulse_core/", "pulse_adapters/", "upulse_cli/capabilities/"))
+    """Found by its name alone: in the tree there is no import of it, but by those that say that they need it."""
+    users = [name, *(one for one in CAPABILITIES if name in NEEDS.get(one, ()))]
+    places = ("pulse_core/", "pulse_adapters/", "upulse_cli/capabilities/")
+    own = tuple(f"{place}{user}/" for place in places for user in users)
     word = re.compile(rf"\bpulse_(?:core|adapters)\.{name}\b|\bupulse_cli\.capabilities\.{name}\b")
     files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
     found = [file.relative_to(ROOT) for file in files if word.search(file.read_text())]

@@ -152,7 +152,7 @@ def test_a_silent_daemon_is_given_two_seconds_for_its_status_and_followers_patie
         with pytest.raises(NotAnswering):
             client.status()
         assert patience >= 0.2
-        assert 2.0 <= time.monotonic() - began - patience < 10.0
+        assert 2.0 <= time.monotonic() - began - patience < 30.0
 
 
 async def test_a_follower_hears_of_the_daemons_end(layout: HomeLayout, client: DaemonClient) -> None:

@@ -4,6 +4,17 @@ import json
 from pathlib import Path
 
 from pulse_core import __version__
+from pulse_core.agents.events import (
+    AgentPaused,
+    AgentResumed,
+    AgentRunCleaned,
+    AgentRunEnded,
+    AgentRunStarted,
+    AgentRunStopRequested,
+    WorkspaceKept,
+    WorkspaceMade,
+    WorkspaceRemoved,
+)
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -41,6 +52,24 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.payload import Payload
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
+from pulse_core.tasks.events import (
+    ProjectRemoved,
+    ProjectSet,
+    TaskAcked,
+    TaskAssigned,
+    TaskBlocked,
+    TaskBlockersSet,
+    TaskClosed,
+    TaskCreated,
+    TaskExecuting,
+    TaskFailed,
+    TaskGivenUp,
+    TaskHeartbeat,
+    TaskMoved,
+    TaskReleased,
+    TaskResultRefused,
+    TaskRetried,
+)
 from tests.events import event
 from tests.simulation.chaos import live
 
@@ -87,14 +116,83 @@ RARE: tuple[Payload, ...] = (
 """What a simulated life does not bring, or seldom."""
 
 
+LEASE = 60_000_000
+TASKS: tuple[tuple[str, Payload], ...] = (
+    ("app", ProjectSet(repository="/srv/app", members=("ada", "bob"), review=True)),
+    ("old", ProjectSet()),
+    ("old", ProjectRemoved()),
+    ("task_000001", TaskCreated(project="app", title="mend it", prompt="please", labels=("python",))),
+    ("task_000002", TaskCreated(project="app", title="then this", blockers=("task_000001",), priority=2)),
+    ("task_000003", TaskCreated(project="app", title="a part", parent="task_000002", column="Backlog")),
+    ("task_000001", TaskAssigned(agent="ada", why="she knows it")),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 8
+    ("task_000001", TaskHeartbeat(token=8)),
+    ("task_000001", TaskReleased(token=8, why="silent", expired=True)),
+    ("task_000001", TaskExecuting(agent="bob", lease_us=LEASE)),  # row 11
+    ("task_000001", TaskResultRefused(token=8, said="task-acked", result="done, but late")),
+    ("task_000001", TaskFailed(token=11, error="no disk", retry_us=5)),
+    ("task_000001", TaskExecuting(agent="bob", lease_us=LEASE)),  # row 14
+    ("task_000001", TaskAcked(token=14, result="done", data={"cost": 0.5})),
+    ("task_000003", TaskMoved(column="Test")),
+    ("task_000003", TaskBlocked(why="a question")),
+    ("task_000003", TaskRetried(why="answered")),
+    ("task_000003", TaskGivenUp(why="not needed")),
+    ("task_000002", TaskBlockersSet(blockers=("task_000001", "task_000003"))),
+    ("task_000001", TaskClosed(why="accepted")),
+)
+"""Lives of tasks."""
+
+
+def started(run: str) -> Payload:
+    """A run of this id."""
+    return AgentRunStarted(run=run, agent="ada", token=4, pid=5, started=6, workspace="/srv/work")
+
+
+RUNS: tuple[tuple[str, Payload], ...] = (
+    ("app", ProjectSet(repository="/srv/app")),
+    ("task_000001", TaskCreated(project="app", title="mend it")),
+    ("task_000001", TaskAssigned(agent="ada")),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 4
+    ("task_000001", WorkspaceMade(path="/srv/work", branch="feat/task_000001-mend-it")),
+    ("task_000001", started("one")),
+    ("task_000001", AgentRunStopRequested(run="one", why="it took longer than 1h")),
+    ("task_000001", AgentRunEnded(run="one", exit=-15, error="it took longer than 1h", output=9)),
+    ("task_000001", TaskFailed(token=4, error="it took longer than 1h", retry_us=0)),
+    ("task_000001", AgentRunCleaned(run="one")),
+    ("ada", AgentPaused(why="holidays")),
+    ("ada", AgentResumed()),
+    ("bob", AgentPaused()),
+    ("task_000001", TaskExecuting(agent="ada", lease_us=LEASE)),  # row 14
+    ("task_000001", started("two")),
+    ("task_000001", AgentRunEnded(run="two", exit=0, output=9, usage={"turns": 3})),
+    ("task_000001", TaskAcked(token=14, result="done")),
+    ("task_000001", TaskClosed()),
+    ("task_000001", WorkspaceKept(path="/srv/work", why="2 commits of it are not pushed")),
+    ("task_000002", WorkspaceMade(path="/srv/other", branch="")),
+    ("task_000002", WorkspaceRemoved()),
+    ("task_000003", WorkspaceMade(path="/srv/third", branch="b")),
+    ("task_000003", started("three")),
+)
+"""Runs of agents."""
+
+
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
     state = FOLD(FOLD.start, events)
     return {name: json.loads(text) for name, text in FOLD.dump(state).items()}
 
 
+def keep(name: object, events: list[Event]) -> None:
+    """Write a log and what it adds up to."""
+    lines = "".join(json.dumps(event) + "\n" for event in events)
+    (HERE / f"{__version__}-{name}.events.jsonl").write_text(lines)
+    (HERE / f"{__version__}-{name}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
+
+
 def main() -> None:
-    """Live two lives of bad luck and keep their logs."""
+    """Live two lives of bad luck, those of some tasks, and runs of agents, and keep their logs."""
+    keep("tasks", [event(number, payload, subject) for number, (subject, payload) in enumerate(TASKS, 1)])
+    keep("agents", [event(number, payload, subject) for number, (subject, payload) in enumerate(RUNS, 1)])
     for seed in SEEDS:
         events = live(seed, deeds=40).log.events
         wish = len(events) + 7  # the effect among the rare ones, which those after it are about
@@ -103,9 +201,7 @@ def main() -> None:
                 f"golden-{wish}" if len(events) >= wish else "rare" if payload.kind == "effect" else "gateway"
             )
             events.append(event(len(events) + 1, payload, subject, f"golden-{len(events) + 1}"))
-        lines = "".join(json.dumps(event) + "\n" for event in events)
-        (HERE / f"{__version__}-{seed}.events.jsonl").write_text(lines)
-        (HERE / f"{__version__}-{seed}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
+        keep(seed, events)
 
 
 if __name__ == "__main__":

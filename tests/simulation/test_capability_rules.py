@@ -42,7 +42,6 @@ def test_where_there_are_none_and_no_engine_there_is_no_whole_fold() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         await asyncio.sleep(60)
-        assert not daemon.ticker.folding.has_more
         assert daemon.ticker.last_whole is None
 
     simulate(story, {}, rules=())
@@ -68,11 +67,10 @@ async def test_they_stand_inside_of_survival_and_outside_of_the_others() -> None
 
 def test_a_pause_holds_for_them() -> None:
     async def story(world: World) -> None:
-        daemon = await world.start()
+        await world.start()
         await world.ask(Paused())
         before = len(world.events("effect"))
         await asyncio.sleep(60)
-        assert daemon.ticker.folding.has_more
         assert len(world.events("effect")) == before
 
     async def later(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -81,6 +79,43 @@ def test_a_pause_holds_for_them() -> None:
         return verdict.plus(wish) if curr.control.paused else verdict
 
     simulate(story, {}, rules=(later,))
+
+
+def test_where_they_are_alone_they_are_asked_when_something_has_changed_or_their_time_has_come() -> None:
+    asked: list[int] = []
+
+    async def alarm(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        asked.append(curr.now.mono // 1_000_000)
+        return (await inner(prev, curr)).within(7_000)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(30)
+        since = asked[0]
+        assert [second - since for second in asked[1:]] == [7, 14, 21, 28]
+        await world.ask(Paused())
+        await asyncio.sleep(0.1)
+        assert asked[-1] - since == 30
+
+    simulate(story, {"daemon": {"tick_ms": 2_000}}, rules=(alarm,))
+
+
+def test_one_whose_wish_was_held_back_is_asked_again_at_the_next_tick() -> None:
+    async def both(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        left = [key for key in ("a", "b") if key not in curr.effects.settled_at]
+        return (await inner(prev, curr)).plus(*(Effect(action="note", key=key) for key in left))
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(50)
+        assert len(world.events("effect", subject="a")) == 1
+        assert not world.events("effect", subject="b")
+        assert len(world.events("effect", subject="notify:blast-radius:capabilities")) == 1
+        await asyncio.sleep(30)
+        assert len(world.events("effect", subject="b")) == 1
+
+    settings = {"budget": {"capability_actions_per_minute": 1}, "notify": {"remind": "0s"}}
+    simulate(story, settings, rules=(both,))
 
 
 def test_one_that_raises_is_skipped_and_reported_and_the_others_go_on() -> None:

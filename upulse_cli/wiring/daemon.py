@@ -16,7 +16,9 @@ from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
+from pulse_adapters.ipc.daemon_process import PATIENCE
 from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.log_name import hold_name
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
 from pulse_adapters.metrics.sidecars import sidecars
@@ -38,7 +40,7 @@ from pulse_core.daemon.disk_quota import keep_quota
 from pulse_core.daemon.services import Failed, LogCheck, SettingsService, check_log, watch_repository
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Draft
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
 from pulse_core.ports.watcher import Watcher
@@ -81,7 +83,10 @@ async def real_daemon(
     def window(key: str) -> Window:
         return windows().get(key, Window())
 
-    acting = machine_executors(home, current_settings, view, failed)
+    async def append(draft: Draft) -> Event:
+        return await daemon.gate.append_own(draft)
+
+    acting = machine_executors(home, current_settings, view, failed, append)
     system = SystemResource(
         current_settings,
         lambda: daemon.housekeeping.lateness() * 1000,
@@ -94,6 +99,7 @@ async def real_daemon(
         stack.callback(remove_home_groups, home.path)
         stack.callback(acting.close)
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
+        stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
         await stack.enter_async_context(system)
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
@@ -125,7 +131,9 @@ async def real_daemon(
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
-            *watchers_of(WatcherContext(prober, clock, current_settings, view, window)),
+            *watchers_of(
+                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
+            ),
         )
         daemon = Daemon(
             Parts(

@@ -1,6 +1,6 @@
 """What senses and acts on this machine: the capabilities' watchers, the executors, and the processes that they hold."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -12,6 +12,7 @@ from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
@@ -20,6 +21,8 @@ from pulse_core.capabilities import capability_modules
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.composition import LOADED
 from pulse_core.home import HomeLayout
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.watcher import Watcher
@@ -34,8 +37,10 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
 
 
 def executors_of(context: ExecutorContext) -> Sequence[Executor]:
-    """The capabilities' executors; raises TypeError if they are not those whose actions are declared."""
-    made: list[Executor] = [one for part in adapters("executors") for one in part.executors(context)]
+    """The capabilities' executors, of the core and of adapters; raises TypeError if they are not those whose actions are
+    declared."""
+    made = [executor for capability in LOADED for executor in capability.executors(context)]
+    made += (executor for part in adapters("executors") for executor in part.executors(context))
     actions = {action.name for capability in LOADED for action in capability.actions}
     if differing := {one.action for one in made} ^ actions:
         raise TypeError(
@@ -47,6 +52,14 @@ def executors_of(context: ExecutorContext) -> Sequence[Executor]:
 def adapters(part: str) -> Iterator[ModuleType]:
     """The packages `pulse_adapters.NAME` of capabilities that have one, with this function."""
     return (module for module in capability_modules("pulse_adapters") if hasattr(module, part))
+
+
+Append = Callable[[Draft], Awaitable[Event]]
+
+
+async def cannot_append(draft: Draft) -> Event:
+    """Where no daemon runs, executors record nothing."""
+    raise PulseError(f"only a running daemon records {draft.payload.kind!r} for an executor")
 
 
 Failed = Callable[[str, str], None]
@@ -62,11 +75,13 @@ class MachineExecutors:
     consumers: MemoryConsumers
     notify: Notify
     lives: Lives
+    programs: LifePrograms
     executors: Mapping[str, Executor]
 
     def close(self) -> None:
         """Let go of the processes; they live on."""
         self.table.close()
+        self.programs.close()
         self.lives.close()
         self.spawner.close()
 
@@ -76,8 +91,9 @@ def machine_executors(
     current_settings: Callable[[], Settings],
     view: Callable[[], State],
     failed: Failed = lambda whose, words: None,
+    append: Append = cannot_append,
 ) -> MachineExecutors:
-    """Everything that can act on the processes of this machine, and tell its people."""
+    """Everything that can act on the processes of this machine, and tell its people. append: of the daemon that runs."""
     spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
     boot = SystemClock().now().boot
 
@@ -95,7 +111,8 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    last = Lives(spawner, home.path, lives, LifeGroups(home.path), known)
+    groups = LifeGroups(home.path)
+    last, programs = Lives(spawner, home.path, lives, groups, known), LifePrograms(spawner, groups)
     table = LinuxProcessTable(spawner, home.path, last, lambda: current_settings().process)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
@@ -106,8 +123,8 @@ def machine_executors(
         ArchiveSessions(current_settings, home.path / "archive", home.path),
         Collect("upulse_cli.wiring.bundle", home.path, partial(host_group, home.path)),
         notify,
-        *executors_of(ExecutorContext(current_settings, view)),
+        *executors_of(ExecutorContext(current_settings, view, append, programs, home)),
     )
     return MachineExecutors(
-        spawner, table, consumers, notify, last, {executor.action: executor for executor in made}
+        spawner, table, consumers, notify, last, programs, {executor.action: executor for executor in made}
     )

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.status import DAEMON
-from pulse_core.composition import ALL_RULES
+from pulse_core.composition import ALL_RULES, OWN_NAMES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.effects import Source, source_of
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import compose
 from pulse_core.rules.onion import run_synchronously
@@ -60,7 +61,7 @@ def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Seq
 
     whole = run_synchronously(compose(ALL_RULES, inside)(prev, curr))
     assert whole is not None, "survival rules await nothing but what is inside them"
-    return tuple(effect for effect in whole.effects if not effect.survival)
+    return tuple(one for one in whole.effects if not one.survival and one.rule not in OWN_NAMES)
 
 
 def recorded_effects(home: HomeContext, at: int, first: int, last: int) -> Iterator[WishedEffect]:
@@ -72,7 +73,7 @@ def recorded_effects(home: HomeContext, at: int, first: int, last: int) -> Itera
             except ValueError:  # its payload is lost
                 continue
             tick, rule = data.get("tick") or 0, data.get("rule")
-            if row.actor == DAEMON and first <= tick <= last and rule and not data.get("survival"):
+            if row.actor == DAEMON and first <= tick <= last and rule and source_of(row.data) is Source.RULES:
                 said = (str(data.get(name, "")) for name in ("rule", "action", "reason"))
                 yield WishedEffect(str(data.get("key", row.subject)), tick, iso(row.at), *said)
 

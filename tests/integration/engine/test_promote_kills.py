@@ -73,7 +73,7 @@ def in_force(home: CliHome, commit: str) -> bool:
 @pytest.mark.parametrize(
     ("step", "when"),
     sample(
-        [("commit-staging", "after"), ("candidate", "after"), ("gates", "before"), ("request", "after")],
+        [("gates", "before"), ("request", "after")],
         list(product(COMMANDS, WHENS)),
     ),
 )

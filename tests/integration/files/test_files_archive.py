@@ -253,7 +253,7 @@ def refusal(place: Path, root: Path) -> str:
     return ""
 
 
-@pytest.mark.parametrize("place", range(0, 4_000, 97))
+@pytest.mark.parametrize("place", range(0, 4_000, sample(389, 97)))
 @pytest.mark.parametrize("spoil", [flipped, lambda place: lambda data: data[: place % len(data)]])
 def test_an_archive_that_is_not_what_was_written_costs_nothing(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, spoil: Any
@@ -361,7 +361,7 @@ def test_who_writes_all_the_time_loses_nothing(root: Path, tmp_path: Path) -> No
     thread = threading.Thread(target=write)
     thread.start()
     try:
-        for number in range(sample(20, 40)):
+        for number in range(sample(10, 40)):
             put_away(tmp_path, root, effect=f"effect-{number}")
     finally:
         over.set()
@@ -553,7 +553,7 @@ deeds = st.lists(
 )
 
 
-@settings(max_examples=sample(30, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sample(15, 100), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=deeds)
 def test_every_byte_is_where_it_was_or_in_an_archive(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, str, str, bytes]]

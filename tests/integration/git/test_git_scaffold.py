@@ -15,6 +15,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.scaffold import SHELVES, scaffold
 from pulse_core.model.errors import PulseError, UnknownName
 from tests.integration.git.git_scene import files, git, is_clean, laid_out, write
+from tests.types_cache import kept
 
 ADA = "Ada Lovelace <ada@example.org>"
 
@@ -31,7 +32,7 @@ def engine(place: Path) -> Path:
 @pytest.fixture(scope="module")
 def typed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Where the type checker keeps what it knows of pulse_core, and of pydantic."""
-    return str(tmp_path_factory.mktemp("typed"))
+    return str(shutil.copytree(kept(), tmp_path_factory.mktemp("typed") / "mypy"))
 
 
 def run(at: Path, *words: str) -> None:

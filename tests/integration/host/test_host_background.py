@@ -102,6 +102,30 @@ async def test_who_has_become_another_user_in_the_background_is_it_if_the_settin
         named.close()
 
 
+@pytest.mark.parametrize("is_new", [True, False], ids=["fork", "helper"])
+async def test_who_takes_its_time_between_two_forks_hands_over_with_the_second_one(
+    spawner: Spawner, log: Path, tmp_path: Path, effect: str, monkeypatch: pytest.MonkeyPatch, is_new: bool
+) -> None:
+    monkeypatch.setattr("pulse_adapters.host.process_table._HANDED_TICKS", 100_000 if is_new else -1)
+    it = process("((sleep 1000; :) & read go < go) & exit 0")
+    os.mkfifo(tmp_path / "go")
+    first = spawner.start(it.start, cwd=str(tmp_path), output=log, env={"PULSE_EFFECT": effect})
+    table = LinuxProcessTable(
+        spawner, tmp_path, Lives(spawner, tmp_path, lambda: {"it": Life(effect, first)})
+    )
+    try:
+        await over(first)
+        await until(lambda: carriers(effect))
+        middle = min(carriers(effect, "sh"), key=lambda one: one.pid)
+        table.hold((await seen(table, it, middle)).found, lambda found: None)
+        (tmp_path / "go").write_text("go\n")
+        await over(middle)
+        sight = await seen(table, it, middle)
+        assert sight.found == (tuple(carriers(effect, "sh")) if is_new else ())
+    finally:
+        table.close()
+
+
 @pytest.mark.parametrize("end", ["exit 3", "kill -9 $$"])
 async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
     table: LinuxProcessTable, start: Start, effect: str, end: str

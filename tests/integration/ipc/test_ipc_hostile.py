@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import random
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -188,3 +190,18 @@ async def test_thousands_who_connect_and_vanish_leave_nothing_behind(path: Path)
             while len(os.listdir("/proc/self/fd")) > before:
                 await asyncio.sleep(0.01)
         assert await still_answers(path)
+
+
+async def test_of_a_crowd_that_asks_at_once_one_is_answered_in_a_turn_of_the_loop(path: Path) -> None:
+    request_handler, answered = Desk(), [0]
+    async with request_handler.serve(path):
+        with contextlib.ExitStack() as crowd:
+            for _ in range(40):
+                one = crowd.enter_context(socket.socket(socket.AF_UNIX))
+                one.connect(str(path))
+                one.sendall(ASK)
+            async with asyncio.timeout(30):
+                while answered[-1] < 40:
+                    await asyncio.sleep(0)
+                    answered.append(len(request_handler.peers))
+    assert max(after - before for before, after in itertools.pairwise(answered)) == 1

@@ -6,7 +6,7 @@ import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_core.actions import BUILT_IN, ActionDeclaration
-from pulse_core.composition import declaration_of, effect_fault
+from pulse_core.composition import ACTIONS, declaration_of, effect_fault
 from pulse_core.daemon import CurrentSettings
 from pulse_core.engine.rollback_engine import RollbackEngine
 from pulse_core.model.kinds import Effect
@@ -27,7 +27,7 @@ async def test_each_executor_of_a_daemon_carries_out_what_is_declared_and_nothin
     finally:
         made.close()
     assert {**carried_out, RollbackEngine.action: RollbackEngine.params} == {
-        one.name: one.params for one in BUILT_IN
+        name: one.params for name, one in ACTIONS.items()
     }
 
 
@@ -39,7 +39,7 @@ def test_the_outward_actions_that_folds_know_are_declared() -> None:
     assert set(NAMES) >= OUTWARD
 
 
-@pytest.mark.parametrize("one", BUILT_IN, ids=NAMES)
+@pytest.mark.parametrize("one", ACTIONS.values(), ids=ACTIONS)
 def test_what_an_action_is_exclusive_by_is_one_of_its_params(one: ActionDeclaration) -> None:
     assert not one.exclusive_by or one.exclusive_by in one.params.model_fields
     assert one.summary

@@ -29,7 +29,9 @@ USUAL = {
     "process": ['name = "other"', 'start = ["true"]'],
     "llm": ['url = "http://other/"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
+    "agent": ['name = "other"', 'kind = "claude"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
+    "tasks": ['project = "other"'],
     "resources.sessions": ['root = "/srv/other"'],
 }
 """What a group of this path must have."""

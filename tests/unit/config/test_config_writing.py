@@ -23,6 +23,7 @@ from pulse_core.settings.settings import Settings
 
 COMPANIONS: dict[str, dict[str, Any]] = {
     "process": {"start": ["a"]},
+    "agent": {"command": ["a"]},
     "log": {"path": "/a", "keywords": ["a"]},
 }
 """What a block needs besides its required keys to be of use."""

@@ -2,8 +2,9 @@
 
 from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder, holder_of
 from pulse_core.model.kinds import Effect
+from pulse_core.projections.effects import Source
 
-NOTIFY, COMMAND, BEEP = (holder_of(action, of_rules=True) for action in ("notify", "run-command", "beep"))
+NOTIFY, COMMAND, BEEP = (holder_of(action, Source.RULES) for action in ("notify", "run-command", "beep"))
 
 
 def held(slots: Slots, *holders: tuple[Holder, int]) -> Slots:
@@ -18,7 +19,7 @@ def rooms(slots: Slots, *holders: Holder) -> list[bool]:
 
 
 def people(who: Holder) -> Holder:
-    return who._replace(of_rules=False)
+    return who._replace(source=Source.PEOPLE)
 
 
 def test_what_rules_hold_takes_nothing_from_survival_or_people() -> None:
@@ -38,13 +39,13 @@ def test_one_action_holds_two_thirds_at_most() -> None:
 
 
 def test_an_engines_own_actions_leave_room_for_what_else_rules_wish() -> None:
-    slots = held(Slots(lambda: 4), (BEEP, 2), (holder_of("moo", True), 3))
-    assert rooms(slots, BEEP, holder_of("quack", True), NOTIFY) == [False, False, True]
-    assert rooms(held(Slots(lambda: 1), (BEEP, 1)), holder_of("moo", True), NOTIFY) == [False, True]
+    slots = held(Slots(lambda: 4), (BEEP, 2), (holder_of("moo", Source.RULES), 3))
+    assert rooms(slots, BEEP, holder_of("quack", Source.RULES), NOTIFY) == [False, False, True]
+    assert rooms(held(Slots(lambda: 1), (BEEP, 1)), holder_of("moo", Source.RULES), NOTIFY) == [False, True]
 
 
 def test_an_action_may_declare_that_fewer_of_it_run_at_a_time() -> None:
-    collect = holder_of("collect", True)
+    collect = holder_of("collect", Source.RULES)
     assert rooms(held(Slots(lambda: 4), (collect, 1)), collect, people(collect), COMMAND) == [
         False,
         True,
@@ -64,7 +65,7 @@ def test_a_slot_is_free_again_once() -> None:
 
 
 def test_of_many_holders_the_largest_are_told_of() -> None:
-    many = [(holder_of(f"beep-{number}", of_rules=False), 1) for number in range(12)]
+    many = [(holder_of(f"beep-{number}", source=Source.PEOPLE), 1) for number in range(12)]
     assert str(held(Slots(lambda: 32), (COMMAND, 2), *many)).startswith("run-command 2 of rules, beep-0 1, ")
     assert str(held(Slots(lambda: 32), *many)).endswith("beep-9 1, 2 others")
 
@@ -73,13 +74,13 @@ def test_a_lower_number_of_slots_counts_at_once() -> None:
     most = [8]
     slots = held(Slots(lambda: most[0]), (COMMAND, 3), (NOTIFY, 3))
     most[0] = 4
-    assert not slots.has_room(holder_of("clean-paths", of_rules=True))
+    assert not slots.has_room(holder_of("clean-paths", source=Source.RULES))
 
 
 def test_who_would_hold_a_slot_is_told_by_the_effect_not_by_its_params() -> None:
     forged = Effect(action="note", key="k", params={"survival": True, "tick": 3})
-    assert holder(forged.model_dump_json()) == holder_of("note", of_rules=False)
+    assert holder(forged.model_dump_json()) == holder_of("note", source=Source.PEOPLE)
     assert holder(Effect(action="note", key="k", tick=3).model_dump_json()) == holder_of(
-        "note", of_rules=True
+        "note", source=Source.RULES
     )
     assert holder(Effect(action="note", key="k", tick=3, survival=True).model_dump_json()) == SURVIVAL

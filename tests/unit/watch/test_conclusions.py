@@ -46,6 +46,11 @@ def test_what_is_alive_now_is_up() -> None:
     assert (up.pid, up.started) == NEW
 
 
+def test_who_is_found_while_the_restart_is_carried_out_may_be_left_over_and_counts_for_nothing_yet() -> None:
+    assert look(ProcessObservation((NEW,)), DOWN, restarting=True) == ProcessConclusion()
+    assert kinds(look(ProcessObservation(), UP, restarting=True)) == ["process-died"]
+
+
 def test_what_is_gone_is_dead_without_further_probes() -> None:
     assert kinds(look(ProcessObservation(), UP)) == ["process-died"]
 

@@ -1,0 +1,20 @@
+"""Agents on this machine: the folders in which they work, what they are told there, and what they have printed."""
+
+from collections.abc import Sequence
+
+from pulse_adapters.agents.file_site import FileSite
+from pulse_core.agents.executors import agent_executors
+from pulse_core.agents.watcher import AgentRunsWatcher
+from pulse_core.capability import ExecutorContext, WatcherContext
+from pulse_core.ports.executor import Executor
+from pulse_core.ports.watcher import Watcher
+
+
+def watchers(context: WatcherContext) -> Sequence[Watcher]:
+    """The watcher of runs."""
+    return (AgentRunsWatcher(context, FileSite(context.home.path, context.settings)),)
+
+
+def executors(context: ExecutorContext) -> Sequence[Executor]:
+    """The executors of agents."""
+    return agent_executors(context, FileSite(context.home.path, context.settings))

@@ -1,0 +1,151 @@
+"""The files of runs: `runs/RUN/` in the home has the prompt and the output; tasks have folders in `workspaces/`."""
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_adapters.agents.worktrees import Worktree, remove_folder
+from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.untrusted_paths import remove_tree
+from pulse_core.agents.projection import Run
+from pulse_core.agents.run_site import Progress, RunFolder, Workspace
+from pulse_core.agents.settings import GENERAL, AgentSettings
+from pulse_core.agents.tools import TOOLS, Answer, fill, read_text
+from pulse_core.model.errors import PulseError
+from pulse_core.ports.programs import Program
+from pulse_core.settings.settings import Settings
+from pulse_core.tasks.task import Project, TaskState
+
+WORKSPACES = "workspaces"
+LAST, MOST_KEPT, KEPT = 1 << 20, 8 << 20, 200
+"""Bytes from the end of an output that are read for the answer; bytes of an ended run's output, and runs, that are kept."""
+
+
+class FileSite:
+    """Implements `pulse_core.agents.run_site.RunSite`; the disk is asked in threads."""
+
+    def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
+        self._home, self._settings = home, settings
+
+    def _folder(self, run: str) -> RunFolder:
+        return RunFolder.of(self._home, run)
+
+    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+        """The task's folder, made if it is not there."""
+        above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
+        path = above / task.id
+        try:
+            await asyncio.to_thread(above.mkdir, 0o700, True, True)
+            if project.repository:
+                return await asyncio.to_thread(Worktree(project, path).make, task.id, task.title)
+            await asyncio.to_thread(path.mkdir, 0o700, False, True)
+        except OSError as error:
+            raise PulseError(f"no workspace can be made in {above}: {error.strerror}") from error
+        return Workspace(str(path))
+
+    async def program(
+        self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
+    ) -> Program:
+        """What to start; its prompt lies in its folder."""
+        folder, tool = self._folder(run), TOOLS[agent.kind]
+        prompt, told_by = prompt_of(task), agent.prompt or tool.prompt
+        try:
+            await asyncio.to_thread(_write_prompt, folder, prompt)
+        except OSError as error:
+            raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
+        values = {
+            "prompt": prompt,
+            "prompt_file": str(folder.prompt),
+            "workspace": workspace.path,
+            "model": agent.model,
+            "task": task.id,
+            "title": task.title,
+        }
+        env = {
+            **selected_variables(*agent.pass_env),
+            **agent.env,
+            "PULSE_AGENT": agent.name,
+            "PULSE_TASK": task.id,
+            "PULSE_TOKEN": str(token),
+            "PULSE_WORKSPACE": workspace.path,
+            "PULSE_PROMPT_FILE": str(folder.prompt),
+            "UPULSE_HOME": str(self._home),
+        }
+        if told_by == "environment":
+            env["PULSE_PROMPT"] = prompt
+        return Program(
+            fill(tool.argv(agent.command, agent.args, agent.model), values),
+            workspace.path,
+            env,
+            str(folder.output),
+            str(folder.prompt) if told_by == "stdin" else os.devnull,
+        )
+
+    async def progress(self, run: Run) -> Progress:
+        """How large its output is, and how old."""
+        return await asyncio.to_thread(_progress, self._folder(run.id).output)
+
+    async def answer(self, run: Run, agent: AgentSettings | None) -> Answer:
+        """What the end of its output says."""
+        read = TOOLS[agent.kind].read if agent else read_text
+        try:
+            return await asyncio.to_thread(lambda: read(last_lines(self._folder(run.id).output)))
+        except OSError as error:
+            raise PulseError(f"its output can't be read: {error.strerror}") from error
+
+    async def clean(self, run: Run, most: int) -> None:
+        """Keep of the run only a bounded output; and no more than the newest runs."""
+        await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
+
+    async def remove_workspace(self, path: str, project: Project) -> str:
+        """Remove a task's folder, or say why not."""
+        if project.repository:
+            return await asyncio.to_thread(Worktree(project, Path(path)).remove)
+        return await asyncio.to_thread(remove_folder, Path(path))
+
+
+def prompt_of(task: TaskState) -> str:
+    """All that an agent is told: the title, the prompt, and what went wrong before."""
+    parts = [f"# {task.title}", task.prompt.strip()]
+    if task.error and task.attempts > 0:
+        parts.append(f"An earlier attempt did not succeed: {task.error}")
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def last_lines(output: Path) -> list[str]:
+    """The lines of the end of an output; the first one may be cut. Raises OSError."""
+    with output.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - LAST))
+        return file.read(LAST).decode(errors="replace").splitlines()
+
+
+def _write_prompt(folder: RunFolder, prompt: str) -> None:
+    folder.path.parent.mkdir(mode=0o700, exist_ok=True)
+    folder.path.mkdir(mode=0o700, exist_ok=True)
+    made = os.open(folder.prompt, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(made, "w") as file:
+        file.write(prompt)
+
+
+def _progress(output: Path) -> Progress:
+    try:
+        found = output.stat()
+    except OSError:
+        return Progress()
+    return Progress(found.st_size, max(0, round((time.time() - found.st_mtime) * 1e6)))
+
+
+def _clean(folder: RunFolder, most: int) -> None:
+    with suppress(OSError):
+        folder.prompt.unlink()
+    with suppress(OSError):
+        if folder.output.stat().st_size > most:
+            os.truncate(folder.output, most)
+    with suppress(OSError):
+        made: Mapping[Path, float] = {one: one.stat().st_mtime for one in folder.path.parent.iterdir()}
+        for old in sorted(made, key=lambda one: made[one])[: max(0, len(made) - KEPT)]:
+            remove_tree(old)

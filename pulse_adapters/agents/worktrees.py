@@ -1,0 +1,115 @@
+"""Git worktrees of tasks: one for each, on a branch of its own, removed only when nothing in it could be lost."""
+
+import os
+import re
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_core.agents.run_site import Workspace
+from pulse_core.model.errors import PulseError
+from pulse_core.tasks.task import Project
+
+TIMEOUT_S = 100.0
+SLUG = 40
+"""Most characters of the title in a branch's name."""
+_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
+
+
+def branch_of(task: str, title: str) -> str:
+    """The branch of a task."""
+    slug = re.sub(r"[^a-z0-9]+", "-", title.lower())[:SLUG].strip("-")
+    return f"feat/{task}-{slug}".rstrip("-")
+
+
+class Worktree:
+    """The worktree of a task at a path. Blocks: for threads; raises PulseError."""
+
+    def __init__(self, project: Project, path: Path) -> None:
+        self._repository, self._base, self._path = Path(project.repository), project.base, path
+
+    def make(self, task: str, title: str) -> Workspace:
+        """The worktree, with whatever lies in it, or a new one.
+
+        It is made beside its place and moved there, so that what a crash leaves there is nobody's work.
+        """
+        if self._is_whole():
+            return Workspace(str(self._path), self._git("rev-parse", "--abbrev-ref", "HEAD", at=self._path))
+        if self._path.exists():
+            raise PulseError(f"{self._path} is in the way of the task's worktree; move it elsewhere")
+        branch, new = branch_of(task, title), self._path.with_name(f"{self._path.name}.new")
+        if new.exists():
+            self._git("worktree", "remove", "--force", "--force", str(new), check=False)
+        self._git("worktree", "prune")
+        if self._has(f"refs/heads/{branch}"):
+            self._git("worktree", "add", "--force", "--force", str(new), branch)
+        else:
+            self._git(
+                "worktree", "add", "--force", "--force", "--no-track", "-b", branch, str(new), self._start()
+            )
+        self._git("worktree", "move", str(new), str(self._path))
+        return Workspace(str(self._path), branch)
+
+    def remove(self) -> str:
+        """Remove it; else why it is kept."""
+        if not self._path.exists():
+            self._git("worktree", "prune", check=False)
+            return ""
+        if not self._is_whole():
+            return f"it is no worktree of {self._repository} any more"
+        if changed := self._git("status", "--porcelain", "--untracked-files=all", at=self._path):
+            return f"{len(changed.splitlines())} files in it are not committed"
+        known = ["--remotes", *([self._base] if self._has(f"refs/heads/{self._base}") else [])]
+        if (count := int(self._git("rev-list", "--count", "HEAD", "--not", *known, at=self._path))) > 0:
+            return f"{count} commits of it are neither pushed nor on {self._base}"
+        self._git("worktree", "remove", str(self._path))
+        return ""
+
+    def _is_whole(self) -> bool:
+        if not (self._path / ".git").is_file():
+            return False
+        there = self._git(
+            "rev-parse", "--path-format=absolute", "--git-common-dir", at=self._path, check=False
+        )
+        here = self._git("rev-parse", "--path-format=absolute", "--git-common-dir")
+        return bool(there) and os.path.realpath(there) == os.path.realpath(here)
+
+    def _start(self) -> str:
+        """The commit on which a new branch begins: of the base branch here, or at the remote."""
+        for name in (f"refs/heads/{self._base}", f"refs/remotes/origin/{self._base}"):
+            if self._has(name):
+                return name
+        branches = self._git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
+        known = ", ".join(branches[:20]) or "none"
+        raise PulseError(f"{self._repository} has no branch {self._base!r}; its branches are: {known}")
+
+    def _has(self, name: str) -> bool:
+        return bool(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False))
+
+    def _git(self, *words: str, at: Path | None = None, check: bool = True) -> str:
+        """What git prints; with `check` a failure raises PulseError, else it is an empty answer."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
+        there = at or self._repository
+        try:
+            done = subprocess.run(
+                ("git", "-C", str(there), *_SAFE, *words), env=env, stdin=subprocess.DEVNULL,
+                capture_output=True, timeout=TIMEOUT_S, check=False,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired as error:
+            raise PulseError(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
+        except OSError as error:
+            raise PulseError(f"git can't be run in {there}: {error.strerror}") from error
+        if done.returncode and check:
+            words_ = " ".join(os.fsdecode(done.stderr).split())[:1_000] or f"exit {done.returncode}"
+            raise PulseError(f"git {words[0]} failed in {there}: {words_}")
+        return "" if done.returncode else os.fsdecode(done.stdout).strip()
+
+
+def remove_folder(path: Path) -> str:
+    """Remove a task's folder if it is empty; else why it is kept."""
+    with suppress(FileNotFoundError):
+        if any(path.iterdir()):
+            return "there are files in it"
+        path.rmdir()
+    return ""

@@ -1,0 +1,111 @@
+"""Programs that outlive the daemon: started, found again, looked at, and ended with all that came out of them."""
+
+import asyncio
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_adapters.host.life_groups import LifeGroups
+from pulse_adapters.host.lives import MOMENT_S
+from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import is_alive, live_processes, open_pidfd, read_proc_file, session_of
+from pulse_adapters.workers.process_tree import end_chosen, in_tree
+from pulse_core.ports.host import Life, ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
+from pulse_core.ports.programs import Program, ProgramObservation
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class LifePrograms:
+    """Implements `pulse_core.ports.Programs` with what guards processes."""
+
+    def __init__(self, spawner: Spawner, groups: LifeGroups | None = None) -> None:
+        self._spawner, self._groups = spawner, groups
+        self._calls: list[Callable[[], None]] = []
+        self._held: dict[ProcessId, int] = {}
+
+    async def start(self, effect: str, program: Program) -> ProcessId:
+        """Start it."""
+        main = self._spawner.start(
+            program.argv,
+            cwd=program.cwd,
+            env={**program.env, EFFECT_MARK: effect},
+            output=Path(program.output),
+            stdin=Path(program.stdin),
+            inherits=False,
+        )
+        if self._groups:
+            asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, Life(effect, main))
+        return main
+
+    async def find(self, effect: str) -> ProcessId | None:
+        """Who leads the session of those that bear the mark."""
+        found = await find_bearers(effect=effect, anybody=True)
+        return next((one for one in found if session_of(one.pid) == one.pid), None)
+
+    async def look(self, main: ProcessId) -> ProgramObservation:
+        """How it is now."""
+        if not is_alive(main):
+            ended = self._spawner.ended(main)
+            return ProgramObservation(False, ended.code if ended else None)
+        return await asyncio.to_thread(_observation, main)
+
+    async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
+        """End all that came out of it."""
+        try:
+            await self._spawner.end(main, soft=soft)
+        finally:
+            if self._groups:
+                await finish_despite_cancel(asyncio.to_thread(self._groups.end, effect))
+            await finish_despite_cancel(
+                end_chosen(in_tree(main, f"{EFFECT_MARK}={effect}", self._death(main)))
+            )
+
+    def _death(self, main: ProcessId) -> int | None:
+        """When it was dead at the latest, in clock ticks after boot; None while it lives, or if it ended just now."""
+        if is_alive(main) or self._spawner.reaps(main.pid):
+            return None
+        return ended.at if (ended := self._spawner.ended(main)) else main.started
+
+    def listen(self, call: Callable[[], None]) -> None:
+        """Call this whenever `watch` says so."""
+        self._calls.append(call)
+
+    def watch(self, main: ProcessId) -> None:
+        """Tell who listens: now, and when it ends."""
+        if main not in self._held and (handle := open_pidfd(main)) is not None:
+            self._held[main] = handle
+            asyncio.get_running_loop().add_reader(handle, self._ended, main)
+        self._tell()
+
+    def _ended(self, main: ProcessId) -> None:
+        self._release(main)
+        asyncio.get_running_loop().call_soon(
+            self._tell
+        )  # once the spawner has reaped it and knows its exit code
+
+    def _release(self, main: ProcessId) -> None:
+        handle = self._held.pop(main)
+        asyncio.get_running_loop().remove_reader(handle)
+        os.close(handle)
+
+    def _tell(self) -> None:
+        for call in self._calls:
+            call()
+
+    def close(self) -> None:
+        """Let go of the programs; they live on."""
+        for main in list(self._held):
+            with suppress(RuntimeError):  # the loop is closed
+                self._release(main)
+
+
+def _observation(main: ProcessId) -> ProgramObservation:
+    members = [one.pid for one in live_processes() if one.session == main.pid]
+    pages = [(read_proc_file(f"/proc/{pid}/statm") or b"").split() for pid in members]
+    memory = sum(int(fields[1]) for fields in pages if len(fields) > 1) * PAGE
+    return ProgramObservation(True, None, memory, len(members))

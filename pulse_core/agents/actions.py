@@ -1,0 +1,61 @@
+"""The actions of agents: what rules wish for."""
+
+from pydantic import Field
+
+from pulse_core.actions import ActionDeclaration, ActionParams
+from pulse_core.model.payload import Text
+from pulse_core.tasks.events import Name, TaskId
+
+
+class RunParams(ActionParams):
+    """Which task, and which agent does it."""
+
+    task: TaskId
+    agent: Name
+
+
+class StopRunParams(ActionParams):
+    """Which run, and why."""
+
+    run: str = Field(max_length=100)
+    why: Text
+
+
+class CleanParams(ActionParams):
+    """Which run has ended."""
+
+    run: str = Field(max_length=100)
+
+
+class WorkspaceParams(ActionParams):
+    """Whose worktree."""
+
+    task: TaskId
+
+
+RUN_AGENT = ActionDeclaration(
+    "run-agent", RunParams, "Claims a task for an agent and starts its program.", exclusive_by="task"
+)
+STOP_RUN = ActionDeclaration(
+    "stop-agent-run",
+    StopRunParams,
+    "Ends an agent's program with all that came out of it.",
+    exclusive_by="run",
+)
+CLEAN_RUN = ActionDeclaration(
+    "clean-agent-run", CleanParams, "Ends what a run has left behind.", exclusive_by="run"
+)
+MAKE_WORKSPACE = ActionDeclaration(
+    "make-workspace",
+    WorkspaceParams,
+    "Makes the worktree of a task that somebody has claimed.",
+    exclusive_by="task",
+)
+REMOVE_WORKSPACE = ActionDeclaration(
+    "remove-workspace",
+    WorkspaceParams,
+    "Removes the worktree of a task that has ended, if all that was done in it is pushed.",
+    exclusive_by="task",
+)
+
+ACTIONS = (RUN_AGENT, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)

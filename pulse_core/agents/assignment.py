@@ -1,0 +1,192 @@
+"""Which ready task goes to which agent, and why. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pulse_core.agents.actions import RUN_AGENT
+from pulse_core.agents.breaker import pause_left
+from pulse_core.agents.projection import RUNS
+from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.moment import Moment
+from pulse_core.model.text import count
+from pulse_core.projections.state import Snapshot
+from pulse_core.tasks.actions import ASSIGN_TASK
+from pulse_core.tasks.listing import is_member
+from pulse_core.tasks.projection import COLUMN_OF, TASKS, PendingTasks
+from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
+from pulse_core.tasks.stats import STATS, AgentStats
+from pulse_core.tasks.task import Status, TaskState, obstacles
+
+HELD = frozenset({Status.ASSIGNED, Status.EXECUTING})
+CLAIMED = COLUMN_OF[Status.EXECUTING]
+"""Where a claim has moved a task, and a failure has left it."""
+TOLD = 5
+"""Tasks of which it is told why they go to nobody."""
+STEPS = 200
+"""Most steps of priority that waiting is worth: then the longest wait comes before whatever is newer."""
+
+
+class Assignment(NamedTuple):
+    """A task for an agent."""
+
+    task: TaskState
+    agent: AgentSettings
+    why: str
+
+
+@dataclass
+class Candidate:
+    """An agent that may be given tasks now. load: how many it has; room: how many more it may get; trial: it gets one."""
+
+    agent: AgentSettings
+    stats: AgentStats
+    load: int
+    room: int
+    trial: bool
+
+    def fits(self, task: TaskState, tasks: PendingTasks) -> bool:
+        """Whether it can do this task, and may."""
+        agent = self.agent
+        return (
+            self.room > 0
+            and (task.column in agent.columns or task.column == CLAIMED)
+            and (not agent.labels or set(task.labels) <= set(agent.labels))
+            and (not agent.projects or task.project in agent.projects)
+            and is_member(agent.name, tasks.projects.get(task.project))
+        )
+
+    def rank(self, task: TaskState) -> tuple[float, float, float, str]:
+        """The least is the best: by its load, its success with the task's labels, its speed, its name."""
+        average = self.stats.average_duration_us or 0
+        return self.load / self.agent.concurrency, -self.success(task), average, self.agent.name
+
+    def success(self, task: TaskState) -> float:
+        """How much of what it tried with these labels, or with any, it has closed; a half, where nothing is known."""
+        known = [self.stats.labels[label] for label in task.labels if label in self.stats.labels]
+        closed = sum(one.closed for one in known) if known else self.stats.closed
+        failed = sum(one.failed for one in known) if known else self.stats.failed
+        return (closed + 1) / (closed + failed + 2)
+
+
+def candidates(curr: Snapshot) -> list[Candidate]:
+    """The agents that may be given a task now."""
+    agents, general, runs = AGENTS.of(curr.settings), GENERAL.of(curr.settings), curr.of(RUNS)
+    if not agents:
+        return []
+    stats, found = curr.of(STATS), []
+    loads = Counter(task.agent for task in curr.of(TASKS).tasks.values() if task.status in HELD)
+    for agent in agents:
+        left = pause_left(agent.name, stats[agent.name], runs, general, curr.now)
+        load = loads[agent.name]
+        room = (agent.concurrency if left is None else 1) - load
+        if agent.name not in runs.paused and not left and room > 0:
+            found.append(Candidate(agent, stats[agent.name], load, room, left is not None))
+    return found
+
+
+def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
+    """Why an agent gets no task at this moment, whatever task; empty if it may get one."""
+    runs = curr.of(RUNS)
+    if agent.name in runs.paused:
+        return "paused by a person"
+    stats = curr.of(STATS)[agent.name]
+    left = pause_left(agent.name, stats, runs, GENERAL.of(curr.settings), curr.now)
+    if left:
+        return f"set aside for {rough_duration(left)} after {stats.consecutive_failures} failures in a row"
+    return ""
+
+
+def under_way(curr: Snapshot) -> frozenset[str]:
+    """The tasks that are being assigned or begun."""
+    return frozenset(
+        str(one.wish.params.get("task"))
+        for one in curr.effects.open.values()
+        if one.action in (ASSIGN_TASK.name, RUN_AGENT.name)
+    )
+
+
+def ready(curr: Snapshot) -> list[TaskState]:
+    """Tasks that wait for an agent, the first to be done first: by priority, with what they have waited; then by age."""
+    tasks, attempts = curr.of(TASKS), TASK_SETTINGS.of(curr.settings).attempts
+    parents, aging = tasks.parents, GENERAL.of(curr.settings).aging
+    wished = under_way(curr)
+    found = [
+        task
+        for task in tasks.tasks.values()
+        if task.status is Status.PENDING
+        and task.attempts < attempts
+        and task.id not in wished
+        and not task.retry_left(curr.now)
+        and not any(obstacles(task, parents, ""))
+    ]
+    return sorted(found, key=lambda task: (-_priority(task, aging, curr.now), task.created.at, task.id))
+
+
+def _priority(task: TaskState, aging: int, now: Moment) -> int:
+    return task.priority + (min(STEPS, now.since(task.created) // aging) if aging else 0)
+
+
+class Plan(NamedTuple):
+    """What goes to whom now, and the ready tasks that go to nobody, the first to be done first."""
+
+    assignments: Sequence[Assignment] = ()
+    waiting: Sequence[TaskState] = ()
+
+
+def plan(curr: Snapshot) -> Plan:
+    """Each ready task that an agent has room for goes to the best of these."""
+    free, tasks = candidates(curr), curr.of(TASKS)
+    given, waiting = list[Assignment](), list[TaskState]()
+    for task in ready(curr):
+        fitting = [one for one in free if one.fits(task, tasks)]
+        if not fitting:
+            waiting.append(task)
+            continue
+        best = min(fitting, key=lambda one: one.rank(task))
+        given.append(Assignment(task, best.agent, _why(best, task, len(fitting))))
+        best.load, best.room = best.load + 1, best.room - 1
+        if best.room == 0:
+            free.remove(best)
+    return Plan(given, waiting)
+
+
+def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
+    """Why each of the first of these goes to nobody, in words."""
+    tasks = curr.of(TASKS)
+    for task in waiting[:TOLD]:
+        reasons = (
+            f"{agent.name} {_obstacle(agent, task, tasks, curr)}" for agent in AGENTS.of(curr.settings)
+        )
+        yield f"{task.id} goes to nobody: {'; '.join(reasons)}"
+    if len(waiting) > TOLD:
+        yield f"{len(waiting) - TOLD} more tasks go to nobody"
+
+
+def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: Snapshot) -> str:
+    if why := unavailable(agent, curr):
+        return f"is {why}"
+    if lacking := sorted(set(task.labels) - set(agent.labels)) if agent.labels else []:
+        return f"can't do {', '.join(lacking)}"
+    if task.column not in (*agent.columns, CLAIMED):
+        return f"does nothing of the column {task.column}"
+    if agent.projects and task.project not in agent.projects:
+        return f"does nothing of {task.project}"
+    if not is_member(agent.name, tasks.projects.get(task.project)):
+        return f"is no member of {task.project}"
+    return f"has {count(agent.concurrency, 'task')} already"
+
+
+def _why(best: Candidate, task: TaskState, fitting: int) -> str:
+    """Why this agent, in words."""
+    words = [f"{best.agent.name} has {best.load} of {best.agent.concurrency} tasks"]
+    if task.labels:
+        words.append(f"can do {', '.join(task.labels)}")
+    words.append(f"closed {best.stats.closed} and failed {best.stats.failed}")
+    if best.trial:
+        words.append("is on trial")
+    if fitting > 1:
+        words.append(f"{fitting - 1} more could do it")
+    return "; ".join(words)

@@ -1,0 +1,239 @@
+"""Executors of agents: a run is begun once for each claim, ended with all that came out of it, and cleaned up after."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulse_core.agents.actions import (
+    CLEAN_RUN,
+    MAKE_WORKSPACE,
+    REMOVE_WORKSPACE,
+    RUN_AGENT,
+    STOP_RUN,
+    CleanParams,
+    RunParams,
+    StopRunParams,
+    WorkspaceParams,
+)
+from pulse_core.agents.events import (
+    AgentRunCleaned,
+    AgentRunStarted,
+    AgentRunStopRequested,
+    WorkspaceKept,
+    WorkspaceMade,
+    WorkspaceRemoved,
+)
+from pulse_core.agents.outcome import failed_attempt
+from pulse_core.agents.projection import RUNS, AgentRuns, Run
+from pulse_core.agents.run_site import RunSite, Workspace
+from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.capability import ExecutorContext
+from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.payload import Payload
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
+from pulse_core.ports.host import ProcessId
+from pulse_core.tasks.admission import known_task
+from pulse_core.tasks.events import TaskExecuting
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.task import Project, Status, TaskState
+
+SOFT_S = 10.0
+
+
+@dataclass(frozen=True)
+class _OfAgents:
+    """Base: what all of them read and may do."""
+
+    context: ExecutorContext
+    site: RunSite
+
+    def policy(self, params: Any) -> Policy:
+        return Policy(Safety.IDEMPOTENT, timeout=90.0)
+
+    def check(self, params: Any) -> None:
+        return
+
+    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+        return None
+
+    @property
+    def runs(self) -> AgentRuns:
+        return self.context.state().of(RUNS)
+
+    def task(self, id_: str) -> TaskState:
+        return known_task(id_, self.context.state().of(TASKS))
+
+    def agent(self, name: str) -> AgentSettings:
+        agents = {agent.name: agent for agent in AGENTS.of(self.context.settings())}
+        if name not in agents:
+            raise UnknownName("[[agent]]", name, agents)
+        return agents[name]
+
+    async def record(self, payload: Payload, subject: str, event: Event) -> Event:
+        """Record what happened because of this effect."""
+        return await self.context.append(Draft(payload, subject, event.id))
+
+    async def workspace(self, task: TaskState, event: Event) -> Workspace:
+        """The folder of a task, made and recorded if it is new."""
+        project = self.context.state().of(TASKS).projects.get(task.project, Project())
+        found = await self.site.workspace(task, project)
+        if self.runs.worktrees.get(task.id) != found.path:
+            await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
+        return found
+
+
+class RunAgent(_OfAgents):
+    """`run-agent`: claims the task, then starts the agent's program in the task's folder.
+
+    Of one claim at most one program is started: whatever fails or is interrupted in between is a failed attempt, and the
+    next one has a claim of its own. A program that was started just before a crash is found by its mark.
+    """
+
+    action, params = RUN_AGENT.name, RunParams
+
+    def policy(self, params: RunParams) -> Policy:
+        return Policy(Safety.VERIFY_FIRST, timeout=120.0)
+
+    async def execute(self, effect: Effect, params: RunParams, event: Event) -> Result:
+        try:
+            agent, task = self.agent(params.agent), self.task(params.task)
+            claim = TaskExecuting(agent=agent.name, lease_us=agent.lease)
+            token = (await self.record(claim, task.id, event)).seq
+        except PulseError as error:
+            raise GivenUp(str(error)) from error
+        try:
+            workspace = await self.workspace(task, event)
+            program = await self.site.program(event.id, token, task, agent, workspace)
+            main = await self.context.programs.start(event.id, program)
+        except PulseError as error:
+            await self._fail(task.id, token, agent, str(error), event)
+            raise GivenUp(str(error)) from error
+        return await self._started(task.id, token, agent, workspace.path, main, event)
+
+    async def _started(
+        self, task: str, token: int, agent: AgentSettings, path: str, main: ProcessId, event: Event
+    ) -> Result:
+        started = AgentRunStarted(
+            run=event.id, agent=agent.name, token=token, pid=main.pid, started=main.started, workspace=path
+        )
+        try:
+            await self.record(started, task, event)
+        except PulseError:
+            await self.context.programs.stop(event.id, main, 0.0)  # nobody would watch it
+            raise
+        self.context.programs.watch(main)
+        return Result({"pid": main.pid, "started": main.started, "token": token, "workspace": path})
+
+    async def _fail(
+        self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
+    ) -> None:
+        payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
+        await self.record(payload, task, event)
+
+    async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
+        """Whether it was begun: then its program is found, or the attempt has failed."""
+        if event.id in self.runs.runs:
+            return Result({"already": True})
+        task = self.context.state().of(TASKS).find(params.task)
+        if task is None or task.status is not Status.EXECUTING or task.agent != params.agent:
+            return None
+        if any(run.token == task.token for run in self.runs.runs.values()):
+            return None  # another run has the claim; this one can't get it
+        agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
+        if agent and (main := await self.context.programs.find(event.id)):
+            path = self.runs.worktrees.get(task.id, "")
+            return await self._started(task.id, task.token, agent, path, main, event)
+        await self._fail(task.id, task.token, agent, "Pulse ended before the agent was started", event)
+        return Result({"interrupted": True})
+
+
+class _OfRun(_OfAgents):
+    """Base of those that act on a run."""
+
+    def run(self, id_: str) -> Run | None:
+        return self.runs.runs.get(id_)
+
+
+class StopRun(_OfRun):
+    """`stop-agent-run`: says why, then ends the program with all that came out of it."""
+
+    action, params = STOP_RUN.name, StopRunParams
+
+    async def execute(self, effect: Effect, params: StopRunParams, event: Event) -> Result:
+        run = self.run(params.run)
+        if run is None or run.ended is not None:
+            return Result({"already": True})
+        await self.record(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
+        agents = {agent.name: agent.soft for agent in AGENTS.of(self.context.settings())}
+        soft = agents.get(run.agent, SOFT_S * US_PER_SECOND) / US_PER_SECOND
+        await self._stop(run, soft, event)
+        return Result({"pid": run.pid})
+
+    async def _stop(self, run: Run, soft: float, event: Event) -> None:
+        if run.moment.boot == event.boot:
+            await self.context.programs.stop(run.id, run.main, soft)
+
+
+class CleanRun(StopRun):
+    """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
+
+    action, params = CLEAN_RUN.name, CleanParams  # type: ignore[assignment]  # each has its own
+
+    async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:  # type: ignore[override]
+        if (run := self.run(params.run)) is None:
+            return Result({"already": True})
+        await self._stop(run, 0.0, event)
+        outputs = {agent.name: agent.output for agent in AGENTS.of(self.context.settings())}
+        await self.site.clean(run, outputs.get(run.agent, 1 << 20))
+        await self.record(AgentRunCleaned(run=run.id), run.task, event)
+        return Result()
+
+
+class MakeWorkspace(_OfAgents):
+    """`make-workspace`: for whoever has claimed a task without being started by Pulse."""
+
+    action, params = MAKE_WORKSPACE.name, WorkspaceParams
+
+    def policy(self, params: WorkspaceParams) -> Policy:
+        return Policy(Safety.IDEMPOTENT, timeout=120.0)
+
+    async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
+        task = self.task(params.task)
+        if task.status is not Status.EXECUTING:
+            return Result({"already": True})
+        found = await self.workspace(task, event)
+        return Result({"workspace": found.path, "branch": found.branch})
+
+
+class RemoveWorkspace(_OfAgents):
+    """`remove-workspace`: only what is clean and pushed is removed."""
+
+    action, params = REMOVE_WORKSPACE.name, WorkspaceParams
+
+    async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
+        if (path := self.runs.worktrees.get(params.task)) is None:
+            return Result({"already": True})
+        state = self.context.state().of(TASKS)
+        task = state.find(params.task)
+        project = state.projects.get(task.project, Project()) if task else Project()
+        try:
+            why = await self.site.remove_workspace(path, project)
+        except PulseError as error:
+            why = str(error)
+        kept = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
+        await self.record(kept, params.task, event)
+        return Result({"kept": why} if why else {})
+
+
+def agent_executors(context: ExecutorContext, site: RunSite) -> Sequence[Executor]:
+    """The executors of this capability."""
+    return (
+        RunAgent(context, site),
+        StopRun(context, site),
+        CleanRun(context, site),
+        MakeWorkspace(context, site),
+        RemoveWorkspace(context, site),
+    )

@@ -1,0 +1,55 @@
+"""When a run is ended before its time. Pure."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pulse_core.agents.projection import Run
+from pulse_core.agents.settings import AgentSettings
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import Moment
+from pulse_core.model.text import format_size
+from pulse_core.tasks.task import TaskState
+
+
+class RunSample(NamedTuple):
+    """What was seen of a run: bytes that it has printed, microseconds since it last did, and the memory of its processes."""
+
+    output: int = 0
+    quiet_us: int = 0
+    memory: int = 0
+
+    @classmethod
+    def of(cls, data: object) -> "RunSample":
+        """From a watcher's sample; zeros for what is missing."""
+        known = data if isinstance(data, Mapping) else {}
+        return cls(*(_whole(known.get(name)) for name in cls._fields))
+
+
+def _whole(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def reason_to_stop(
+    run: Run, task: TaskState | None, agent: AgentSettings | None, sample: RunSample, now: Moment
+) -> str:
+    """Why the run is to end; empty if it may go on."""
+    if task is None or task.token != run.token:
+        return f"its claim {run.token} is over: {_status(task)}"
+    if agent is None:
+        return f"there is no [[agent]] {run.agent!r} any more"
+    if now.since(run.moment) >= agent.timeout:
+        return f"it took longer than {rough_duration(agent.timeout)}"
+    if sample.output > agent.output:
+        return f"it printed {format_size(sample.output)}, of at most {format_size(agent.output)}"
+    if agent.silence and sample.quiet_us >= agent.silence:
+        return f"it printed nothing for {rough_duration(agent.silence)}"
+    if agent.memory and sample.memory > agent.memory:
+        return f"its processes had {format_size(sample.memory)} of memory, of at most {format_size(agent.memory)}"
+    return ""
+
+
+def _status(task: TaskState | None) -> str:
+    if task is None:
+        return "the task has ended"
+    return f"the task is {task.status}" + (f" by {task.agent}" if task.token else "")

@@ -1,0 +1,74 @@
+"""Agents and runs for people and programs."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pulse_core.agents.assignment import HELD, unavailable
+from pulse_core.agents.limits import RunSample
+from pulse_core.agents.projection import RUNS, Run
+from pulse_core.agents.rules import KEY
+from pulse_core.agents.settings import AgentSettings
+from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.projections.state import Snapshot
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.stats import STATS
+
+
+def agent_json(agent: AgentSettings, curr: Snapshot) -> Mapping[str, Any]:
+    """An agent as JSON values: what it is, and what it does now."""
+    tasks = [
+        one.id for one in curr.of(TASKS).tasks.values() if one.agent == agent.name and one.status in HELD
+    ]
+    return {
+        "name": agent.name,
+        "kind": agent.kind,
+        "model": agent.model or None,
+        "labels": list(agent.labels),
+        "columns": list(agent.columns),
+        "projects": list(agent.projects),
+        "concurrency": agent.concurrency,
+        "tasks": tasks,
+        "unavailable": unavailable(agent, curr) or None,
+    }
+
+
+def stats_json(agent: str, curr: Snapshot) -> Mapping[str, Any]:
+    """How an agent has done, as JSON values."""
+    its = curr.of(STATS)[agent]
+    average = its.average_duration_us
+    return {
+        "name": agent,
+        "assigned": its.assigned,
+        "acked": its.acked,
+        "closed": its.closed,
+        "failed": its.failed,
+        "given_up": its.given_up,
+        "consecutive_failures": its.consecutive_failures,
+        "average_s": None if average is None else average / US_PER_SECOND,
+        "labels": {name: {"closed": one.closed, "failed": one.failed} for name, one in its.labels.items()},
+    }
+
+
+def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
+    """A run as JSON values, as it was seen last."""
+    last = curr.window(KEY).last
+    sample = RunSample.of(last.data.get(run.id) if last else None)
+    return {
+        "run": run.id,
+        "task": run.task,
+        "agent": run.agent,
+        "pid": run.pid,
+        "since": iso(run.moment.at),
+        "took_s": curr.now.since(run.moment) / US_PER_SECOND,
+        "output": sample.output,
+        "quiet_s": sample.quiet_us / US_PER_SECOND,
+        "memory": sample.memory,
+        "workspace": run.workspace,
+        "stop": run.stop or None,
+        "ended": None if run.ended is None else iso(run.ended.at),
+    }
+
+
+def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:
+    """The runs that are not cleaned up, oldest first."""
+    return [run_json(run, curr) for run in curr.of(RUNS).runs.values()]

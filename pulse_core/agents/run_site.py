@@ -1,0 +1,69 @@
+"""Where runs work, what they are told, and what they leave on the disk."""
+
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from pulse_core.agents.projection import Run
+from pulse_core.agents.settings import AgentSettings
+from pulse_core.agents.tools import Answer
+from pulse_core.ports.programs import Program
+from pulse_core.tasks.task import Project, TaskState
+
+
+class RunFolder(NamedTuple):
+    """The files of one run in a home."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, home: Path, run: str) -> "RunFolder":
+        """The folder of this run."""
+        return cls(home / "runs" / run)
+
+    @property
+    def prompt(self) -> Path:
+        """What it is told."""
+        return self.path / "prompt.md"
+
+    @property
+    def output(self) -> Path:
+        """What it prints."""
+        return self.path / "output.log"
+
+
+class Workspace(NamedTuple):
+    """The folder of a task. branch: of a worktree; empty for a plain folder."""
+
+    path: str
+    branch: str = ""
+
+
+class Progress(NamedTuple):
+    """How much a run has printed, and how many microseconds ago it last did."""
+
+    output: int = 0
+    quiet_us: int = 0
+
+
+class RunSite(Protocol):
+    """Makes and reads files of runs. Whatever fails raises PulseError with what a person can do about it."""
+
+    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+        """The task's folder, the same one each time: a worktree on its own branch, if the project has a repository."""
+
+    async def program(
+        self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
+    ) -> Program:
+        """What to start, with everything that it is told on the disk."""
+
+    async def progress(self, run: Run) -> Progress:
+        """How far it is."""
+
+    async def answer(self, run: Run, agent: AgentSettings | None) -> Answer:
+        """What its output says."""
+
+    async def clean(self, run: Run, most: int) -> None:
+        """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
+
+    async def remove_workspace(self, path: str, project: Project) -> str:
+        """Remove a task's folder, if nothing is in it that is nowhere else; else why it is kept."""

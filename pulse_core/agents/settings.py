@@ -1,0 +1,122 @@
+"""Which agents there are, what each may do and use, and when one is set aside."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pulse_core.model.durations import UNITS
+from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
+from pulse_core.settings.groups import Duration, Group, Path
+from pulse_core.settings.processes import Argv, Environment, Name, ProcessSettings
+
+MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
+
+
+class AgentSettings(Group):
+    """One `[[agent]]`: a program that does tasks.
+
+    Its kind says how it is called and how its answer is read. Only one of kind `command` is given its whole `command`.
+    """
+
+    name: Name = Field(description="its name everywhere", examples=["ada"])
+    kind: Literal["command", "claude", "codex", "cursor", "hermes"] = Field(
+        "command", description="which program it is", examples=["claude"]
+    )
+    command: Argv = Field(
+        (),
+        description="argv of one of kind `command`, and of others the program in its place; {prompt}, {prompt_file},"
+        " {workspace}, {model}, {task} and {title} are filled in",
+        examples=[["/usr/local/bin/agent", "--dir", "{workspace}"]],
+    )
+    args: Argv = Field((), description="further arguments", examples=[["--max-turns", "40"]])
+    model: str = Field("", max_length=200, description="its model; empty: its own choice", examples=["opus"])
+    prompt: Literal["stdin", "file", "environment", "argument"] | None = Field(
+        None,
+        description="how it is told what to do: on its stdin, by the path in {prompt_file} and PULSE_PROMPT_FILE, by"
+        " PULSE_PROMPT, or by {prompt} in `command`; empty: as its kind has it, for `command` on stdin",
+        examples=["file"],
+    )
+    labels: tuple[str, ...] = Field(
+        (),
+        description="what it can do: all labels of a task must be among these; empty: any",
+        examples=[["python"]],
+    )
+    columns: tuple[str, ...] = Field(("Ready",), min_length=1, description="columns whose new tasks it does")
+    projects: tuple[str, ...] = Field(
+        (), description="projects whose tasks it does; empty: all of which it is a member", examples=[["app"]]
+    )
+    concurrency: int = Field(1, ge=1, le=100, description="tasks that it does at the same time")
+    timeout: Duration = Field(HOUR, ge=UNITS["s"], le=UNITS["d"], description="how long one run may take")
+    silence: Duration = Field(
+        15 * MINUTE, ge=0, description="how long a run may print nothing; 0: as long as it wants"
+    )
+    output: int = Field(64 * MIB, ge=1 << 10, le=1 << 34, description="bytes that one run may print")
+    memory: int = Field(
+        0, ge=0, description="bytes that the processes of a run may have together; 0: any number"
+    )
+    lease: Duration = Field(
+        5 * MINUTE,
+        ge=15 * UNITS["s"],
+        le=UNITS["d"],
+        description="how long its claim holds if Pulse itself is gone",
+    )
+    retry: Duration = Field(
+        MINUTE, ge=0, le=UNITS["d"], description="wait after a failed attempt; doubles with each"
+    )
+    soft: Duration = Field(
+        10 * UNITS["s"], ge=0, le=MINUTE, description="time between SIGTERM and SIGKILL when a run is stopped"
+    )
+    env: Environment = Field(
+        default_factory=dict, description="added to its environment", examples=[{"LANG": "C.UTF-8"}]
+    )
+    pass_env: tuple[str, ...] = Field(
+        ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "SSL_CERT_FILE"),
+        description="variables of the daemon's environment that it gets; no others",
+        examples=[["PATH", "HOME", "ANTHROPIC_API_KEY"]],
+    )
+
+    @model_validator(mode="after")
+    def _has_command(self) -> "AgentSettings":
+        if self.kind == "command" and not self.command:
+            raise ValueError("an agent of kind 'command' needs a command")
+        return self
+
+
+class AgentsSettings(Group):
+    """`[agents]`: how tasks are assigned, and when an agent is set aside."""
+
+    assign: bool = Field(True, description="Pulse assigns ready tasks; else only people do")
+    failures: int = Field(3, ge=1, le=1000, description="failures in a row that set an agent aside")
+    pause: Duration = Field(
+        10 * MINUTE, ge=UNITS["s"], description="how long it is set aside first; doubles with each failure"
+    )
+    pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
+    aging: Duration = Field(
+        HOUR, ge=0, description="waiting time that counts as one step of priority; 0: none does"
+    )
+    workspaces: Path | None = Field(
+        None,
+        description="folder of the worktrees in which tasks are done; else `workspaces` in the home",
+        examples=["/srv/agents"],
+    )
+
+
+def agent_disagreements(
+    agents: Sequence[AgentSettings], processes: Sequence[ProcessSettings]
+) -> list[Disagreement]:
+    """A fault for each agent whose name is there twice; at most MOST_FAULTS."""
+    names = [agent.name for agent in agents]
+    found = (
+        Disagreement("agent", place, "name", f"{names[place]!r} is there twice; name one of them differently")
+        for place in repeated_places(names)
+    )
+    return list(islice(found, MOST_FAULTS))
+
+
+AGENTS: SettingsGroup[tuple[AgentSettings, ...]] = SettingsGroup(
+    "agent", tuple[AgentSettings, ...], (), agent_disagreements, {"name": None}
+)
+GENERAL: SettingsGroup[AgentsSettings] = SettingsGroup("agents", AgentsSettings, AgentsSettings())

@@ -1,0 +1,155 @@
+"""The programs that are known as agents: how each is called, and what its output says. Pure.
+
+As documented: Claude Code's and Cursor's `--output-format stream-json`, Codex' `exec --json`, Hermes' `chat -q`.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from pydantic_core import from_json
+
+from pulse_core.model.json_types import Json
+
+MOST_TEXT = 4_000
+"""Characters of an answer that are kept with the task; all of it is in the output."""
+_FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
+
+
+class Answer(NamedTuple):
+    """What an agent's output says. done: whether it did its task, None if it does not say; usage: tokens, cost, turns."""
+
+    done: bool | None = None
+    text: str = ""
+    error: str = ""
+    usage: Mapping[str, Json] = {}
+
+
+Reader = Callable[[Sequence[str]], Answer]
+"""Reads an answer from the last lines of an output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A kind of agent.
+
+    program: looked for in PATH; before, after: arguments around the model's and the settings' own; model: the option that
+    names a model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in.
+    """
+
+    program: str
+    read: Reader
+    before: tuple[str, ...] = ()
+    after: tuple[str, ...] = ()
+    model: str = "--model"
+    prompt: str = "stdin"
+    version: tuple[str, ...] = ("--version",)
+    login: tuple[str, ...] = ()
+
+    def argv(self, command: Sequence[str], args: Sequence[str], model: str) -> tuple[str, ...]:
+        """Its command line, with {…} where something has to be filled in. command: instead of `program`."""
+        chosen = (self.model, "{model}") if model and self.model else ()
+        return (*(command or (self.program,)), *self.before, *chosen, *args, *self.after)
+
+
+def fill(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
+    """The words with each {name} of these replaced; what was filled in is not looked through again."""
+    return tuple(_FILL.sub(lambda found: values[found[1]], word) for word in words)
+
+
+def _records(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    """The JSON objects among lines, the last first; what is none is passed over."""
+    for line in reversed(tuple(lines)):
+        if line.startswith("{"):
+            try:
+                record = from_json(line)
+            except ValueError:
+                continue
+            if isinstance(record, dict):
+                yield record
+
+
+def read_result_record(lines: Sequence[str]) -> Answer:
+    """The last record of type `result`, as Claude Code and Cursor print it."""
+    for record in _records(lines):
+        if record.get("type") == "result":
+            text, failed = str(record.get("result") or ""), bool(record.get("is_error"))
+            failed = failed or str(record.get("subtype", "success")) != "success"
+            error = (text or str(record.get("subtype", "")) or "it failed") if failed else ""
+            usage = {
+                name: record[name]
+                for name in ("total_cost_usd", "num_turns", "duration_ms", "session_id")
+                if isinstance(record.get(name), str | int | float)
+            }
+            return Answer(
+                not failed, text[:MOST_TEXT], error[:MOST_TEXT], {**usage, **_tokens(record.get("usage"))}
+            )
+    return Answer(False, error="its output ends without a result")
+
+
+def read_turn_records(lines: Sequence[str]) -> Answer:
+    """The last turn, and the last message before its end, as Codex prints them."""
+    end: Mapping[str, Any] | None = None
+    text = ""
+    for record in _records(lines):
+        kind, item = record.get("type"), record.get("item")
+        if end is None and kind in ("turn.completed", "turn.failed", "error"):
+            end = record
+        elif kind == "item.completed" and isinstance(item, dict) and item.get("type") == "agent_message":
+            text = str(item.get("text", ""))[:MOST_TEXT]
+            break
+    if end is None:
+        return Answer(False, text, "its output ends without the end of a turn")
+    if end["type"] == "turn.completed":
+        return Answer(True, text, "", _tokens(end.get("usage")))
+    told = end.get("error")
+    words = told.get("message") if isinstance(told, dict) else end.get("message")
+    return Answer(False, text, str(words or "it failed")[:MOST_TEXT])
+
+
+def read_text(lines: Sequence[str]) -> Answer:
+    """The end of the output; only the exit code says whether it is a success."""
+    text = "\n".join(lines).strip()
+    return Answer(text=text[-MOST_TEXT:], error=text[-1_000:])
+
+
+def _tokens(usage: object) -> dict[str, Json]:
+    if not isinstance(usage, dict):
+        return {}
+    return {str(name): count for name, count in list(usage.items())[:20] if isinstance(count, int | float)}
+
+
+TOOLS: Mapping[str, Tool] = {
+    "command": Tool("", read_text, version=(), model=""),
+    "claude": Tool(
+        "claude",
+        read_result_record,
+        before=("-p", "--output-format", "stream-json", "--verbose"),
+        login=("auth", "status"),
+    ),
+    "codex": Tool(
+        "codex",
+        read_turn_records,
+        before=("exec", "--json", "--skip-git-repo-check"),
+        after=("-",),
+        login=("login", "status"),
+    ),
+    "cursor": Tool(
+        "cursor-agent",
+        read_result_record,
+        before=("-p", "--force", "--trust", "--output-format", "stream-json"),
+        after=("{prompt}",),
+        prompt="argument",
+        login=("status",),
+    ),
+    "hermes": Tool(
+        "hermes",
+        read_text,
+        before=("chat", "-Q"),
+        after=("-q", "{prompt}"),
+        prompt="argument",
+        login=("status",),
+    ),
+}
+"""The kinds of agents by their names in the settings."""

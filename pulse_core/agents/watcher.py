@@ -1,0 +1,148 @@
+"""The watcher of runs: each program is looked at every second, and its end is known at once."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+
+from pulse_core.agents.breaker import is_tripped
+from pulse_core.agents.events import AgentRunEnded
+from pulse_core.agents.limits import RunSample, reason_to_stop
+from pulse_core.agents.outcome import failed_attempt, failure_of
+from pulse_core.agents.projection import RUNS, Run
+from pulse_core.agents.rules import KEY
+from pulse_core.agents.run_site import Progress, RunSite
+from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
+from pulse_core.agents.tools import Answer
+from pulse_core.capability import WatcherContext
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.payload import Payload
+from pulse_core.model.vitals import Reading, Window
+from pulse_core.ports.programs import ProgramObservation
+from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.stats import STATS
+from pulse_core.tasks.task import TaskState
+
+OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
+CONDITION = "agent:"
+"""What the names of the conditions begin with; the agent's name follows."""
+FAILING = "failing"
+
+
+class AgentRunsWatcher:
+    """The watcher `agent-runs`. A sample has for each run: output, quiet_us, memory, processes, and why it is to end.
+
+    It concludes heartbeats of claims, the ends of runs with what they mean for their tasks, and which agents fail. While
+    nothing runs it is idle.
+    """
+
+    name = key = KEY
+    timeout = 120.0
+
+    def __init__(self, context: WatcherContext, site: RunSite) -> None:
+        self._context, self._site = context, site
+        self.nudge = asyncio.Event()
+        self._watched: set[str] = set()
+        context.programs.listen(self.nudge.set)
+
+    @property
+    def interval(self) -> float:
+        """Seconds until there may be something to see."""
+        state = self._context.state()
+        if state.of(RUNS).live:
+            return OFTEN_S
+        is_failing = any(name.startswith(CONDITION) for name in state.conditions.raised) or self._failing()
+        return FAILING_S if is_failing else IDLE_S
+
+    def should_wake(self, window: Window) -> bool:
+        """Whether a run is to end before its time."""
+        newest = window.last.data if window.last else {}
+        return any(isinstance(one, Mapping) and one.get("why") for one in newest.values())
+
+    async def collect(self) -> Reading:
+        """Look at all runs."""
+        data: dict[str, Json] = {}
+        drafts: list[Draft] = []
+        agents = {agent.name: agent for agent in AGENTS.of(self._context.settings())}
+        live = self._context.state().of(RUNS).live
+        self._watched &= {run.id for run in live}
+        for run in live:
+            drafts += await self._look(run, agents.get(run.agent), data)
+        return Reading(data, (*drafts, *self._conditions()))
+
+    async def _look(self, run: Run, agent: AgentSettings | None, data: dict[str, Json]) -> list[Draft]:
+        now = self._context.clock.now()
+        is_here = run.moment.boot == now.boot
+        seen = await self._context.programs.look(run.main) if is_here else ProgramObservation(False)
+        if not seen.alive:
+            return await self._end(run, agent, seen.exit)
+        if run.id not in self._watched:  # an earlier daemon may have started it
+            self._watched.add(run.id)
+            self._context.programs.watch(run.main)
+        try:
+            progress = await self._site.progress(run)
+        except PulseError:
+            progress = Progress()
+        task = self._context.state().of(TASKS).find(run.task)
+        sample = RunSample(progress.output, progress.quiet_us, seen.memory)
+        why = "" if run.stop else reason_to_stop(run, task, agent, sample, now)
+        data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
+        left = task.lease_left(now) if task and task.token == run.token else None
+        if task and left is not None and left * 3 < task.lease_us * 2:
+            return [Draft(TaskHeartbeat(token=run.token), run.task)]
+        return []
+
+    async def _end(self, run: Run, agent: AgentSettings | None, code: int | None) -> list[Draft]:
+        try:
+            answer = await self._site.answer(run, agent)
+            progress = await self._site.progress(run)
+        except PulseError as fault:
+            answer, progress = Answer(False, error=str(fault)), Progress()
+        error = failure_of(answer, code, run.stop)
+        ended = AgentRunEnded(
+            run=run.id, exit=code, error=error, output=progress.output, usage=dict(answer.usage)
+        )
+        drafts = [Draft(ended, run.task)]
+        task = self._context.state().of(TASKS).find(run.task)
+        if task and task.token == run.token:
+            drafts.append(Draft(self._result(run, task, agent, answer, error), run.task))
+        return drafts
+
+    def _result(
+        self, run: Run, task: TaskState, agent: AgentSettings | None, answer: Answer, error: str
+    ) -> Payload:
+        if error:
+            return failed_attempt(task, agent, error, self._context.settings(), run.token)
+        data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
+        return TaskAcked(token=run.token, result=answer.text, data=data)
+
+    def _failing(self) -> bool:
+        state, now = self._context.state(), self._context.clock.now()
+        stats, resumed, general = (
+            state.of(STATS),
+            state.of(RUNS).resumed,
+            GENERAL.of(self._context.settings()),
+        )
+        return any(
+            is_tripped(stats[one.name], resumed.get(one.name), general, now)
+            for one in AGENTS.of(self._context.settings())
+        )
+
+    def _conditions(self) -> Iterator[Draft]:
+        """What has changed about who fails."""
+        state, settings, now = self._context.state(), self._context.settings(), self._context.clock.now()
+        stats, resumed, general = state.of(STATS), state.of(RUNS).resumed, GENERAL.of(settings)
+        failing = {
+            f"{CONDITION}{one.name}": stats[one.name].consecutive_failures
+            for one in AGENTS.of(settings)
+            if is_tripped(stats[one.name], resumed.get(one.name), general, now)
+        }
+        raised = [name for name in state.conditions.raised if name.startswith(CONDITION)]
+        for name, failures in failing.items():
+            if name not in raised:
+                yield Draft(ConditionRaised(evidence=f"{failures} failures in a row", state=FAILING), name)
+        for name in raised:
+            if name not in failing:
+                yield Draft(ConditionCleared(evidence="it works again, or a person has resumed it"), name)

@@ -1,0 +1,55 @@
+"""Programs that Pulse starts and that outlive it, each with all that comes out of it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+from pulse_core.ports.host import ProcessId
+
+
+class Program(NamedTuple):
+    """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to."""
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    output: str
+    stdin: str = "/dev/null"
+
+
+class ProgramObservation(NamedTuple):
+    """How a program is. exit: its exit code once it has ended, negative for a signal, None if nobody knows it; memory:
+    resident bytes of all that came out of it, which are so many processes."""
+
+    alive: bool
+    exit: int | None = None
+    memory: int = 0
+    processes: int = 0
+
+
+class Programs(Protocol):
+    """Starts programs without a shell, each as a life of its own: what comes out of it is known by session, by the mark of
+    the effect that began it, and by its control group where there are any.
+
+    `main` is who `start` returned; a daemon that starts later knows it from the log.
+    """
+
+    async def start(self, effect: str, program: Program) -> ProcessId:
+        """Start it; raises PulseError if that can't be done."""
+
+    async def find(self, effect: str) -> ProcessId | None:
+        """The live main process of what this effect began, also by an earlier daemon."""
+
+    async def look(self, main: ProcessId) -> ProgramObservation:
+        """How it is now."""
+
+    def watch(self, main: ProcessId) -> None:
+        """Tell who listens that there is something to look at: now, and when it ends."""
+
+    async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
+        """End all that came out of it: SIGTERM to the main process' group, a wait of `soft` seconds, then SIGKILL.
+
+        Does nothing if nothing is left. Raises PulseError if something can't be ended.
+        """
+
+    def listen(self, call: Callable[[], None]) -> None:
+        """Call this whenever `watch` says so."""

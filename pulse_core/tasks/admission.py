@@ -1,0 +1,164 @@
+"""What may happen to a task now: everything else is refused, with what would be legal."""
+
+from collections.abc import Collection, Iterable
+
+from pulse_core.capability import RefusedOnRecord
+from pulse_core.model.errors import Refused, UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.payload import Payload, Role
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
+from pulse_core.tasks.events import (
+    NAME,
+    TASK_ID,
+    ProjectSet,
+    TaskAcked,
+    TaskAssigned,
+    TaskBlockersSet,
+    TaskCreated,
+    TaskExecuting,
+    TaskFailed,
+    TaskHeartbeat,
+    TaskMoved,
+    TaskResultRefused,
+    TaskRetried,
+)
+from pulse_core.tasks.projection import TASKS, PendingTasks
+from pulse_core.tasks.settings import SETTINGS
+from pulse_core.tasks.task import HELD_BY_TOKEN, MOVES, Project, Status, TaskState, obstacles
+
+ALWAYS = frozenset({TaskMoved.kind, TaskBlockersSet.kind, TaskHeartbeat.kind})
+"""Kinds that need no mention: they lead nowhere."""
+
+
+def check_project(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse a project with a name of no use, a column twice, or without a column in which open tasks lie."""
+    assert isinstance(draft.payload, ProjectSet)
+    if not NAME.fullmatch(draft.subject):
+        raise Refused(f"{draft.subject[:100]!r} is no name of a project: letters, digits, '.', '_' and '-'")
+    columns = draft.payload.columns
+    if len(set(columns)) < len(columns):
+        raise Refused("a column is named twice")
+    lost = {one.column for one in state.of(TASKS).by_project.get(draft.subject, ())} - set(columns)
+    if lost:
+        raise Refused(f"open tasks lie in {', '.join(sorted(lost))}; move them, or keep the column")
+
+
+def check_removal(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse to remove a project that is unknown or has open tasks."""
+    tasks = state.of(TASKS)
+    known_project(draft.subject, tasks)
+    if left := tasks.by_project.get(draft.subject, ()):
+        raise Refused(f"{len(left)} tasks of {draft.subject} are open; close them, or give them up")
+
+
+def check_created(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse a task without a place, or one more than there may be."""
+    made, tasks = draft.payload, state.of(TASKS)
+    assert isinstance(made, TaskCreated)
+    if not TASK_ID.fullmatch(draft.subject):
+        raise Refused(
+            f"{draft.subject[:100]!r} is no id of a task: 'task_' and 6 to 32 small letters or digits"
+        )
+    if tasks.find(draft.subject):
+        raise Refused(f"there is a task {draft.subject} already")
+    if tasks.count >= (most := SETTINGS.of(settings).most):
+        raise Refused(f"{most:,} tasks are open; close some, or raise [tasks] most")
+    check_column(made.column, made.project, known_project(made.project, tasks))
+    if made.parent:
+        known_task(made.parent, tasks)
+    check_blockers({draft.subject, made.parent or draft.subject}, made.blockers, tasks)
+
+
+def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse what the table of moves does not allow, what another holds, and what names nothing known."""
+    payload, tasks = draft.payload, state.of(TASKS)
+    task = known_task(draft.subject, tasks)
+    token = getattr(payload, "token", None)
+    if token is not None and token != task.token:
+        raise _late(payload, token, task)
+    if payload.kind not in MOVES[task.status]:
+        raise Refused(f"{task.id} is {described(task)}: {payload.kind} is not possible; {legal(task)}")
+    if task.token and token is None and payload.kind in HELD_BY_TOKEN and role < Role.PERSON:
+        raise Refused(f"{task.id} is held by {task.agent}; say the token of the claim")
+    if isinstance(payload, TaskMoved):
+        check_column(payload.column, task.project, tasks.projects.get(task.project, Project()))
+    elif isinstance(payload, TaskBlockersSet):
+        check_blockers({task.id}, payload.blockers, tasks)
+    elif isinstance(payload, TaskRetried):
+        known_project(task.project, tasks)
+    elif isinstance(payload, TaskExecuting | TaskAssigned):
+        check_agent(payload.agent, task, tasks)
+    if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, tasks.parents, payload.agent))):
+        raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
+
+
+def _late(payload: Payload, token: int, task: TaskState) -> Refused:
+    """Why nothing can be said under this token any more; a result is recorded all the same."""
+    now = f"it is {task.status}; {legal(task)}"
+    if task.token:
+        now = f"{task.agent} holds it under {task.token} now"
+    words = f"the claim {token} of {task.id} is over: {now}"
+    if not isinstance(payload, TaskAcked | TaskFailed):
+        return Refused(words)
+    result = payload.result if isinstance(payload, TaskAcked) else payload.error
+    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result))
+
+
+def known_task(id_: str, tasks: PendingTasks) -> TaskState:
+    """The task of this id; raises UnknownName, or Refused if it ended too long ago to be known."""
+    if task := tasks.find(id_):
+        return task
+    raise UnknownName("open task", id_, tasks.tasks)
+
+
+def known_project(name: str, tasks: PendingTasks) -> Project:
+    """The project of this name; raises UnknownName with those that there are."""
+    if project := tasks.projects.get(name):
+        return project
+    if not tasks.projects:
+        raise Refused(f"no project {name!r}: there is none yet; add one with: upulse project add {name}")
+    raise Refused(f"no project {name!r}; there are {', '.join(sorted(tasks.projects))}")
+
+
+def check_column(column: str, name: str, project: Project) -> None:
+    """Refuse a column that the project does not have."""
+    if column not in project.columns:
+        raise Refused(f"the project {name} has no column {column!r}; it has {', '.join(project.columns)}")
+
+
+def check_agent(agent: str, task: TaskState, tasks: PendingTasks) -> None:
+    """Refuse an agent that is no member of the task's project."""
+    members = tasks.projects.get(task.project, Project()).members
+    if members and agent not in members:
+        raise Refused(f"{agent} is no member of {task.project}; its members are {', '.join(members)}")
+
+
+def check_blockers(waiting: Collection[str], blockers: Iterable[str], tasks: PendingTasks) -> None:
+    """Refuse blockers that are not known, or that wait for those which they would block. Who has open parts waits for
+    them."""
+    for blocker in blockers:
+        known_task(blocker, tasks)
+    parts: dict[str, list[str]] = {}
+    for task in tasks.tasks.values():
+        if task.parent:
+            parts.setdefault(task.parent, []).append(task.id)
+    seen: set[str] = set()
+    ahead = list(blockers)
+    while ahead:
+        if (one := ahead.pop()) in waiting:
+            raise Refused(f"{one} would wait for itself")
+        if one not in seen and (found := tasks.tasks.get(one)):
+            seen.add(one)
+            ahead += (*found.waits_for, *parts.get(one, ()))
+
+
+def described(task: TaskState) -> str:
+    """Its status for people, with who holds it."""
+    return f"{task.status} by {task.agent}" if task.status is Status.EXECUTING else str(task.status)
+
+
+def legal(task: TaskState) -> str:
+    """What may happen to it, in words."""
+    kinds = sorted(kind for kind in MOVES[task.status] if kind not in ALWAYS)
+    return f"possible are {', '.join(kinds)}" if kinds else "nothing more can happen to it"

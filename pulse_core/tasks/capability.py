@@ -1,0 +1,29 @@
+"""The capability of tasks."""
+
+from pulse_core.capability import Capability
+from pulse_core.tasks.actions import ACTIONS
+from pulse_core.tasks.admission import check_created, check_move, check_project, check_removal
+from pulse_core.tasks.events import KINDS, ProjectRemoved, ProjectSet, TaskCreated, TaskResultRefused
+from pulse_core.tasks.executors import executors
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.rules import close_done_tasks, release_ended_claims, tasks_for_conditions
+from pulse_core.tasks.settings import SETTINGS
+from pulse_core.tasks.stats import STATS
+from pulse_core.tasks.status import lines
+
+CAPABILITY = Capability(
+    "tasks",
+    kinds=KINDS,
+    projections=(TASKS, STATS),
+    admits={
+        **{kind.kind: check_move for kind in KINDS if kind is not TaskResultRefused},
+        TaskCreated.kind: check_created,
+        ProjectSet.kind: check_project,
+        ProjectRemoved.kind: check_removal,
+    },
+    rules=(release_ended_claims, close_done_tasks, tasks_for_conditions),
+    settings=(SETTINGS,),
+    status=lines,
+    actions=ACTIONS,
+    executors=executors,
+)

@@ -1,0 +1,127 @@
+"""Executors of the actions on tasks: each records one event, unless what it would say is so already."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pulse_core.capability import ExecutorContext
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Payload
+from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
+from pulse_core.tasks.actions import (
+    ASSIGN_TASK,
+    CLOSE_TASK,
+    CREATE_TASK,
+    RELEASE_TASK,
+    AssignParams,
+    CloseParams,
+    CreateParams,
+    ReleaseParams,
+)
+from pulse_core.tasks.admission import known_task
+from pulse_core.tasks.events import TaskAssigned, TaskClosed, TaskCreated, TaskFailed, TaskReleased
+from pulse_core.tasks.projection import TASKS, PendingTasks
+from pulse_core.tasks.settings import SETTINGS
+from pulse_core.tasks.task import Status, TaskState
+
+POLICY = Policy(Safety.IDEMPOTENT, timeout=30.0)
+
+
+@dataclass(frozen=True)
+class _Recording:
+    """Base: an executor that may record, and reads the tasks as they are now."""
+
+    context: ExecutorContext
+
+    def policy(self, params: Any) -> Policy:
+        return POLICY
+
+    def check(self, params: Any) -> None:
+        return
+
+    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
+        return None
+
+    @property
+    def tasks(self) -> PendingTasks:
+        return self.context.state().of(TASKS)
+
+    def task(self, id_: str) -> TaskState:
+        """The task; nothing mends it if it is not known."""
+        try:
+            return known_task(id_, self.tasks)
+        except PulseError as error:
+            raise GivenUp(str(error)) from error
+
+    async def record(self, payload: Payload, subject: str, event: Event) -> None:
+        """Record what happens to a task because of this effect."""
+        try:
+            await self.context.append(Draft(payload, subject, event.id))
+        except PulseError as error:
+            raise GivenUp(str(error)) from error
+
+
+class CreateTask(_Recording):
+    """`create-task`."""
+
+    action, params = CREATE_TASK.name, CreateParams
+
+    async def execute(self, effect: Effect, params: CreateParams, event: Event) -> Result:
+        for task in self.tasks.tasks.values():
+            if task.key == effect.key:
+                return Result({"task": task.id, "already": True})
+        id_ = f"task_{event.id.replace('-', '')[-12:]}"  # the same one again after a crash
+        if self.tasks.find(id_):
+            return Result({"task": id_, "already": True})
+        await self.record(TaskCreated(**params.model_dump(), key=effect.key), id_, event)
+        return Result({"task": id_})
+
+
+class AssignTask(_Recording):
+    """`assign-task`."""
+
+    action, params = ASSIGN_TASK.name, AssignParams
+
+    async def execute(self, effect: Effect, params: AssignParams, event: Event) -> Result:
+        task = self.task(params.task)
+        if task.status is Status.ASSIGNED and task.agent == params.agent:
+            return Result({"already": True})
+        if not params.agent:
+            return Result({"nobody": True})
+        await self.record(TaskAssigned(agent=params.agent, why=params.why), task.id, event)
+        return Result()
+
+
+class ReleaseTask(_Recording):
+    """`release-task`."""
+
+    action, params = RELEASE_TASK.name, ReleaseParams
+
+    async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
+        if (task := self.task(params.task)).token != params.token:
+            return Result({"already": True})
+        most = SETTINGS.of(self.context.settings()).attempts
+        ended: Payload = TaskReleased(token=params.token, why=params.why, expired=True)
+        if task.attempts >= most:
+            ended = TaskFailed(token=params.token, error=f"{params.why}; {task.attempts} attempts failed")
+        await self.record(ended, params.task, event)
+        return Result()
+
+
+class CloseTask(_Recording):
+    """`close-task`."""
+
+    action, params = CLOSE_TASK.name, CloseParams
+
+    async def execute(self, effect: Effect, params: CloseParams, event: Event) -> Result:
+        if self.task(params.task).status is Status.CLOSED:
+            return Result({"already": True})
+        await self.record(TaskClosed(why=params.why), params.task, event)
+        return Result()
+
+
+def executors(context: ExecutorContext) -> Sequence[Executor]:
+    """The executors of this capability."""
+    return (CreateTask(context), AssignTask(context), ReleaseTask(context), CloseTask(context))

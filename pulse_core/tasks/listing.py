@@ -1,0 +1,103 @@
+"""Tasks and projects for people and programs: which there are, what is ready for whom, and the one of a short id."""
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pulse_core.model.errors import Ambiguous, UnknownName
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.tasks.projection import PendingTasks
+from pulse_core.tasks.task import Project, Status, TaskState, obstacles
+
+ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+"""Without letters that look like a digit, or like each other."""
+LENGTH = 10
+
+
+def new_task_id() -> str:
+    """An id that no other task has: 50 random bits."""
+    return "task_" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
+
+
+def find_task(tasks: PendingTasks, name: str) -> TaskState:
+    """The task of this id, or the only one whose id begins or ends so, with or without `task_`.
+
+    Raises UnknownName or Ambiguous.
+    """
+    known = {**tasks.ended, **tasks.tasks}
+    if name in known:
+        return known[name]
+    word = name.removeprefix("task_")
+    found = [id_ for id_ in known if word and (id_[5:].startswith(word) or id_.endswith(word))]
+    if len(found) > 1:
+        raise Ambiguous("task", name, found)
+    if not found:
+        raise UnknownName("task", name, known)
+    return known[found[0]]
+
+
+def ready_tasks(
+    tasks: PendingTasks, agent: str, columns: Iterable[str], project: str, now: Moment
+) -> Sequence[TaskState]:
+    """What this agent may claim in these columns now, the first first: by priority, then by age. project: or all."""
+    lying, parents = frozenset(columns), tasks.parents
+    found = [
+        task
+        for task in tasks.tasks.values()
+        if task.status in (Status.PENDING, Status.ASSIGNED)
+        and task.column in lying
+        and (not project or task.project == project)
+        and is_member(agent, tasks.projects.get(task.project))
+        and not task.retry_left(now)
+        and not any(obstacles(task, parents, agent))
+    ]
+    return sorted(found, key=lambda task: (-task.priority, task.created.at, task.id))
+
+
+def is_member(agent: str, project: Project | None) -> bool:
+    """Whether this agent may do the project's tasks."""
+    return project is not None and (not project.members or agent in project.members)
+
+
+def task_json(task: TaskState, tasks: PendingTasks, now: Moment) -> Mapping[str, Any]:
+    """A task as JSON values."""
+    left = task.lease_left(now)
+    return {
+        "id": task.id,
+        "project": task.project,
+        "title": task.title,
+        "prompt": task.prompt,
+        "status": str(task.standing),
+        "column": task.column,
+        "priority": task.priority,
+        "labels": list(task.labels),
+        "agent": task.agent or None,
+        "attempts": task.attempts,
+        "token": task.token or None,
+        "lease_left_s": None if left is None else left / US_PER_SECOND,
+        "parent": task.parent,
+        "blockers": list(task.blockers),
+        "waits_for": list(task.waits_for),
+        "stuck_on": list(task.stuck_on),
+        "parts": [one.id for one in tasks.tasks.values() if one.parent == task.id],
+        "due": None if task.due is None else iso(task.due),
+        "created": iso(task.created.at),
+        "by": task.by,
+        "since": iso(task.since.at) if task.since else None,
+        "result": task.result or None,
+        "data": dict(task.data),
+        "error": task.error or None,
+    }
+
+
+def project_json(name: str, project: Project, tasks: PendingTasks) -> Mapping[str, Any]:
+    """A project as JSON values."""
+    return {
+        "name": name,
+        "repository": project.repository or None,
+        "base": project.base,
+        "columns": list(project.columns),
+        "members": list(project.members),
+        "review": project.review,
+        "open": len(tasks.by_project.get(name, ())),
+    }

@@ -1,0 +1,238 @@
+"""Tasks that are not done yet, the newest of those that are, and the projects."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from pulse_core.model.event import Event
+from pulse_core.model.payload import decode_plain
+from pulse_core.projections.state import StateProjection
+from pulse_core.tasks.events import (
+    KINDS,
+    ProjectRemoved,
+    ProjectSet,
+    TaskAcked,
+    TaskAssigned,
+    TaskBlockersSet,
+    TaskClosed,
+    TaskCreated,
+    TaskExecuting,
+    TaskFailed,
+    TaskHeartbeat,
+    TaskMoved,
+    TaskReleased,
+    TaskResultRefused,
+    TaskRetried,
+)
+from pulse_core.tasks.task import ENDED, FAILED, MOVES, Project, Status, TaskState
+
+REMEMBERED = 500
+"""Ended tasks that are kept; `task show` reads older ones from the log."""
+FEW = 50
+"""Open tasks up to which they are stored with each tick that emitted effects."""
+COLUMN_OF: Mapping[Status, str] = {Status.EXECUTING: "In progress", Status.ACKED: "Review"}
+"""The column to which a task moves by itself, if its project has one of that name."""
+
+
+_CREATED = ("project", "title", "prompt", "priority", "column", "parent", "due", "key")
+"""What a task takes over from the event that created it, beside its labels and blockers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PendingTasks:
+    """Open tasks by their ids, oldest first; the newest that have ended, oldest first; projects by their names."""
+
+    tasks: Mapping[str, TaskState] = field(default_factory=dict)
+    ended: Mapping[str, TaskState] = field(default_factory=dict)
+    projects: Mapping[str, Project] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many are open."""
+        return len(self.tasks)
+
+    @property
+    def by_project(self) -> Mapping[str, tuple[TaskState, ...]]:
+        """The open tasks of each project that has some."""
+        found: dict[str, list[TaskState]] = {}
+        for task in self.tasks.values():
+            found.setdefault(task.project, []).append(task)
+        return {name: tuple(tasks) for name, tasks in found.items()}
+
+    @property
+    def parents(self) -> frozenset[str]:
+        """The ids of tasks with open parts."""
+        return frozenset(task.parent for task in self.tasks.values() if task.parent)
+
+    def find(self, id_: str) -> TaskState | None:
+        """The task of this id, if it is open or remembered."""
+        return self.tasks.get(id_) or self.ended.get(id_)
+
+
+def after(state: PendingTasks, events: Iterable[Event]) -> PendingTasks:
+    """The tasks after more events; what the table of moves does not allow is passed over."""
+    table, touched = _TaskTable(state), False
+    for event in events:
+        if act := _ACTS.get(event.kind):
+            act(table, event)
+            touched = True
+    return table.state() if touched else state
+
+
+class _TaskTable:
+    """A working copy for one batch of events: each mapping is copied once for all of them."""
+
+    def __init__(self, before: PendingTasks) -> None:
+        self.tasks, self.ended, self.projects = dict(before.tasks), dict(before.ended), dict(before.projects)
+        self.dependents: dict[str, dict[str, None]] | None = None
+
+    def state(self) -> PendingTasks:
+        return PendingTasks(self.tasks, self.ended, self.projects)
+
+    def project_set(self, event: Event) -> None:
+        data = decode_plain(event.data)
+        given: dict[str, Any] = {
+            name: tuple(one) if isinstance(one, list) else one for name, one in data.items()
+        }
+        self.projects[event.subject] = Project(**given)
+
+    def project_removed(self, event: Event) -> None:
+        self.projects.pop(event.subject, None)
+
+    def created(self, event: Event) -> None:
+        data = decode_plain(event.data)
+        if not data or event.subject in self.tasks:
+            return  # its data was redacted; or a log from elsewhere, since the writer never lets this happen
+        given: dict[str, Any] = {name: data[name] for name in _CREATED if name in data}
+        self.ended.pop(event.subject, None)
+        task = TaskState(
+            id=event.subject,
+            created=event.moment,
+            by=event.actor,
+            since=event.moment,
+            labels=tuple(data.get("labels", ())),
+            blockers=tuple(data.get("blockers", ())),
+            **given,
+        )
+        self._put(self._waiting(task) if task.blockers else task)
+
+    def _put(self, task: TaskState) -> None:
+        self.tasks[task.id] = task
+        if self.dependents is not None:
+            for one in task.waits_for:
+                self.dependents.setdefault(one, {})[task.id] = None
+
+    def _waiting(self, task: TaskState) -> TaskState:
+        """The task with those of its blockers that are not closed. What nobody remembers was closed long ago, unless the
+        task waits for it still."""
+        left, stuck = [], []
+        for id_ in task.blockers:
+            one = self.tasks.get(id_) or self.ended.get(id_)
+            if id_ in task.waits_for if one is None else one.status is not Status.CLOSED:
+                left.append(id_)
+            if id_ in task.stuck_on if one is None else one.status in FAILED:
+                stuck.append(id_)
+        return task.changed(waits_for=tuple(left), stuck_on=tuple(stuck))
+
+    def _tell_dependents(self, id_: str) -> None:
+        """What waits for this task learns what became of it."""
+        if self.dependents is None:
+            self.dependents = {}
+            for task in self.tasks.values():
+                for one in task.waits_for:
+                    self.dependents.setdefault(one, {})[task.id] = None
+        for other in self.dependents.get(id_, ()):
+            found = self.tasks.get(other)
+            if found and id_ in found.waits_for:
+                self.tasks[other] = self._waiting(found)
+
+    def happened(self, event: Event) -> None:
+        task = self.tasks.get(event.subject) or self.ended.get(event.subject)
+        if task is None or event.kind not in MOVES[task.status]:
+            return
+        data = decode_plain(event.data)
+        if "token" in data and data["token"] != task.token:
+            return  # said under a claim that is over
+        after_ = _changed(task, event, data)
+        if after_.status is not task.status:
+            after_ = self._in_column(after_)
+        if after_.blockers != task.blockers:
+            after_ = self._waiting(after_)
+        elif task.id in self.ended:  # what it waited for may have been closed meanwhile
+            after_ = self._waiting(after_.changed(waits_for=(), stuck_on=()))
+        if after_.status in ENDED:
+            self.tasks.pop(task.id, None)
+            self._end(after_)
+        else:
+            self.ended.pop(task.id, None)
+            self._put(after_)
+        if after_.status is not task.status and (
+            after_.status in ENDED or FAILED & {after_.status, task.status}
+        ):
+            self._tell_dependents(task.id)
+
+    def _in_column(self, task: TaskState) -> TaskState:
+        columns = self.projects.get(task.project, Project()).columns
+        column = columns[-1] if task.status is Status.CLOSED else COLUMN_OF.get(task.status, task.column)
+        return task.changed(column=column) if column in columns else task
+
+    def _end(self, task: TaskState) -> None:
+        self.ended[task.id] = task.changed(prompt="") if task.status is Status.CLOSED else task
+        for id_ in tuple(islice(self.ended, max(0, len(self.ended) - REMEMBERED))):
+            del self.ended[id_]
+
+
+OVER: Mapping[str, Any] = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
+"""Whatever else happens, a claim is over, and so is the pause after a failure."""
+
+
+def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskState:
+    """The task after an event that may happen to it."""
+    kind = event.kind
+    if kind == TaskHeartbeat.kind:
+        return task.changed(beat=event.moment)
+    if kind == TaskMoved.kind:
+        return task.changed(column=data.get("column", task.column))
+    if kind == TaskBlockersSet.kind:
+        return task.changed(blockers=tuple(data.get("blockers", ())))
+    status = MOVES[task.status][kind] or task.status
+    if kind == TaskFailed.kind and data.get("retry_us") is None:
+        status = Status.FAILED
+    return task.changed(**{**OVER, "status": status, "since": event.moment, **_news(task, event, data)})
+
+
+def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What else an event changes that moves a task to another status."""
+    kind = event.kind
+    if kind == TaskAssigned.kind:
+        return {"agent": data.get("agent", "")}
+    if kind == TaskExecuting.kind:
+        return {
+            "agent": data.get("agent", ""),
+            "attempts": task.attempts + 1,
+            "token": event.seq,
+            "lease_us": data.get("lease_us", 0),
+            "beat": event.moment,
+        }
+    if kind == TaskAcked.kind:
+        return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
+    if kind == TaskFailed.kind:
+        return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0}
+    if kind == TaskReleased.kind:
+        return {"agent": "", "error": data.get("why", "")}
+    if kind == TaskRetried.kind:
+        return {"agent": "", "attempts": 0, "error": "", "result": "", "data": {}}
+    return {"error": "" if kind == TaskClosed.kind else data.get("why", "")}
+
+
+_ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
+    **{kind.kind: _TaskTable.happened for kind in KINDS if kind is not TaskResultRefused},
+    TaskCreated.kind: _TaskTable.created,
+    ProjectSet.kind: _TaskTable.project_set,
+    ProjectRemoved.kind: _TaskTable.project_removed,
+}
+
+TASKS = StateProjection(
+    "pending-tasks", 1, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+)

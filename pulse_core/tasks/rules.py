@@ -1,0 +1,80 @@
+"""Rules of tasks: claims that have ended are taken back, what was done is closed, conditions that stay become tasks."""
+
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.kinds import Effect
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.conditions import Condition
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.tasks.actions import CLOSE_TASK, CREATE_TASK, RELEASE_TASK
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.settings import SETTINGS
+from pulse_core.tasks.task import Project, Status
+
+
+async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Take back every claim whose holder has said nothing for its lease, and look again when the next one ends."""
+    verdict = await inner(prev, curr)
+    for task in curr.of(TASKS).tasks.values():
+        left = task.lease_left(curr.now)
+        if left is None:
+            continue
+        if left:
+            verdict = verdict.after_wait(left)
+            continue
+        why = f"{task.agent} has said nothing for {rough_duration(task.lease_us)}"
+        params = {"task": task.id, "token": task.token, "why": why}
+        key = f"{RELEASE_TASK.name}:{task.id}"
+        verdict = verdict.plus(Effect(action=RELEASE_TASK.name, key=key, params=params, reason=why))
+    return verdict
+
+
+async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Close what was done, in projects in which nobody reviews it."""
+    verdict = await inner(prev, curr)
+    tasks = curr.of(TASKS)
+    for task in tasks.tasks.values():
+        if task.status is Status.ACKED and not tasks.projects.get(task.project, Project()).review:
+            params, why = {"task": task.id}, f"{task.agent} did it, and nobody reviews {task.project}"
+            key = f"{CLOSE_TASK.name}:{task.id}"
+            verdict = verdict.plus(Effect(action=CLOSE_TASK.name, key=key, params=params, reason=why))
+    return verdict
+
+
+async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Make a task of a condition that has stood for as long as the settings say, whatever was done about it."""
+    verdict = await inner(prev, curr)
+    settings = SETTINGS.of(curr.settings)
+    if not settings.for_conditions:
+        return verdict
+    known = {task.key for task in curr.of(TASKS).tasks.values()}
+    for name, condition in curr.conditions.raised.items():
+        key = f"{CREATE_TASK.name}:condition:{name}"
+        left = settings.for_conditions - curr.now.since(condition.since)
+        if left > 0:
+            verdict = verdict.after_wait(left)
+        elif key not in known and not _was_made(key, condition, curr):
+            params = {
+                "project": settings.project,
+                "title": f"{name} has been wrong for {rough_duration(curr.now.since(condition.since))}"[:200],
+                "prompt": _prompt(name, condition),
+            }
+            verdict = verdict.plus(
+                Effect(action=CREATE_TASK.name, key=key, params=params, reason=condition.evidence)
+            )
+    return verdict
+
+
+def _was_made(key: str, condition: Condition, curr: Snapshot) -> bool:
+    """Whether a task was made of this condition since it stands; of one that was closed no other is made."""
+    settled = curr.effects.settled_at.get(key)
+    return settled is not None and curr.now.since(settled) <= curr.now.since(condition.since)
+
+
+def _prompt(name: str, condition: Condition) -> str:
+    tried = "\n".join(
+        f"- {one.action}: {'worked' if one.worked else one.told or 'did not work'}"
+        for one in condition.measures
+    )
+    words = f"The condition {name} stands: {condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}\n"
+    return f"{words}\nFind out why, and mend the cause."

@@ -1,0 +1,32 @@
+"""How many tasks there may be, and how often one is tried."""
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from pulse_core.settings.composed import SettingsGroup
+from pulse_core.settings.groups import Duration, Group
+
+
+class TaskSettings(Group):
+    """`[tasks]`: work that is handed to agents and people."""
+
+    most: int = Field(2_000, ge=1, le=20_000, description="open tasks at the same time")
+    attempts: int = Field(
+        3, ge=1, le=100, description="claims that may end without a result before a person decides"
+    )
+    for_conditions: Duration = Field(
+        0, ge=0, description="how long a condition must stand for a task to be made of it; 0: none is"
+    )
+    project: str = Field(
+        "", max_length=64, description="project of the tasks that are made of conditions", examples=["ops"]
+    )
+
+    @model_validator(mode="after")
+    def _conditions_need_a_project(self) -> Self:
+        if self.for_conditions and not self.project:
+            raise ValueError("for_conditions needs a project")
+        return self
+
+
+SETTINGS: SettingsGroup[TaskSettings] = SettingsGroup("tasks", TaskSettings, TaskSettings())

@@ -1,0 +1,147 @@
+"""How agents have done so far: what they were given, what they finished, and how often in a row they failed."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
+from pulse_core.model.payload import decode_plain
+from pulse_core.projections.state import StateProjection
+from pulse_core.tasks.events import (
+    TaskAcked,
+    TaskAssigned,
+    TaskClosed,
+    TaskCreated,
+    TaskExecuting,
+    TaskFailed,
+    TaskGivenUp,
+    TaskReleased,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelStats:
+    """How an agent has done with tasks of one label."""
+
+    closed: int = 0
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStats:
+    """How one agent has done. took_us: microseconds from claim to result, of `acked` attempts together; failed: attempts
+    that failed, were given up, or whose lease ended; failed_at: when the last one did."""
+
+    assigned: int = 0
+    acked: int = 0
+    closed: int = 0
+    given_up: int = 0
+    failed: int = 0
+    consecutive_failures: int = 0
+    took_us: int = 0
+    failed_at: Moment | None = None
+    labels: Mapping[str, LabelStats] = field(default_factory=dict)
+
+    @property
+    def average_duration_us(self) -> int | None:
+        """Microseconds from claim to result, on average; None before the first one."""
+        return self.took_us // self.acked if self.acked else None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An open task as far as the statistics need it: its labels, who was last at it, and since when it is claimed."""
+
+    labels: tuple[str, ...] = ()
+    agent: str = ""
+    claimed: Moment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentCapabilityStats:
+    """The statistics by agent, and the open tasks that they will come from."""
+
+    agents: Mapping[str, AgentStats] = field(default_factory=dict)
+    open: Mapping[str, Work] = field(default_factory=dict)
+
+    def __getitem__(self, agent: str) -> AgentStats:
+        return self.agents.get(agent, NONE)
+
+
+NONE = AgentStats()
+
+FEW = 200
+"""Open tasks up to which the statistics are stored with each tick that emitted effects."""
+
+KINDS = frozenset(
+    kind.kind
+    for kind in (
+        TaskCreated, TaskAssigned, TaskExecuting, TaskAcked, TaskClosed, TaskGivenUp, TaskReleased, TaskFailed,
+    )
+)  # fmt: skip
+
+
+def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabilityStats:
+    """The statistics after more events."""
+    agents, open_ = dict(state.agents), dict(state.open)
+    for event in events:
+        if event.kind not in KINDS:
+            continue
+        data, work = decode_plain(event.data), open_.get(event.subject)
+        if event.kind == TaskCreated.kind:
+            open_[event.subject] = Work(tuple(data.get("labels", ())))
+            continue
+        if work is None:
+            continue
+        agent = str(data.get("agent", work.agent))
+        stats = agents.get(agent, NONE)
+        if event.kind == TaskAssigned.kind:
+            open_[event.subject] = replace(work, agent=agent)
+            agents[agent] = replace(stats, assigned=stats.assigned + 1)
+        elif event.kind == TaskExecuting.kind:
+            open_[event.subject] = replace(work, agent=agent, claimed=event.moment)
+        elif event.kind == TaskAcked.kind and work.claimed:
+            took = event.moment.since(work.claimed)
+            agents[agent] = replace(
+                stats, acked=stats.acked + 1, took_us=stats.took_us + took, consecutive_failures=0
+            )
+            open_[event.subject] = replace(work, claimed=None)
+        elif event.kind == TaskClosed.kind:
+            if agent:
+                labels = _counted(stats.labels, work.labels, closed=1)
+                agents[agent] = replace(stats, closed=stats.closed + 1, labels=labels)
+            del open_[event.subject]
+        elif work.claimed and _is_failure(event, data):
+            agents[agent] = replace(
+                stats,
+                failed=stats.failed + 1,
+                given_up=stats.given_up + (event.kind == TaskGivenUp.kind),
+                consecutive_failures=stats.consecutive_failures + 1,
+                failed_at=event.moment,
+                labels=_counted(stats.labels, work.labels, failed=1),
+            )
+            open_[event.subject] = replace(work, claimed=None)
+        elif work.claimed:
+            open_[event.subject] = replace(work, claimed=None)
+    return AgentCapabilityStats(agents, open_)
+
+
+def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
+    """Whoever releases a task of its own will has not failed; one whose lease ended has."""
+    return event.kind != TaskReleased.kind or bool(data.get("expired"))
+
+
+def _counted(
+    before: Mapping[str, LabelStats], labels: Iterable[str], closed: int = 0, failed: int = 0
+) -> Mapping[str, LabelStats]:
+    found = dict(before)
+    for label in labels:
+        one = found.get(label, LabelStats())
+        found[label] = LabelStats(one.closed + closed, one.failed + failed)
+    return found
+
+
+STATS = StateProjection(
+    "agent-capability-stats", 1, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+)

@@ -1,0 +1,181 @@
+"""One task: its state, and the table of what may happen to it. What is ready, and why another one is not."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import Moment
+from pulse_core.tasks.events import (
+    COLUMNS,
+    TaskAcked,
+    TaskAssigned,
+    TaskBlocked,
+    TaskBlockersSet,
+    TaskClosed,
+    TaskExecuting,
+    TaskFailed,
+    TaskGivenUp,
+    TaskHeartbeat,
+    TaskMoved,
+    TaskReleased,
+    TaskRetried,
+)
+
+
+class Status(StrEnum):
+    """Where a task stands."""
+
+    PENDING = "pending"
+    ASSIGNED = "assigned"
+    EXECUTING = "executing"
+    ACKED = "acked"
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    CLOSED = "closed"
+    GIVEN_UP = "given-up"
+
+
+_ANYWHERE: Mapping[str, Status | None] = {TaskMoved.kind: None, TaskBlockersSet.kind: None}
+_UNHELD: Mapping[str, Status | None] = {
+    **_ANYWHERE,
+    TaskClosed.kind: Status.CLOSED,
+    TaskGivenUp.kind: Status.GIVEN_UP,
+}
+
+MOVES: Mapping[Status, Mapping[str, Status | None]] = {
+    Status.PENDING: {
+        TaskAssigned.kind: Status.ASSIGNED,
+        TaskExecuting.kind: Status.EXECUTING,
+        TaskBlocked.kind: Status.BLOCKED,
+        **_UNHELD,
+    },
+    Status.ASSIGNED: {
+        TaskAssigned.kind: Status.ASSIGNED,
+        TaskExecuting.kind: Status.EXECUTING,
+        TaskReleased.kind: Status.PENDING,
+        TaskBlocked.kind: Status.BLOCKED,
+        **_UNHELD,
+    },
+    Status.EXECUTING: {
+        TaskHeartbeat.kind: None,
+        TaskAcked.kind: Status.ACKED,
+        TaskReleased.kind: Status.PENDING,
+        TaskFailed.kind: Status.PENDING,
+        TaskBlocked.kind: Status.BLOCKED,
+        TaskGivenUp.kind: Status.GIVEN_UP,
+        **_ANYWHERE,
+    },
+    Status.ACKED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.FAILED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.BLOCKED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.CLOSED: {},
+    Status.GIVEN_UP: {TaskRetried.kind: Status.PENDING},
+}
+"""What may happen in each status, and the status after it; None: the same. A failure without a retry leads to FAILED."""
+
+HELD_BY_TOKEN = frozenset(
+    {
+        TaskHeartbeat.kind,
+        TaskAcked.kind,
+        TaskFailed.kind,
+        TaskReleased.kind,
+        TaskBlocked.kind,
+        TaskGivenUp.kind,
+    }
+)
+"""Of an executing task only its holder may say these; with the token of the claim."""
+
+FAILED = frozenset({Status.FAILED, Status.GIVEN_UP})
+ENDED = frozenset({Status.CLOSED, Status.GIVEN_UP})
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project: where its repository is, its columns in their order, and which agents may do its tasks (none: all)."""
+
+    repository: str = ""
+    base: str = "main"
+    columns: tuple[str, ...] = COLUMNS
+    members: tuple[str, ...] = ()
+    review: bool = False
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """A task as of now.
+
+    attempts: how often it was claimed since it was created or retried by a person; blockers: which tasks must be closed
+    before, waits_for: those of them that are not, stuck_on: those of these that have failed or were given up; token: the
+    row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`; retry_us: how long after
+    `since` an attempt that failed has to wait; error: of the last attempt, or why it is blocked or given up.
+    """
+
+    id: str
+    project: str
+    title: str
+    created: Moment
+    by: str
+    prompt: str = ""
+    priority: int = 0
+    column: str = "Ready"
+    status: Status = Status.PENDING
+    since: Moment | None = None
+    labels: tuple[str, ...] = ()
+    parent: str | None = None
+    blockers: tuple[str, ...] = ()
+    waits_for: tuple[str, ...] = ()
+    stuck_on: tuple[str, ...] = ()
+    due: int | None = None
+    key: str = ""
+    agent: str = ""
+    attempts: int = 0
+    token: int = 0
+    lease_us: int = 0
+    beat: Moment | None = None
+    retry_us: int = 0
+    result: str = ""
+    data: Mapping[str, Json] = field(default_factory=dict)
+    error: str = ""
+
+    def changed(self, **news: Any) -> "TaskState":
+        """A copy with other values, at a tenth of the price of `replace`: a start without checkpoints makes very many."""
+        made = object.__new__(TaskState)
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(news)
+        return made
+
+    @property
+    def standing(self) -> Status:
+        """Its status for people: blocked, too, while what it waits for has failed or was given up."""
+        return (
+            Status.BLOCKED
+            if self.stuck_on and self.status in (Status.PENDING, Status.ASSIGNED)
+            else self.status
+        )
+
+    def is_expired(self, now: Moment) -> bool:
+        """Whether its holder has said nothing for longer than its lease."""
+        return self.lease_left(now) == 0
+
+    def lease_left(self, now: Moment) -> int | None:
+        """Microseconds until the claim ends; None if nobody holds it."""
+        if not self.token or self.beat is None:
+            return None
+        return max(0, self.lease_us - now.since(self.beat))
+
+    def retry_left(self, now: Moment) -> int:
+        """Microseconds until it may be claimed again after a failure."""
+        return max(0, self.retry_us - now.since(self.since)) if self.retry_us and self.since else 0
+
+
+def obstacles(task: TaskState, parents: frozenset[str], agent: str) -> Iterator[str]:
+    """Why this agent may not claim it, in sentences; nothing if it may. parents: tasks with open parts."""
+    if task.status is Status.ASSIGNED and task.agent != agent:
+        yield f"it is assigned to {task.agent}"
+    if task.waits_for:
+        failed = f", of which {', '.join(task.stuck_on)} failed" if task.stuck_on else ""
+        yield f"it waits for {', '.join(task.waits_for)}{failed}"
+    if task.id in parents:
+        yield "parts of it are open"

@@ -1,0 +1,88 @@
+"""What everybody who starts programs promises: on this machine, and in memory."""
+
+import asyncio
+import os
+import signal
+import uuid
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.programs import LifePrograms
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.memory.programs import MemoryPrograms
+from pulse_core.ports.host import ProcessId
+from pulse_core.ports.programs import Program, Programs
+
+PATIENCE_S = 30.0
+
+
+@dataclass
+class Stage:
+    """Programs that sleep until somebody kills one; the effects of the test are nobody else's."""
+
+    programs: Programs
+    place: Path
+    kill: Callable[[str, ProcessId], None]
+    effect: str = field(default_factory=lambda: uuid.uuid4().hex)
+    told: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def start(self, *argv: str) -> ProcessId:
+        env = {"PATH": os.defpath}
+        program = Program(argv or ("sleep", "1000"), str(self.place), env, str(self.place / "output.log"))
+        return await self.programs.start(self.effect, program)
+
+    async def until_told(self) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            await self.told.wait()
+        self.told.clear()
+
+
+@pytest.fixture(params=["machine", "memory"])
+async def stage(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stage]:
+    if request.param == "memory":
+        memory = MemoryPrograms()
+        yield Stage(memory, tmp_path, lambda effect, _: memory.end(effect, -signal.SIGTERM))
+        return
+    spawner = Spawner()
+    programs = LifePrograms(spawner)
+    stage = Stage(programs, tmp_path, lambda _, main: os.kill(main.pid, signal.SIGTERM))
+    yield stage
+    if main := await programs.find(stage.effect):
+        await programs.stop(stage.effect, main, 0.0)
+    programs.close()
+    spawner.close()
+
+
+async def test_a_program_lives_until_it_ends_and_then_its_exit_is_known(stage: Stage) -> None:
+    stage.programs.listen(stage.told.set)
+    main = await stage.start()
+    stage.programs.watch(main)
+    await stage.until_told()
+    seen = await stage.programs.look(main)
+    assert (seen.alive, seen.exit, seen.processes) == (True, None, 1)
+    assert seen.memory > 0
+    stage.kill(stage.effect, main)
+    await stage.until_told()
+    assert await stage.programs.look(main) == (False, -signal.SIGTERM, 0, 0)
+
+
+async def test_a_live_program_is_found_by_its_effect(stage: Stage) -> None:
+    assert await stage.programs.find(stage.effect) is None
+    main = await stage.start()
+    assert await stage.programs.find(stage.effect) == main
+    await stage.programs.stop(stage.effect, main, 5.0)
+    assert await stage.programs.find(stage.effect) is None
+
+
+async def test_whoever_is_stopped_has_ended_and_a_second_stop_does_nothing(stage: Stage) -> None:
+    main = await stage.start()
+    for _ in range(2):
+        await stage.programs.stop(stage.effect, main, 5.0)
+    assert not (await stage.programs.look(main)).alive
+
+
+async def test_of_a_stranger_nobody_knows_how_it_ended(stage: Stage) -> None:
+    assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0)

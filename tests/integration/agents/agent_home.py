@@ -1,0 +1,38 @@
+"""A program that stands for an agent: it speaks as Claude Code does, and does what its prompt asks for."""
+
+import sys
+from pathlib import Path
+
+SCRIPT = r"""
+import json, os, subprocess, sys, time
+
+asked = sys.stdin.read()
+print("a warning", file=sys.stderr)
+print(json.dumps({"type": "system", "subtype": "init"}), flush=True)
+if "wait" in asked:
+    while not os.path.exists("go"):
+        time.sleep(0.02)
+if "helper" in asked:
+    helper = subprocess.Popen(["sleep", "86397"], start_new_session=True)
+    open("helper", "w").write(str(helper.pid))
+if "fail" in asked:
+    sys.exit(3)
+told = {name: os.environ.get(name) for name in ("PULSE_TASK", "PULSE_TOKEN", "PULSE_AGENT", "KEPT_BACK")}
+print(json.dumps({"type": "result", "subtype": "success", "is_error": False, "result": json.dumps(told), "num_turns": 2}))
+"""
+
+
+def settings(place: Path, **more: str) -> str:
+    """An agent that is this program."""
+    script = place / "agent.py"
+    script.write_text(SCRIPT)
+    lines = [f"{name} = {value}" for name, value in more.items()]
+    return "\n".join(
+        [
+            "[[agent]]",
+            'name = "ada"',
+            'kind = "claude"',
+            f'command = ["{sys.executable}", "{script}"]',
+            *lines,
+        ]
+    )

@@ -1,0 +1,3 @@
+"""A home whose daemon is down."""
+
+from tests.integration.cli.conftest import quiet as quiet

@@ -1,0 +1,100 @@
+"""A daemon, its command line and a program that stands for an agent: from a task to what came of it."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulse_adapters.workers.proc import start_time_of
+from tests.integration.agents.agent_home import settings
+from tests.integration.cli.cli_home import CliHome, eventually
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
+    """A home whose daemon runs, with an agent, and a project with a repository."""
+    monkeypatch.setenv("KEPT_BACK", "1")
+    home, repository = CliHome(tmp_path / "home"), tmp_path / "repository"
+    subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True)
+    named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
+    subprocess.run(
+        ("git", "-C", str(repository), *named, "commit", "-q", "--allow-empty", "-m", "x"), check=True
+    )
+    home.upulse("init", "--no-engine")
+    home.configure(settings(tmp_path))
+    home.upulse("daemon", "start")
+    try:
+        home.upulse("project", "add", "app", "--repository", str(repository))
+        yield home
+    finally:
+        for run in home.upulse("agents", "ps", "--json").json:
+            os.kill(run["pid"], signal.SIGKILL)
+        home.end_everything()
+
+
+def task(home: CliHome, id_: str) -> dict[str, Any]:
+    return dict(home.upulse("task", "show", id_, "--json").json)
+
+
+def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(home: CliHome) -> None:
+    id_ = home.upulse("task", "add", "app", "Mend it", "--prompt", "wait, with a helper").out.strip()
+
+    def live() -> dict[str, Any] | None:
+        return next(iter(home.upulse("agents", "ps", "--json").json), None)
+
+    run = eventually(live, "the agent to begin")
+    pid = home.status()["daemon"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: start_time_of(pid) is None, "the daemon to be dead")
+    home.upulse("daemon", "start")
+    workspace = Path(run["workspace"])
+    (workspace / "go").touch()
+    eventually(lambda: task(home, id_)["status"] == "closed", "the task to be closed")
+
+    said = task(home, id_)
+    told = json.loads(said["result"])
+    assert told == {
+        "PULSE_TASK": id_,
+        "PULSE_TOKEN": str(next(one["seq"] for one in said["events"] if one["kind"] == "task-executing")),
+        "PULSE_AGENT": "ada",
+        "KEPT_BACK": None,
+    }
+    assert said["data"]["num_turns"] == 2
+    assert [one["kind"] for one in said["events"]].count("agent-run-started") == 1
+    printed = home.as_process("run", "logs", id_, "--follow").out
+    assert "a warning" in printed
+    assert '"subtype": "success"' in printed
+
+    helper = int((workspace / "helper").read_text())
+    eventually(lambda: start_time_of(helper) is None, "the helper to be ended")
+    kept = eventually(
+        lambda: [one for one in task(home, id_)["events"] if one["kind"] == "workspace-kept"],
+        "the worktree to be looked at",
+    )
+    assert kept[0]["data"]["why"] == "2 files in it are not committed"
+    (stats,) = home.upulse("agents", "stats", "--json").json
+    assert (stats["name"], stats["closed"], stats["failed"]) == ("ada", 1, 0)
+    assert "ada" in home.upulse("agents", "list").out
+    assert home.upulse("agents", "ps", "--json").json == []
+
+
+def test_agents_are_listed_paused_and_examined_without_a_daemon(quiet: CliHome, tmp_path: Path) -> None:
+    quiet.configure(settings(tmp_path), '[[agent]]\nname = "bob"\ncommand = ["/nowhere/bob"]')
+    quiet.upulse("agents", "pause", "bob", "--why", "holidays")
+    listed = {one["name"]: one for one in quiet.upulse("agents", "list", "--json").json}
+    assert listed["bob"]["unavailable"] == "paused by a person"
+    assert listed["ada"]["unavailable"] is None
+    quiet.upulse("agents", "resume", "bob")
+    assert quiet.upulse("agents", "list", "--json").json[1]["unavailable"] is None
+    assert "no [[agent]] 'eve'" in quiet.upulse("agents", "pause", "eve", code=1).err
+    found = {one["agent"]: one for one in quiet.upulse("agents", "doctor", "--json", code=1).json}
+    assert found["bob"]["words"].startswith("there is no program '/nowhere/bob'")
+    assert "is not logged in" in found["ada"]["words"]
+    quiet.upulse("project", "add", "app")
+    id_ = quiet.upulse("task", "add", "app", "Mend it").out.strip()
+    assert f"no agent has been at {id_} yet" in quiet.upulse("run", "logs", id_, code=1).err

@@ -1,0 +1,159 @@
+"""Worktrees of tasks in a real repository with a bare remote: made once, kept while anything in them could be lost."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
+from pulse_core.agents.run_site import Workspace
+from pulse_core.model.errors import PulseError
+from pulse_core.tasks.task import Project
+
+TASK = "task_000001"
+BRANCH = f"feat/{TASK}-mend-it"
+
+
+def git(at: Path, *words: str) -> str:
+    named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
+    done = subprocess.run(("git", "-C", str(at), *named, *words), capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A clone with one commit, and its bare remote."""
+    made, remote = tmp_path / "repository", tmp_path / "remote"
+    subprocess.run(("git", "init", "-q", "--bare", str(remote)), check=True)
+    subprocess.run(("git", "init", "-q", "-b", "main", str(made)), check=True)
+    (made / "README").write_text("hello\n")
+    git(made, "add", "-A")
+    git(made, "commit", "-q", "-m", "begin")
+    git(made, "remote", "add", "origin", str(remote))
+    git(made, "push", "-q", "origin", "main")
+    return made
+
+
+@pytest.fixture
+def worktree(repository: Path, tmp_path: Path) -> Worktree:
+    return Worktree(Project(repository=str(repository)), tmp_path / "work" / TASK)
+
+
+def test_a_task_gets_a_worktree_on_a_branch_of_its_own_from_the_base(
+    worktree: Worktree, repository: Path, tmp_path: Path
+) -> None:
+    made = worktree.make(TASK, "Mend it!")
+    path = tmp_path / "work" / TASK
+    assert made == Workspace(str(path), BRANCH)
+    assert (path / "README").read_text() == "hello\n"
+    assert git(path, "rev-parse", "HEAD") == git(repository, "rev-parse", "main")
+    assert git(repository, "rev-parse", "--abbrev-ref", "HEAD") == "main"
+
+
+@pytest.mark.parametrize(
+    ("title", "branch"),
+    [
+        ("Über: `rm -rf /` & more", f"feat/{TASK}-ber-rm-rf-more"),
+        ("x" * 99, f"feat/{TASK}-{'x' * 40}"),
+        ("…", f"feat/{TASK}"),
+    ],
+)
+def test_a_branch_is_named_after_task_and_title(title: str, branch: str) -> None:
+    assert branch_of(TASK, title) == branch
+
+
+def test_the_same_one_is_found_again_with_what_is_not_committed(worktree: Worktree) -> None:
+    made = worktree.make(TASK, "Mend it")
+    (Path(made.path) / "half.txt").write_text("half")
+    assert worktree.make(TASK, "Another title") == made
+    assert (Path(made.path) / "half.txt").read_text() == "half"
+
+
+def test_its_branch_is_found_again_after_it_was_removed(worktree: Worktree, repository: Path) -> None:
+    made = worktree.make(TASK, "Mend it")
+    (Path(made.path) / "done.txt").write_text("done")
+    git(Path(made.path), "add", "-A")
+    git(Path(made.path), "commit", "-q", "-m", "mend it")
+    git(Path(made.path), "push", "-q", "origin", "HEAD")
+    assert worktree.remove() == ""
+    assert not Path(made.path).exists()
+    assert worktree.make(TASK, "Mend it") == made
+    assert (Path(made.path) / "done.txt").exists()
+    assert git(repository, "worktree", "list").count("\n") == 1
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_what_a_crash_has_left_of_one_is_made_anew(
+    worktree: Worktree, repository: Path, is_new: bool
+) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    if is_new:  # killed before it was moved to its place
+        git(repository, "worktree", "move", str(path), f"{path}.new")
+    else:  # its folder was deleted, and git knows it still
+        shutil.rmtree(path)
+    assert worktree.make(TASK, "Mend it") == Workspace(str(path), BRANCH)
+    assert git(path, "status", "--porcelain") == ""
+
+
+KEPT = [
+    ("untracked", "1 files in it are not committed"),
+    ("committed", "1 commits of it are neither pushed nor on main"),
+]
+
+
+@pytest.mark.parametrize(("what", "why"), KEPT)
+def test_one_with_work_that_is_nowhere_else_is_kept(worktree: Worktree, what: str, why: str) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    (path / "work.txt").write_text("work")
+    if what == "committed":
+        git(path, "add", "-A")
+        git(path, "commit", "-q", "-m", "work")
+    assert worktree.remove() == why
+    assert (path / "work.txt").read_text() == "work"
+
+
+def test_one_without_any_work_is_removed(worktree: Worktree, repository: Path) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    assert worktree.remove() == ""
+    assert not path.exists()
+    assert worktree.remove() == ""
+    assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_the_base_may_be_a_branch_of_the_remote_alone(repository: Path, tmp_path: Path) -> None:
+    git(repository, "push", "-q", "origin", "main:next")
+    git(repository, "fetch", "-q")
+    made = Worktree(Project(repository=str(repository), base="next"), tmp_path / "work" / TASK)
+    assert made.make(TASK, "Mend it").branch == BRANCH
+
+
+def test_what_is_wrong_is_said(repository: Path, tmp_path: Path) -> None:
+    path = tmp_path / "work" / TASK
+    with pytest.raises(PulseError, match="has no branch 'none'; its branches are: main"):
+        Worktree(Project(repository=str(repository), base="none"), path).make(TASK, "x")
+    with pytest.raises(PulseError, match="git worktree failed in"):
+        Worktree(Project(repository=str(tmp_path)), path).make(TASK, "x")
+    path.mkdir(parents=True)
+    with pytest.raises(PulseError, match="is in the way of the task's worktree"):
+        Worktree(Project(repository=str(repository)), path).make(TASK, "x")
+    assert Worktree(Project(repository=str(repository)), path).remove().startswith("it is no worktree of")
+
+
+def test_hooks_of_the_repository_are_not_run(worktree: Worktree, repository: Path, tmp_path: Path) -> None:
+    hook = repository / ".git" / "hooks" / "post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    hook.chmod(0o755)
+    worktree.make(TASK, "Mend it")
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
+    folder = tmp_path / TASK
+    folder.mkdir()
+    (folder / "work.txt").write_text("work")
+    assert remove_folder(folder) == "there are files in it"
+    (folder / "work.txt").unlink()
+    assert remove_folder(folder) == ""
+    assert remove_folder(folder) == ""

@@ -1,0 +1,34 @@
+"""One daemon of a log: the other one is that of a copied home."""
+
+import os
+import uuid
+
+import pytest
+
+from pulse_adapters.ipc.log_name import hold_name
+from pulse_core.model.errors import PulseError
+
+NOBODY = 65_534
+
+
+async def test_a_second_daemon_of_the_same_log_is_refused_until_the_first_one_has_ended() -> None:
+    log = str(uuid.uuid4())
+    first = await hold_name("/first", log, 0)
+    (await hold_name("/other", str(uuid.uuid4()), 0)).close()
+    with pytest.raises(PulseError, match=f"/copy is a copy .* process {os.getpid()},"):
+        await hold_name("/copy", log, 0)
+    first.close()
+    (await hold_name("/copy", log, 0)).close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+async def test_who_is_another_user_keeps_nobody_from_starting() -> None:
+    log = str(uuid.uuid4())
+    squatter = await hold_name("/squatter", log, 0)
+    os.seteuid(NOBODY)
+    try:
+        squatter.listen()  # the kernel says that whoever listened last holds it
+    finally:
+        os.seteuid(0)
+    (await hold_name("/home", log, 0)).close()
+    squatter.close()

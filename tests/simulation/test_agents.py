@@ -1,0 +1,373 @@
+"""Agents as the whole daemon lives with them, in virtual time: assigned, begun, watched, bounded, cleaned up after."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from pulse_core.agents.run_site import Progress
+from pulse_core.agents.tools import Answer
+from pulse_core.model.errors import Refused
+from pulse_core.model.kinds import Effect
+from pulse_core.model.payload import Role
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.task import Status
+from tests.simulation.agent_scene import ONE, OTHER, AgentScene
+from tests.simulation.world import World, simulate
+
+ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
+QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
+
+
+def told(story: Callable[[AgentScene], Awaitable[None]], *agents: dict[str, Any], **settings: Any) -> World:
+    async def whole(world: World) -> None:
+        await story(AgentScene(world))
+
+    return simulate(whole, {**QUIET, "agent": list(agents or (ADA,)), **settings})
+
+
+def kinds(scene: AgentScene, *without: str) -> list[str]:
+    """What happened to the first task and its runs, in its order."""
+    return [
+        event.kind
+        for event in scene.world.events(subject=ONE)
+        if event.kind.startswith(("task-", "agent-", "workspace-")) and event.kind not in without
+    ]
+
+
+def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin(prompt="all of it")
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.EXECUTING
+        (started,) = scene.programs.started
+        assert started[1].env["PULSE_TOKEN"] == str(scene.task().token)
+        run = scene.finish(answer=Answer(text="done", usage={"turns": 3}))
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.CLOSED
+        assert (scene.task().result, scene.task().data["turns"]) == ("done", 3)
+        assert (scene.runs.runs, scene.runs.worktrees) == ({}, {})
+        assert (scene.site.cleaned, scene.site.removed) == ([run], [f"/work/{ONE}"])
+        assert kinds(scene) == [
+            "task-created", "task-assigned", "task-executing", "workspace-made", "agent-run-started",
+            "agent-run-ended", "task-acked", "agent-run-cleaned", "task-closed", "workspace-removed",
+        ]  # fmt: skip
+        why = json.loads(scene.world.events("task-assigned")[0].data)["why"]
+        assert why == "ada has 0 of 1 tasks; closed 0 and failed 0"
+
+    told(story)
+
+
+def test_from_task_to_program_it_takes_no_time_of_its_own() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        created = scene.world.events("task-created")[0].moment
+        await asyncio.sleep(1)
+        assert scene.run.moment.since(created) < 15_000
+
+    told(story)
+
+
+def test_a_failed_attempt_is_tried_again_until_a_person_has_to_decide() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for pause in (60, 120):
+            await asyncio.sleep(1)
+            scene.finish(3, Answer(error="no disk"))
+            await asyncio.sleep(pause - 5)
+            assert (scene.task().status, scene.runs.live) == (Status.PENDING, ())
+            assert scene.task().error == "it exited with status 3: no disk"
+            await asyncio.sleep(10)
+        scene.finish(-9)
+        await asyncio.sleep(3_600)
+        assert (scene.task().status, scene.task().attempts) == (Status.FAILED, 3)
+        assert scene.task().error == "it was killed by SIGKILL"
+        assert len(scene.programs.started) == 3
+
+    told(story, agents={"failures": 9})
+
+
+BOUNDS: list[tuple[dict[str, Any], Progress, float, str]] = [
+    ({"timeout": "5m"}, Progress(), 300, "it took longer than 5m"),
+    ({"output": 2_048}, Progress(4_096), 1, "it printed 4.0 KiB, of at most 2.0 KiB"),
+    ({"silence": "2m"}, Progress(1, 121_000_000), 1, "it printed nothing for 2m"),
+    ({"memory": 1_000}, Progress(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
+]
+
+
+@pytest.mark.parametrize(("bound", "progress", "seconds", "words"), BOUNDS)
+def test_a_run_that_goes_beyond_a_bound_is_ended_and_has_failed(
+    bound: dict[str, Any], progress: Progress, seconds: float, words: str
+) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(0.1)
+        (effect,) = [one for one in scene.world.events("effect") if one.subject == f"run-agent:{ONE}:0"]
+        run = effect.id
+        scene.site.printed[run] = progress
+        await asyncio.sleep(seconds + 3)
+        assert scene.programs.stopped[:1] == [run]
+        assert (scene.task().status, scene.task().error) == (Status.PENDING, words)
+        (ended,) = scene.world.events("agent-run-ended")
+        assert json.loads(ended.data)["error"] == words
+
+    told(story, {**ADA, **bound})
+
+
+def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_nothing() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run, token = scene.run.id, scene.run.token
+        await scene.say("agent-paused", "ada")
+        await scene.say("task-released", why="not now")
+        with pytest.raises(Refused, match=f"the claim {token} of {ONE} is over"):
+            await scene.say("task-acked", role=Role.AGENT, token=token)
+        await asyncio.sleep(5)
+        assert run in scene.programs.stopped
+        assert (scene.task().status, scene.runs.runs) == (Status.PENDING, {})
+        assert scene.world.events("task-acked", "task-failed") == []
+        await scene.say("agent-resumed", "ada")
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.EXECUTING
+        assert scene.run.token > token
+
+    told(story)
+
+
+def test_the_lease_is_held_as_long_as_the_program_lives() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(3_000)
+        assert scene.task().token == scene.run.token
+        assert 25 < len(scene.world.events("task-heartbeat")) < 40
+
+    told(story)
+
+
+def test_a_run_outlives_the_daemon_and_is_watched_by_the_next_one() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run = scene.run
+        for end in (scene.world.end, scene.world.crash):
+            await end()
+            scene.programs.forget()
+            await scene.start()
+            await asyncio.sleep(2)
+            assert scene.run == run
+        scene.finish(answer=Answer(text="done"))
+        await asyncio.sleep(1)
+        assert (scene.task().status, len(scene.programs.started)) == (Status.CLOSED, 1)
+
+    told(story)
+
+
+def test_what_ended_while_no_daemon_was_there_counts_if_it_says_so_itself() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        first, second = scene.runs.live
+        scene.site.answers[first.id] = Answer(True, "done")
+        await scene.world.end()
+        for run in (first, second):
+            scene.programs.end(run.id)
+        scene.programs.forget()
+        await scene.start()
+        await asyncio.sleep(2)
+        assert scene.task().status is Status.CLOSED
+        assert scene.task(OTHER).error == "it ended while Pulse was not there to see how"
+
+    told(story, {**ADA, "concurrency": 2})
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_crash_between_claim_and_record_starts_nothing_twice(is_started: bool) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run, token = scene.run, scene.run.token
+        # As if the daemon had died before it could record the start.
+        log = scene.world.log
+        await scene.world.crash()
+        cut = next(place for place, event in enumerate(log.events) if event.kind == "agent-run-started")
+        del log.events[cut:]
+        if not is_started:
+            scene.programs.live.clear()
+        await scene.start()
+        await asyncio.sleep(2)
+        if is_started:
+            assert (scene.run.main, scene.run.token) == (run.main, token)
+        else:
+            assert scene.task().error == "Pulse ended before the agent was started"
+        assert len(scene.programs.started) == 1
+        assert len(scene.world.events("task-executing")) == 1
+
+    told(story)
+
+
+def test_an_agent_that_cannot_be_started_fails_its_task() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.programs.refusal = "there is no such program"
+        await scene.begin()
+        await asyncio.sleep(2)
+        assert (scene.task().status, scene.task().error) == (Status.PENDING, "there is no such program")
+        scene.programs.refusal, scene.site.refusal = "", "the repository is gone"
+        await asyncio.sleep(70)
+        assert scene.task().error == "the repository is gone"
+
+    told(story)
+
+
+def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(6):
+            await scene.create(f"task_00000{number}")
+        for _ in range(4):
+            await asyncio.sleep(1)
+            scene.finish(1)
+        await asyncio.sleep(30)
+        assert scene.runs.live == ()
+        assert scene.state().conditions.raised["agent:ada"].state == "failing"
+        (notice,) = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
+        assert "3 failures in a row; it is set aside" in notice.data
+        assert scene.world.daemon is not None
+        said = scene.world.daemon.report()["capabilities"]["agents"]
+        assert "ada is set aside for" in said[1]
+        await asyncio.sleep(1_200)
+        assert len(scene.runs.live) == 1  # on trial, one task although it could do two
+        scene.finish(1)
+        await asyncio.sleep(2_300)
+        assert scene.runs.live == ()
+        await asyncio.sleep(200)
+        scene.finish(0)
+        await asyncio.sleep(30)
+        assert "agent:ada" not in scene.state().conditions.raised
+        assert len(scene.runs.live) == 2
+        notices = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
+        assert [json.loads(one.data)["params"]["over"] for one in notices] == [False, True]
+
+    told(story, {**ADA, "concurrency": 2}, agents={"failures": 3})
+
+
+def test_a_person_can_have_an_agent_go_on_that_was_set_aside() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        scene.finish(1)
+        await asyncio.sleep(5)
+        assert scene.runs.live == ()
+        with pytest.raises(Exception, match="bob"):
+            await scene.say("agent-resumed", "bob")
+        await scene.say("agent-resumed", "ada")
+        await asyncio.sleep(1)
+        assert len(scene.runs.live) == 1
+
+    told(story, agents={"failures": 1})
+
+
+def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.site.kept = "2 commits of it are not pushed"
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish()
+        await asyncio.sleep(2)
+        (kept,) = scene.world.events("workspace-kept")
+        assert json.loads(kept.data) == {"path": f"/work/{ONE}", "why": "2 commits of it are not pushed"}
+        assert (scene.site.removed, scene.runs.worktrees) == ([], {})
+
+    told(story)
+
+
+def test_nothing_is_assigned_where_people_do_that_and_what_they_assign_is_done() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(120)
+        assert scene.task().status is Status.PENDING
+        await scene.say("task-assigned", agent="ada")
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.EXECUTING
+
+    told(story, agents={"assign": False})
+
+
+def test_who_claims_a_task_by_hand_gets_its_worktree_too_and_it_is_removed_at_the_end() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.say("project-set", "app", repository="/srv/app")
+        token = (await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)).seq
+        await asyncio.sleep(1)
+        (made,) = scene.world.events("workspace-made")
+        assert json.loads(made.data) == {"path": f"/work/{ONE}", "branch": "feat/x"}
+        await scene.say("task-released", token=token)
+        await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)
+        await asyncio.sleep(1)
+        assert len(scene.world.events("workspace-made")) == 1  # the same one
+        await scene.say("task-acked", token=scene.task().token)
+        await asyncio.sleep(1)
+        assert scene.site.removed == [f"/work/{ONE}"]
+
+    told(story, agents={"assign": False})
+
+
+def test_a_worktree_that_cannot_be_made_is_tried_again_while_the_claim_holds() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.site.refusal = "the repository is gone"
+        await scene.begin()
+        await scene.say("project-set", "app", repository="/srv/app")
+        await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)
+        await asyncio.sleep(30)
+        assert len(scene.world.events("effect-failed")) == 1
+        scene.site.refusal = ""
+        await asyncio.sleep(150)
+        assert len(scene.world.events("workspace-made")) == 1
+
+    told(story, agents={"assign": False})
+
+
+def test_a_rule_inside_decides_who_gets_a_task_or_that_nobody_does() -> None:
+    async def decide(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        verdict = await inner(prev, curr)
+        for task in curr.of(TASKS).tasks.values():
+            if task.status is Status.PENDING:
+                params = {"task": task.id, "agent": "bob" if task.id == OTHER else ""}
+                key = f"assign-task:{task.id}"
+                verdict = verdict.plus(Effect(action="assign-task", key=key, params=params, reason="so"))
+        return verdict
+
+    async def story(scene: AgentScene) -> None:
+        scene.world.rules = (*scene.world.rules, decide)
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(30)
+        assert scene.task().status is Status.PENDING
+        assert scene.task(OTHER).agent == "bob"
+        assert len([one for one in scene.world.events("effect") if "assign-task" in one.subject]) == 1
+
+    told(story, ADA, {**ADA, "name": "bob"})
+
+
+def test_a_program_that_cannot_be_ended_is_tried_again_with_pauses() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.programs.immortal = True
+        await scene.begin()
+        await asyncio.sleep(600)
+        assert scene.task().status is Status.EXECUTING
+        wished = [one for one in scene.world.events("effect") if one.subject.startswith("stop-agent-run")]
+        assert 3 <= len(wished) <= 6
+        assert "may not be ended" in scene.world.events("effect-failed")[-1].data
+        scene.programs.immortal = False
+        await asyncio.sleep(70)
+        assert scene.task().error == "it took longer than 5m"
+
+    told(story, {**ADA, "timeout": "5m"})

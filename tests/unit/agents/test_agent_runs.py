@@ -1,0 +1,73 @@
+"""The fold of runs: what goes on, what is left to clean up, who is paused."""
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pulse_core.agents.events import KINDS
+from pulse_core.agents.projection import RUNS, AgentRuns, after
+from pulse_core.model.event import Event
+from pulse_core.model.payload import parse
+from tests.events import event
+
+TASKS, AGENTS, IDS = ("task_000001", "task_000002"), ("ada", "bob"), ("r1", "r2")
+STARTED = {"agent": "ada", "token": 7, "pid": 10, "started": 20, "workspace": "/w"}
+DATA: dict[str, dict[str, Any]] = {
+    "agent-run-started": STARTED,
+    "agent-run-stop-requested": {"why": "too long"},
+    "agent-run-ended": {"exit": 1, "error": "no"},
+    "agent-run-cleaned": {},
+    "workspace-made": {"path": "/w", "branch": "b"},
+    "workspace-kept": {"path": "/w", "why": "work"},
+}
+
+
+def log(*said: tuple[str, str, str]) -> list[Event]:
+    """Events of these kinds, subjects and runs."""
+    found = []
+    for number, (kind, subject, run) in enumerate(said, 1):
+        data = dict(DATA.get(kind, {}), **({"run": run} if kind.startswith("agent-run") else {}))
+        found.append(event(number, parse(kind, data), subject))
+    return found
+
+
+def test_a_run_is_known_until_it_is_cleaned_up() -> None:
+    events = log(
+        ("workspace-made", TASKS[0], ""),
+        ("agent-run-started", TASKS[0], "r1"),
+        ("agent-run-stop-requested", TASKS[0], "r1"),
+        ("agent-run-ended", TASKS[0], "r1"),
+        ("agent-run-cleaned", TASKS[0], "r1"),
+        ("workspace-removed", TASKS[0], ""),
+    )
+    begun = after(AgentRuns(), events[:2])
+    (run,) = begun.live
+    assert (run.task, run.agent, run.token, run.main, run.workspace) == (TASKS[0], "ada", 7, (10, 20), "/w")
+    assert begun.worktrees == {TASKS[0]: "/w"}
+    stopped = after(begun, events[2:3])
+    assert stopped.live[0].stop == "too long"
+    ended = after(stopped, events[3:4])
+    assert (ended.live, len(ended.runs)) == ((), 1)
+    assert after(ended, events[4:]) == AgentRuns()
+
+
+def test_a_pause_holds_until_it_is_taken_back() -> None:
+    events = log(("agent-paused", "ada", ""), ("agent-resumed", "ada", ""))
+    assert after(AgentRuns(), events[:1]).paused == {"ada": events[0].moment}
+    resumed = after(AgentRuns(), events)
+    assert (resumed.paused, resumed.resumed) == ({}, {"ada": events[1].moment})
+
+
+_SAID = st.tuples(
+    st.sampled_from([kind.kind for kind in KINDS]), st.sampled_from(TASKS + AGENTS), st.sampled_from(IDS)
+)
+
+
+@settings(max_examples=60)
+@given(st.lists(_SAID, max_size=25), st.integers(0, 25))
+def test_the_fold_does_not_depend_on_how_the_log_is_cut(said: list[tuple[str, str, str]], cut: int) -> None:
+    events = log(*said)
+    whole = after(AgentRuns(), events)
+    assert after(after(AgentRuns(), events[:cut]), events[cut:]) == whole
+    assert RUNS.load(RUNS.dump(whole)) == whole

@@ -1,0 +1,128 @@
+"""What agents' programs are told and what their output says, in the forms that they document."""
+
+import json
+from typing import get_args
+
+import pytest
+
+from pulse_core.agents.outcome import failure_of
+from pulse_core.agents.settings import AgentSettings
+from pulse_core.agents.tools import MOST_TEXT, TOOLS, Answer, fill
+
+CLAUDE = {
+    "type": "result",
+    "subtype": "success",
+    "is_error": False,
+    "result": "The leak is mended.",
+    "num_turns": 4,
+    "total_cost_usd": 0.25,
+    "session_id": "s1",
+    "usage": {"input_tokens": 10, "output_tokens": 20, "server_tool_use": {"web": 1}},
+}
+CODEX = (
+    {"type": "thread.started", "thread_id": "t"},
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "First."}},
+    {"type": "item.completed", "item": {"type": "agent_message", "text": "The leak is mended."}},
+    {"type": "turn.completed", "usage": {"input_tokens": 10, "cached_input_tokens": 2, "output_tokens": 20}},
+)
+
+
+def lines(*records: object) -> list[str]:
+    return [record if isinstance(record, str) else json.dumps(record) for record in records]
+
+
+@pytest.mark.parametrize("kind", ["claude", "cursor"])
+def test_the_last_result_record_is_the_answer(kind: str) -> None:
+    answer = TOOLS[kind].read(lines({"type": "system"}, "a warning", CLAUDE, "{broken", "[1]"))
+    assert (answer.done, answer.text, answer.error) == (True, "The leak is mended.", "")
+    assert answer.usage == {
+        "num_turns": 4,
+        "total_cost_usd": 0.25,
+        "session_id": "s1",
+        "input_tokens": 10,
+        "output_tokens": 20,
+    }
+
+
+def test_a_turn_that_was_completed_is_the_answer_with_its_last_message() -> None:
+    answer = TOOLS["codex"].read(lines(*CODEX))
+    assert (answer.done, answer.text, answer.error) == (True, "The leak is mended.", "")
+    assert answer.usage == {"input_tokens": 10, "cached_input_tokens": 2, "output_tokens": 20}
+
+
+FAILURES = [
+    (
+        "claude",
+        ({**CLAUDE, "is_error": True, "result": "Credit balance is too low"},),
+        "Credit balance is too low",
+    ),
+    ("claude", ({"type": "result", "subtype": "error_max_turns", "is_error": False},), "error_max_turns"),
+    ("claude", ("garbage", "\x00\x01", "{}"), "its output ends without a result"),
+    ("claude", (), "its output ends without a result"),
+    ("codex", (*CODEX[:3], {"type": "turn.failed", "error": {"message": "quota"}}), "quota"),
+    ("codex", ({"type": "error", "message": "stream disconnected"},), "stream disconnected"),
+    ("codex", CODEX[:3], "its output ends without the end of a turn"),
+]
+
+
+@pytest.mark.parametrize(("kind", "records", "words"), FAILURES)
+def test_what_says_that_it_failed_or_says_nothing_has_failed(
+    kind: str, records: tuple[object, ...], words: str
+) -> None:
+    answer = TOOLS[kind].read(lines(*records))
+    assert (answer.done, answer.error) == (False, words)
+    assert failure_of(answer, 0, "") == words
+
+
+def test_of_any_program_the_exit_code_decides_and_the_end_of_its_output_is_the_answer() -> None:
+    answer = TOOLS["command"].read(["first", "x" * 10_000])
+    assert (answer.done, len(answer.text)) == (None, MOST_TEXT)
+    assert failure_of(answer, 0, "") == ""
+    assert failure_of(Answer(error="no disk"), 3, "") == "it exited with status 3: no disk"
+    assert failure_of(Answer(), -9, "") == "it was killed by SIGKILL"
+    assert failure_of(Answer(), -123, "") == "it was killed by signal 123"
+    assert failure_of(Answer(), None, "") == "it ended while Pulse was not there to see how"
+
+
+def test_an_answer_without_an_exit_code_is_believed_and_what_was_stopped_has_failed() -> None:
+    assert failure_of(Answer(True), None, "") == ""
+    assert failure_of(Answer(True), 0, "it took longer than 1 h") == "it took longer than 1 h"
+    assert failure_of(Answer(False), 0, "") == "it says that it failed"
+
+
+VALUES = {
+    "prompt": "do {model} $(x)",
+    "prompt_file": "/p",
+    "workspace": "/w",
+    "model": "m1",
+    "task": "t",
+    "title": "T",
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "command", "args", "argv"),
+    [
+        ("command", ("agent", "--dir={workspace}", "{prompt}", "{other}"), ("-v",),
+         ("agent", "--dir=/w", "do {model} $(x)", "{other}", "-v")),
+        ("claude", (), ("--max-turns", "9"),
+         ("claude", "-p", "--output-format", "stream-json", "--verbose", "--model", "m1", "--max-turns", "9")),
+        ("codex", ("/opt/codex",), (),
+         ("/opt/codex", "exec", "--json", "--skip-git-repo-check", "--model", "m1", "-")),
+        ("cursor", (), (), ("cursor-agent", "-p", "--force", "--trust", "--output-format", "stream-json", "--model", "m1",
+                            "do {model} $(x)")),
+        ("hermes", (), (), ("hermes", "chat", "-Q", "--model", "m1", "-q", "do {model} $(x)")),
+    ],
+)  # fmt: skip
+def test_a_command_line_is_filled_in_once_and_never_by_a_shell(
+    kind: str, command: tuple[str, ...], args: tuple[str, ...], argv: tuple[str, ...]
+) -> None:
+    assert fill(TOOLS[kind].argv(command, args, "m1"), VALUES) == argv
+
+
+def test_every_kind_of_the_settings_is_known() -> None:
+    assert set(get_args(AgentSettings.model_fields["kind"].annotation)) == set(TOOLS)
+
+
+def test_without_a_model_none_is_named() -> None:
+    assert "--model" not in TOOLS["claude"].argv((), (), "")

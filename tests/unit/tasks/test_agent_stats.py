@@ -1,0 +1,46 @@
+"""How agents have done: counted from the log alone."""
+
+from pulse_core.tasks.stats import STATS, AgentCapabilityStats, LabelStats, after
+from tests.unit.tasks.task_events import ONE, OTHER, TaskLog
+
+
+def stats(log: TaskLog) -> AgentCapabilityStats:
+    whole = after(AgentCapabilityStats(), log.events)
+    half = len(log.events) // 2
+    assert after(after(AgentCapabilityStats(), log.events[:half]), log.events[half:]) == whole
+    assert STATS.load(STATS.dump(whole)) == whole
+    return whole
+
+
+def test_what_is_done_is_counted_with_its_time_and_labels() -> None:
+    log = TaskLog()
+    log.create(labels=("python",))
+    log.say("task-assigned", agent="ada")
+    log.say("task-acked", token=log.claim(), result="done")
+    log.say("task-closed")
+    ada = stats(log)["ada"]
+    assert (ada.assigned, ada.acked, ada.closed, ada.average_duration_us) == (1, 1, 1, 1_000_000)
+    assert ada.labels == {"python": LabelStats(closed=1)}
+    assert stats(log).open == {}
+
+
+def test_failures_in_a_row_are_counted_until_something_is_done() -> None:
+    log = TaskLog()
+    log.create(ONE)
+    log.create(OTHER)
+    log.say("task-failed", token=log.claim(), error="no", retry_us=0)
+    log.say("task-released", token=log.claim(), expired=True)
+    log.say("task-given-up", token=log.claim())
+    ada = stats(log)["ada"]
+    assert (ada.failed, ada.given_up, ada.consecutive_failures) == (3, 1, 3)
+    assert ada.failed_at == log.events[-1].moment
+    log.say("task-acked", OTHER, token=log.claim(OTHER))
+    assert stats(log)["ada"].consecutive_failures == 0
+
+
+def test_who_gives_a_task_back_has_not_failed() -> None:
+    log = TaskLog()
+    log.create()
+    log.say("task-released", token=log.claim())
+    assert stats(log)["ada"].failed == 0
+    assert stats(log)["nobody"].average_duration_us is None

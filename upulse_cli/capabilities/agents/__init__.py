@@ -1,0 +1,12 @@
+"""`upulse agents` and `upulse run`."""
+
+import typer
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    from upulse_cli.capabilities.agents.agents import agents
+    from upulse_cli.capabilities.agents.runs import runs
+
+    app.add_typer(agents, name="agents")
+    app.add_typer(runs, name="run")

@@ -1,0 +1,121 @@
+"""`upulse agents`: which there are, what they do, how they have done, and whether they can work here."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.output import console, put, put_json, say, say_when
+
+if TYPE_CHECKING:
+    from pulse_core.app.context import HomeContext
+    from pulse_core.projections.state import Snapshot
+
+agents = group("Agents that do tasks: which there are, what they do just now, and how they have done.")
+
+
+def agent_names(home: "HomeContext", _begun: str) -> Iterator[str]:
+    """The names of the agents."""
+    from pulse_core.agents.settings import AGENTS
+
+    return (agent.name for agent in AGENTS.of(home.settings().settings))
+
+
+Agent = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name.", autocompletion=completed_by(agent_names))
+]
+
+
+def seen(home: str | None) -> "Snapshot":
+    """What rules would see now."""
+    from pulse_core.app.state import current_snapshot
+
+    return current_snapshot(open_home(home)).snapshot
+
+
+@agents.command("list")
+def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List the agents: what each can do, and what it is at."""
+    from pulse_core.agents.listing import agent_json
+    from pulse_core.agents.settings import AGENTS
+
+    curr = seen(home)
+    found = [agent_json(agent, curr) for agent in AGENTS.of(curr.settings)]
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("There is no agent; add one as [[agent]] to config.toml.")
+    from upulse_cli.capabilities.agents.views import agent_table
+
+    return console().print(agent_table(found))
+
+
+@agents.command()
+def ps(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List the programs of agents that run now."""
+    from pulse_core.agents.listing import runs_json
+
+    found = runs_json(seen(home))
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("No agent is at work.")
+    from upulse_cli.capabilities.agents.views import run_table
+
+    return console().print(run_table(found))
+
+
+@agents.command()
+def stats(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show how each agent has done so far."""
+    from pulse_core.agents.listing import stats_json
+    from pulse_core.agents.settings import AGENTS
+    from pulse_core.tasks.stats import STATS
+
+    curr = seen(home)
+    names = dict.fromkeys([*(agent.name for agent in AGENTS.of(curr.settings)), *curr.of(STATS).agents])
+    found = [stats_json(name, curr) for name in names]
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("No agent has done anything yet.")
+    from upulse_cli.capabilities.agents.views import stats_table
+
+    return console().print(stats_table(found))
+
+
+@agents.command()
+def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Look whether agents' programs are there and logged in.
+
+    Exits 1 if one is not.
+    """
+    from pulse_core.agents.settings import AGENTS
+    from upulse_cli.capabilities.agents.presence import presence_of
+
+    found = [presence_of(agent) for agent in AGENTS.of(open_home(home).settings().settings)]
+    if as_json:
+        put_json([one._asdict() for one in found])
+    for one in () if as_json else found:
+        put(f"{'ok' if one.is_well else 'fail':<5}{one.agent}: {one.words}")
+    raise typer.Exit(0 if all(one.is_well for one in found) else 1)
+
+
+@agents.command()
+def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> None:
+    """Have an agent begin nothing more.
+
+    What it is at it goes on with.
+    """
+    from pulse_core.app.append import append
+
+    say_when(append(open_home(home), "agent-paused", agent, {"why": why}))
+
+
+@agents.command()
+def resume(agent: Agent, why: Why = "", home: HomeDir = None) -> None:
+    """Have an agent go on that was paused or set aside."""
+    from pulse_core.app.append import append
+
+    say_when(append(open_home(home), "agent-resumed", agent, {"why": why}))

@@ -1,0 +1,55 @@
+"""Whether an agent's program is here and logged in: asked as it is documented, in the environment that it will have."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from pulse_core.agents.settings import AgentSettings
+from pulse_core.agents.tools import TOOLS
+
+SECONDS = 20.0
+
+
+class Presence(NamedTuple):
+    """What was found of one agent."""
+
+    agent: str
+    is_well: bool
+    words: str
+
+
+def presence_of(agent: AgentSettings) -> Presence:
+    """Look for its program, and ask it for its version and whether it is logged in."""
+    tool = TOOLS[agent.kind]
+    env = {**{name: os.environ[name] for name in agent.pass_env if name in os.environ}, **agent.env}
+    program = agent.command[0] if agent.command else tool.program
+    path = shutil.which(program, path=env.get("PATH", os.defpath))
+    if path is None:
+        return Presence(
+            agent.name, False, f"there is no program {program!r} in {env.get('PATH', os.defpath)}"
+        )
+    said = [path]
+    for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
+        if words:
+            code, told = _asked((path, *words), env)
+            if code != 0:
+                return Presence(agent.name, False, f"{path}: {missing}: {told or f'exit {code}'}")
+            said.append(told)
+    return Presence(agent.name, True, ", ".join(one for one in said if one))
+
+
+def _asked(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int | None, str]:
+    """The exit code and the first line of what a program says."""
+    try:
+        done = subprocess.run(
+            argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            timeout=SECONDS, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return None, f"it does not answer within {SECONDS:g} s"
+    except OSError as error:
+        return None, error.strerror or str(error)
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    return done.returncode, lines[0][:200] if lines else ""

@@ -1,0 +1,62 @@
+"""Agents and their runs as tables."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.table import Table
+
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import format_size
+from upulse_cli.time_args import local, took
+from upulse_cli.views.table import PlainTable
+
+
+def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
+    """One line an agent."""
+    drawn = PlainTable("name", "kind", "labels", "projects", "tasks", "note", fold=("labels", "note"))
+    for one in agents:
+        drawn.line(
+            one["name"],
+            one["kind"],
+            ", ".join(one["labels"]) or "any",
+            ", ".join(one["projects"]) or "all",
+            f"{len(one['tasks'])}/{one['concurrency']}",
+            one["unavailable"] or ", ".join(one["tasks"]),
+        )
+    return drawn
+
+
+def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a run."""
+    drawn = PlainTable(
+        "task",
+        "agent",
+        "pid",
+        "since",
+        "printed",
+        "memory",
+        "note",
+        right=("pid", "printed", "memory"),
+        fold=("note",),
+    )
+    for one in runs:
+        note = "has ended" if one["ended"] else one["stop"] or one["workspace"]
+        sizes = format_size(one["output"]), format_size(one["memory"])
+        drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
+    return drawn
+
+
+def stats_table(agents: Sequence[Mapping[str, Any]]) -> Table:
+    """One line an agent."""
+    drawn = PlainTable(
+        "name", "assigned", "closed", "failed", "given up", "in a row", "average", "labels",
+        right=("assigned", "closed", "failed", "given up", "in a row", "average"), fold=("labels",),
+    )  # fmt: skip
+    for one in agents:
+        average = "-" if one["average_s"] is None else took(round(one["average_s"] * US_PER_SECOND))
+        labels = ", ".join(
+            f"{name} {its['closed']}/{its['closed'] + its['failed']}" for name, its in one["labels"].items()
+        )
+        counts = (one[name] for name in ("assigned", "closed", "failed", "given_up", "consecutive_failures"))
+        drawn.line(one["name"], *counts, average, labels)
+    return drawn

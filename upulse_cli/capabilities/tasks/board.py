@@ -1,0 +1,41 @@
+"""`upulse board`: the tasks of a project in their columns."""
+
+from typing import Annotated
+
+import typer
+
+from upulse_cli.capabilities.tasks.current import current_tasks, project_names
+from upulse_cli.options import HomeDir, completed_by, open_home
+from upulse_cli.output import console
+
+
+def board(
+    project: Annotated[
+        str, typer.Argument(help="Its name; else all.", autocompletion=completed_by(project_names))
+    ] = "",
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it again as it changes, until Ctrl-C.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
+    """Show the tasks in their columns."""
+    from pulse_core.tasks.admission import known_project
+    from upulse_cli.capabilities.tasks.views import boards
+
+    where = open_home(home)
+    known = current_tasks(where)
+    if project:
+        known_project(project, known)
+    if not watch:
+        console().print(boards(known, project))
+        return
+    from rich.live import Live
+
+    from pulse_core.app.follow import follow
+    from pulse_core.tasks.events import KINDS
+
+    with where.events() as log:
+        head = log.head().seq
+    with Live(boards(known, project), console=console(), auto_refresh=False) as live:
+        for _ in follow(where, head, [kind.kind for kind in KINDS]):
+            live.update(boards(current_tasks(where), project), refresh=True)

@@ -1,0 +1,43 @@
+"""The tasks of a home as they are now, and changes of one."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from upulse_cli.options import open_home
+from upulse_cli.output import say_when
+
+if TYPE_CHECKING:
+    from pulse_core.app.append import Appended
+    from pulse_core.app.context import HomeContext
+    from pulse_core.tasks.projection import PendingTasks
+
+
+def current_tasks(home: "HomeContext") -> "PendingTasks":
+    """The tasks after the last event."""
+    from pulse_core.app.state import current_state
+    from pulse_core.tasks.projection import TASKS
+
+    return current_state(home).of(TASKS)
+
+
+def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> "tuple[str, Appended]":
+    """Record what happens to the task of this id, or of its beginning or end; returns the id and the event."""
+    from pulse_core.app.append import append
+    from pulse_core.tasks.listing import find_task
+
+    where = open_home(home)
+    task = find_task(current_tasks(where), name)
+    given = {key: value for key, value in data.items() if value is not None}
+    answer = append(where, kind, task.id, given)
+    say_when(answer)
+    return task.id, answer
+
+
+def task_ids(home: "HomeContext", _begun: str) -> Iterator[str]:
+    """The ids of open tasks."""
+    return iter(current_tasks(home).tasks)
+
+
+def project_names(home: "HomeContext", _begun: str) -> Iterator[str]:
+    """The names of the projects."""
+    return iter(current_tasks(home).projects)

@@ -1,0 +1,83 @@
+"""`upulse project`: what tasks belong to."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from upulse_cli.capabilities.tasks.current import current_tasks, project_names
+from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
+from upulse_cli.output import console, put_json, say, say_when
+
+projects = group("Projects, which tasks belong to: a repository, columns, and who may do their tasks.")
+
+Name = Annotated[str, typer.Argument(help="Its name.", autocompletion=completed_by(project_names))]
+
+
+@projects.command()
+def add(
+    name: Annotated[str, typer.Argument(help="Its name: letters, digits, '.', '_' and '-'.")],
+    repository: Annotated[
+        Path | None, typer.Option("--repository", metavar="DIR", help="Its git repository.")
+    ] = None,
+    base: Annotated[str, typer.Option("--base", help="Branch on which its tasks' branches begin.")] = "main",
+    column: Annotated[
+        list[str] | None, typer.Option("--column", help="A column; repeat in their order.")
+    ] = None,
+    member: Annotated[
+        list[str] | None, typer.Option("--member", help="An agent that may do its tasks.")
+    ] = None,
+    review: Annotated[bool, typer.Option("--review", help="A person closes what was done.")] = False,
+    home: HomeDir = None,
+) -> None:
+    """Add a project, or change one that there is."""
+    from pulse_core.app.append import append
+
+    data: dict[str, Any] = {"base": base, "review": review}
+    if repository is not None:
+        data["repository"] = str(repository.expanduser().absolute())
+    if column:
+        data["columns"] = column
+    if member:
+        data["members"] = member
+    say_when(append(open_home(home), "project-set", name, data))
+
+
+@projects.command("list")
+def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
+    """List the projects."""
+    from pulse_core.tasks.listing import project_json
+
+    known = current_tasks(open_home(home))
+    found = [project_json(name, one, known) for name, one in known.projects.items()]
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("There is no project; upulse project add makes one.")
+    from upulse_cli.capabilities.tasks.views import project_table
+
+    return console().print(project_table(found))
+
+
+@projects.command()
+def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show a project and its open tasks."""
+    from pulse_core.tasks.admission import known_project
+    from pulse_core.tasks.listing import project_json
+
+    where = open_home(home)
+    known = current_tasks(where)
+    found = project_json(name, known_project(name, known), known)
+    if as_json:
+        return put_json(found)
+    from upulse_cli.capabilities.tasks.views import project_page
+
+    return console().print(project_page(found, known.by_project.get(name, ()), where.clock.now()))
+
+
+@projects.command()
+def remove(name: Name, home: HomeDir = None) -> None:
+    """Remove a project without open tasks."""
+    from pulse_core.app.append import append
+
+    say_when(append(open_home(home), "project-removed", name))

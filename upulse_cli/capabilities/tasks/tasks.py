@@ -1,0 +1,276 @@
+"""`upulse task`: make tasks, see them, and say what becomes of them."""
+
+from typing import Annotated, Any
+
+import typer
+
+from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_ids
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.output import console, put, put_json, say, say_when
+
+tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
+
+Task = Annotated[
+    str,
+    typer.Argument(
+        metavar="TASK",
+        help="Its id, or enough of its beginning or end.",
+        autocompletion=completed_by(task_ids),
+    ),
+]
+Token = Annotated[int | None, typer.Option("--token", help="Token of the claim, as `task claim` printed it.")]
+OfProject = Annotated[
+    str, typer.Option("--project", help="Only of this project.", autocompletion=completed_by(project_names))
+]
+Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who is to do it.")]
+Lease = Annotated[
+    str, typer.Option("--lease", metavar="DURATION", help="How long it is held without a heartbeat.")
+]
+Labels = Annotated[
+    list[str] | None, typer.Option("--label", help="What it needs of an agent; may be repeated.")
+]
+After = Annotated[
+    list[str] | None, typer.Option("--after", metavar="TASK", help="Task to close before; may be repeated.")
+]
+
+
+@tasks.command()
+def add(
+    project: Annotated[str, typer.Argument(help="Its project.", autocompletion=completed_by(project_names))],
+    title: Annotated[str, typer.Argument(help="What is to be done, on one line.")],
+    prompt: Annotated[str, typer.Option("--prompt", help="All that an agent is told; - reads it.")] = "",
+    priority: Annotated[int, typer.Option("--priority", help="From -100 to 100; higher is first.")] = 0,
+    column: Annotated[str, typer.Option("--column", help="Where it lies.")] = "Ready",
+    label: Labels = None,
+    part_of: Annotated[
+        str | None, typer.Option("--part-of", metavar="TASK", help="Task it is a part of.")
+    ] = None,
+    after: After = None,
+    due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="In ISO 8601.")] = None,
+    home: HomeDir = None,
+) -> None:
+    """Make a task and print its id."""
+    from pulse_core.app.append import append
+    from pulse_core.tasks.listing import find_task, new_task_id
+    from upulse_cli.time_args import moment_arg
+
+    where = open_home(home)
+    data: dict[str, Any] = {"project": project, "title": title, "priority": priority, "column": column}
+    data["prompt"] = typer.get_text_stream("stdin").read() if prompt == "-" else prompt
+    if label:
+        data["labels"] = label
+    if part_of or after:
+        known = current_tasks(where)
+        if part_of:
+            data["parent"] = find_task(known, part_of).id
+        data["blockers"] = [find_task(known, one).id for one in after or ()]
+    if due:
+        data["due"] = moment_arg(due, "--due")
+    answer = append(where, "task-created", new_task_id(), data)
+    put(str(answer.event["subject"]))
+    say_when(answer)
+
+
+@tasks.command("list")
+def list_(
+    project: OfProject = "",
+    status: Annotated[str, typer.Option("--status", help="Only those that stand so, as pending.")] = "",
+    ended: Annotated[bool, typer.Option("--ended", help="Those that have ended, the newest, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Lines of the table; 0: all.")] = 100,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """List the open tasks, the first to be done first."""
+    from pulse_core.tasks.listing import task_json
+
+    where = open_home(home)
+    known, now = current_tasks(where), where.clock.now()
+    some = [*known.tasks.values(), *(known.ended.values() if ended else ())]
+    some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
+    some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
+    if as_json:
+        put_json([task_json(one, known, now) for one in some])
+        return
+    if not some:
+        say("No such task is open; upulse task add makes one.")
+        return
+    from upulse_cli.capabilities.tasks.views import task_table
+
+    shown = some[: limit or None]
+    console().print(task_table(shown, now))
+    if left := len(some) - len(shown):
+        say(f"And {left:,} more; --limit 0 shows all, --project and --status some.")
+
+
+@tasks.command()
+def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show all of a task, with what happened to it."""
+    from pulse_core.tasks.listing import find_task, task_json
+    from upulse_cli.capabilities.tasks.history import task_history
+
+    where = open_home(home)
+    known, now = current_tasks(where), where.clock.now()
+    one = find_task(known, task)
+    said = {**task_json(one, known, now), "events": task_history(where, one.id)}
+    if as_json:
+        return put_json(said)
+    from upulse_cli.capabilities.tasks.views import task_page
+
+    return console().print(task_page(said))
+
+
+@tasks.command()
+def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) -> None:
+    """Claim a task for an agent and print the token.
+
+    Of all who try, one gets it. It holds until its lease ends; `upulse task heartbeat` begins that anew.
+    """
+    from upulse_cli.time_args import duration_arg
+
+    where = open_home(home)
+    data = {"agent": agent, "lease_us": duration_arg(lease, "--lease")}
+    from pulse_core.model.errors import Refused
+    from pulse_core.tasks.listing import find_task
+
+    one = find_task(current_tasks(where), task)
+    if one.token and one.agent == agent:
+        put(str(one.token))
+        return say(f"{agent} holds {one.id} already.")
+    try:
+        _, answer = change(home, one.id, "task-executing", data)
+    except Refused:
+        # Who was asked twice at the same time, as after a lost answer, holds it by now.
+        one = find_task(current_tasks(where), one.id)
+        if not (one.token and one.agent == agent):
+            raise
+        return put(str(one.token))
+    return put(str(answer.event["seq"]))
+
+
+@tasks.command()
+def start(
+    task: Task,
+    agent: Annotated[
+        str, typer.Option("--agent", metavar="NAME", help="Who does it, if nobody is to yet.")
+    ] = "",
+    lease: Lease = "15m",
+    home: HomeDir = None,
+) -> None:
+    """Claim a task for the agent that is to do it.
+
+    Prints the token of the claim.
+    """
+    from pulse_core.tasks.listing import find_task
+
+    who = agent or find_task(current_tasks(open_home(home)), task).agent
+    if not who:
+        raise typer.BadParameter("it is assigned to nobody; say who does it", param_hint="--agent")
+    claim(task, who, lease, home)
+
+
+@tasks.command()
+def heartbeat(
+    task: Task,
+    token: Annotated[int, typer.Option("--token", help="Token of the claim.")],
+    home: HomeDir = None,
+) -> None:
+    """Begin the lease of a claim anew."""
+    change(home, task, "task-heartbeat", {"token": token})
+
+
+@tasks.command()
+def assign(
+    task: Task,
+    agent: Annotated[str, typer.Argument(help="Who is to do it.")],
+    why: Why = "",
+    home: HomeDir = None,
+) -> None:
+    """Give a task to an agent, and to nobody else."""
+    change(home, task, "task-assigned", {"agent": agent, "why": why})
+
+
+@tasks.command()
+def ack(
+    task: Task,
+    token: Token = None,
+    result: Annotated[str, typer.Option("--result", help="What came of it; - reads it.")] = "",
+    home: HomeDir = None,
+) -> None:
+    """Say that the work is done."""
+    if token is None:
+        from pulse_core.tasks.listing import find_task
+
+        token = find_task(current_tasks(open_home(home)), task).token or 1
+    words = typer.get_text_stream("stdin").read() if result == "-" else result
+    change(home, task, "task-acked", {"token": token, "result": words})
+
+
+@tasks.command()
+def close(task: Task, why: Why = "", home: HomeDir = None) -> None:
+    """Accept what was done, or say that it needs not be done."""
+    change(home, task, "task-closed", {"why": why})
+
+
+@tasks.command("give-up")
+def give_up(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> None:
+    """Say that nobody goes on with a task."""
+    change(home, task, "task-given-up", {"token": token, "why": why})
+
+
+@tasks.command()
+def release(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> None:
+    """Give a task back, for somebody else to do."""
+    change(home, task, "task-released", {"token": token, "why": why})
+
+
+@tasks.command()
+def block(
+    task: Task,
+    why: Annotated[str, typer.Argument(help="What a person has to do about it.")],
+    token: Token = None,
+    home: HomeDir = None,
+) -> None:
+    """Say that a task needs a person before it goes on."""
+    change(home, task, "task-blocked", {"token": token, "why": why})
+
+
+@tasks.command()
+def retry(task: Task, why: Why = "", home: HomeDir = None) -> None:
+    """Have a task done after all, or again.
+
+    One that failed, is blocked or was given up; or whose result is not accepted.
+    """
+    change(home, task, "task-retried", {"why": why})
+
+
+@tasks.command()
+def move(
+    task: Task,
+    column: Annotated[str, typer.Argument(help="Where it is to lie.")],
+    why: Why = "",
+    home: HomeDir = None,
+) -> None:
+    """Move a task to another column."""
+    change(home, task, "task-moved", {"column": column, "why": why})
+
+
+@tasks.command()
+def deps(
+    task: Task,
+    after: Annotated[
+        list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks to close before.")
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="It waits for no task any more.")] = False,
+    home: HomeDir = None,
+) -> None:
+    """Say or show which tasks must be closed before one."""
+    from pulse_core.tasks.listing import find_task
+
+    known = current_tasks(open_home(home))
+    if not after and not none:
+        one = find_task(known, task)
+        for id_ in one.blockers:
+            put(f"{id_}{' (open)' if id_ in one.waits_for else ''}")
+        return
+    blockers = [] if none else [find_task(known, one).id for one in after or ()]
+    change(home, task, "task-blockers-set", {"blockers": blockers})

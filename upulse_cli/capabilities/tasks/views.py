@@ -1,0 +1,127 @@
+"""Tasks and projects as tables, pages and boards."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pulse_core.model.moment import Moment
+from pulse_core.model.text import clean, count, one_line
+from pulse_core.tasks.projection import PendingTasks
+from pulse_core.tasks.task import TaskState
+from upulse_cli.time_args import local, took
+from upulse_cli.views.table import PlainTable
+
+SHOWN = 10
+"""Tasks of a column that a board shows."""
+
+
+def task_table(tasks: Sequence[TaskState], now: Moment) -> Table:
+    """One line a task."""
+    drawn = PlainTable(
+        "id", "project", "column", "status", "prio", "title", "note", right=("prio",), fold=("title", "note")
+    )
+    for one in tasks:
+        drawn.line(one.id, one.project, one.column, one.standing, one.priority, one.title, note(one, now))
+    return drawn
+
+
+def note(task: TaskState, now: Moment) -> str:
+    """What else there is to know of it, in a few words."""
+    left, pause = task.lease_left(now), task.retry_left(now)
+    words = [task.agent] if task.agent else []
+    if left is not None:
+        words.append(f"for another {took(left)}")
+    if pause:
+        words.append(f"again in {took(pause)}")
+    if task.waits_for:
+        words.append(f"waits for {', '.join(task.waits_for)}")
+    if task.stuck_on:
+        words.append(f"{', '.join(task.stuck_on)} failed")
+    if task.error:
+        words.append(task.error)
+    return "; ".join(words)
+
+
+def task_page(said: Mapping[str, Any]) -> RenderableType:
+    """All of one task; the words of others stand by themselves."""
+    facts = Table.grid(padding=(0, 2))
+    for name in ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token",
+                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error"):  # fmt: skip
+        value = said[name]
+        if value in (None, [], ""):
+            continue
+        words = ", ".join(value) if isinstance(value, list) else value
+        words = local(words, date=True) if name in ("due", "created") else words
+        facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
+    parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), facts]
+    for name in ("prompt", "result"):
+        if said[name]:
+            parts += [Text(), Text(name, style="dim"), Text(clean(said[name]))]
+    return Group(*parts, Text(), *_events(said["events"]))
+
+
+def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    for event in events:
+        data = event["data"] or {}
+        words = " ".join(
+            str(data[name])
+            for name in ("agent", "column", "path", "why", "error", "result")
+            if data.get(name)
+        )
+        line = f"{local(event['at'])}  {event['kind']:<18} {event['actor']}  {one_line(words)}"
+        yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
+
+
+def project_table(projects: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a project."""
+    drawn = PlainTable("name", "repository", "base", "open", "members", right=("open",), fold=("members",))
+    for one in projects:
+        members = ", ".join(one["members"]) or "all"
+        drawn.line(one["name"], one["repository"], one["base"], one["open"], members)
+    return drawn
+
+
+def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Moment) -> RenderableType:
+    """All of one project."""
+    facts = Table.grid(padding=(0, 2))
+    for name in ("repository", "base", "columns", "members", "review"):
+        value = said[name]
+        words = (", ".join(value) or "all") if isinstance(value, list) else "-" if value is None else value
+        facts.add_row(Text(name, style="dim"), Text(one_line(words)))
+    title = Text(f"{said['name']}: {count(len(tasks), 'task')} open", style="bold")
+    parts: list[RenderableType] = [title, facts]
+    if tasks:
+        parts += [Text(), task_table(tasks, now)]
+    return Group(*parts)
+
+
+def boards(known: PendingTasks, name: str) -> RenderableType:
+    """The tasks of one project, or of all, in their columns."""
+    names = [name] if name else list(known.projects)
+    if not names:
+        return Text("There is no project; upulse project add makes one.")
+    return Group(*(board(known, one) for one in names))
+
+
+def board(known: PendingTasks, name: str) -> Table:
+    """A project's tasks in its columns, in each the first to be done first."""
+    project, drawn = known.projects[name], Table(title=Text(name), title_justify="left")
+    ended = [one for one in known.ended.values() if one.project == name]
+    cells = []
+    for column in project.columns:
+        some = [one for one in (*known.by_project.get(name, ()), *ended) if one.column == column]
+        some.sort(key=lambda one: (-one.priority, one.created.at))
+        drawn.add_column(Text(f"{column} ({len(some)})"), ratio=1, overflow="fold")
+        more = [f"and {len(some) - SHOWN} more"] if len(some) > SHOWN else []
+        cells.append(Text("\n\n".join([*map(card, some[:SHOWN]), *more])))
+    drawn.add_row(*cells)
+    return drawn
+
+
+def card(task: TaskState) -> str:
+    """A task in a column."""
+    who = f" ({task.agent})" if task.agent else ""
+    return f"{task.id[5:]} {task.standing}{who}\n{one_line(task.title)}"
