@@ -14,7 +14,8 @@ class MemoryPrograms:
     """Implements `pulse_core.ports.Programs`.
 
     started: each start, as (effect, program); live: main processes by effect; exits: exit codes by main process, lost by
-    `forget`, as a restart of the daemon does; stopped: effects that were stopped; refusal: why nothing can be started.
+    `forget`, as a restart of the daemon does; stopped: effects that were stopped; refusal: why nothing can be
+    started; immortal: nothing can be stopped.
     """
 
     started: list[tuple[str, Program]] = field(default_factory=list)
@@ -23,6 +24,7 @@ class MemoryPrograms:
     stopped: list[str] = field(default_factory=list)
     memory: int = 1 << 20
     refusal: str = ""
+    immortal: bool = False
     _calls: list[Callable[[], None]] = field(default_factory=list)
     _next: int = 1_000
 
@@ -44,6 +46,8 @@ class MemoryPrograms:
 
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         self.stopped.append(effect)
+        if self.immortal:
+            raise PulseError(f"process {main.pid} may not be ended by the user Pulse runs as")
         if effect in self.live:
             self.end(effect, -15)
 

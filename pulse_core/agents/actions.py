@@ -45,6 +45,12 @@ STOP_RUN = ActionDeclaration(
 CLEAN_RUN = ActionDeclaration(
     "clean-agent-run", CleanParams, "Ends what a run has left behind.", exclusive_by="run"
 )
+MAKE_WORKSPACE = ActionDeclaration(
+    "make-workspace",
+    WorkspaceParams,
+    "Makes the worktree of a task that somebody has claimed.",
+    exclusive_by="task",
+)
 REMOVE_WORKSPACE = ActionDeclaration(
     "remove-workspace",
     WorkspaceParams,
@@ -52,4 +58,4 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, STOP_RUN, CLEAN_RUN, REMOVE_WORKSPACE)
+ACTIONS = (RUN_AGENT, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)

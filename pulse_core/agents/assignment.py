@@ -99,15 +99,20 @@ def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
     return ""
 
 
+def under_way(curr: Snapshot) -> frozenset[str]:
+    """The tasks that are being assigned or begun."""
+    return frozenset(
+        str(one.wish.params.get("task"))
+        for one in curr.effects.open.values()
+        if one.action in (ASSIGN_TASK.name, RUN_AGENT.name)
+    )
+
+
 def ready(curr: Snapshot) -> list[TaskState]:
     """Tasks that wait for an agent, the first to be done first: by priority, with what they have waited; then by age."""
     tasks, attempts = curr.of(TASKS), TASK_SETTINGS.of(curr.settings).attempts
     parents, aging = tasks.parents, GENERAL.of(curr.settings).aging
-    wished = {
-        str(one.wish.params.get("task"))
-        for one in curr.effects.open.values()
-        if one.action in (ASSIGN_TASK.name, RUN_AGENT.name)
-    }
+    wished = under_way(curr)
     found = [
         task
         for task in tasks.tasks.values()

@@ -7,6 +7,7 @@ from pulse_core.agents.projection import RUNS
 from pulse_core.agents.rules import (
     assign_tasks,
     clean_up,
+    make_workspaces,
     run_assigned_tasks,
     stop_runs,
     tell_of_failing_agents,
@@ -20,7 +21,7 @@ CAPABILITY = Capability(
     kinds=KINDS,
     projections=(RUNS,),
     admits={AgentPaused.kind: check_agent, AgentResumed.kind: check_agent},
-    rules=(assign_tasks, run_assigned_tasks, stop_runs, clean_up, tell_of_failing_agents),
+    rules=(assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, tell_of_failing_agents),
     settings=(AGENTS, GENERAL),
     status=lines,
     actions=ACTIONS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    MAKE_WORKSPACE,
     REMOVE_WORKSPACE,
     RUN_AGENT,
     STOP_RUN,
@@ -50,7 +51,7 @@ class _OfAgents:
     site: RunSite
 
     def policy(self, params: Any) -> Policy:
-        return Policy(Safety.IDEMPOTENT, timeout=90.0, cooldown=1.0)
+        return Policy(Safety.IDEMPOTENT, timeout=90.0)
 
     def check(self, params: Any) -> None:
         return
@@ -75,6 +76,14 @@ class _OfAgents:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
+    async def workspace(self, task: TaskState, event: Event) -> Workspace:
+        """The folder of a task, made and recorded if it is new."""
+        project = self.context.state().of(TASKS).projects.get(task.project, Project())
+        found = await self.site.workspace(task, project)
+        if self.runs.worktrees.get(task.id) != found.path:
+            await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
+        return found
+
 
 class RunAgent(_OfAgents):
     """`run-agent`: claims the task, then starts the agent's program in the task's folder.
@@ -86,7 +95,7 @@ class RunAgent(_OfAgents):
     action, params = RUN_AGENT.name, RunParams
 
     def policy(self, params: RunParams) -> Policy:
-        return Policy(Safety.VERIFY_FIRST, timeout=120.0, cooldown=1.0)
+        return Policy(Safety.VERIFY_FIRST, timeout=120.0)
 
     async def execute(self, effect: Effect, params: RunParams, event: Event) -> Result:
         try:
@@ -96,20 +105,13 @@ class RunAgent(_OfAgents):
         except PulseError as error:
             raise GivenUp(str(error)) from error
         try:
-            workspace = await self._workspace(task, event)
+            workspace = await self.workspace(task, event)
             program = await self.site.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
             await self._fail(task.id, token, agent, str(error), event)
             raise GivenUp(str(error)) from error
         return await self._started(task.id, token, agent, workspace.path, main, event)
-
-    async def _workspace(self, task: TaskState, event: Event) -> Workspace:
-        project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        found = await self.site.workspace(task, project)
-        if self.runs.worktrees.get(task.id) != found.path:
-            await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
-        return found
 
     async def _started(
         self, task: str, token: int, agent: AgentSettings, path: str, main: ProcessId, event: Event
@@ -190,6 +192,22 @@ class CleanRun(StopRun):
         return Result()
 
 
+class MakeWorkspace(_OfAgents):
+    """`make-workspace`: for whoever has claimed a task without being started by Pulse."""
+
+    action, params = MAKE_WORKSPACE.name, WorkspaceParams
+
+    def policy(self, params: WorkspaceParams) -> Policy:
+        return Policy(Safety.IDEMPOTENT, timeout=120.0)
+
+    async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
+        task = self.task(params.task)
+        if task.status is not Status.EXECUTING:
+            return Result({"already": True})
+        found = await self.workspace(task, event)
+        return Result({"workspace": found.path, "branch": found.branch})
+
+
 class RemoveWorkspace(_OfAgents):
     """`remove-workspace`: only what is clean and pushed is removed."""
 
@@ -216,5 +234,6 @@ def agent_executors(context: ExecutorContext, site: RunSite) -> Sequence[Executo
         RunAgent(context, site),
         StopRun(context, site),
         CleanRun(context, site),
+        MakeWorkspace(context, site),
         RemoveWorkspace(context, site),
     )

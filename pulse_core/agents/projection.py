@@ -29,7 +29,7 @@ REMEMBERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt at a task. stop: why it is to end, and since when; ended: when its program did."""
+    """One attempt at a task. stop: why it is to end; ended: when its program did."""
 
     id: str
     task: str
@@ -40,7 +40,6 @@ class Run:
     moment: Moment
     workspace: str = ""
     stop: str = ""
-    stopped: Moment | None = None
     ended: Moment | None = None
 
     @property
@@ -80,7 +79,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 given: dict[str, Any] = {name: value for name, value in data.items() if name != "run"}
                 runs[str(data["run"])] = Run(str(data["run"]), event.subject, moment=event.moment, **given)
             case AgentRunStopRequested.kind if run:
-                runs[run.id] = replace(run, stop=str(data.get("why", "")), stopped=event.moment)
+                runs[run.id] = replace(run, stop=str(data.get("why", "")))
             case AgentRunEnded.kind if run:
                 runs[run.id] = replace(run, ended=event.moment)
             case AgentRunCleaned.kind if run:
@@ -103,4 +102,4 @@ def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 1, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 2, AgentRuns, OF_RUNS, after)

@@ -1,9 +1,10 @@
 """Rules of agents: tasks are assigned and begun, runs are bounded and cleaned up after, and who fails is set aside."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from pulse_core.agents.actions import CLEAN_RUN, REMOVE_WORKSPACE, RUN_AGENT, STOP_RUN
-from pulse_core.agents.assignment import obstacles_of, plan, unavailable
+from pulse_core.agents.actions import CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, RUN_AGENT, STOP_RUN
+from pulse_core.agents.assignment import obstacles_of, plan, unavailable, under_way
 from pulse_core.agents.breaker import is_tripped, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_stop
 from pulse_core.agents.projection import RUNS
@@ -18,12 +19,12 @@ from pulse_core.rules.onion import Inner
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
-from pulse_core.tasks.task import ENDED, Status, obstacles
+from pulse_core.tasks.task import ENDED, Project, Status, obstacles
 
 KEY = "agent-runs"
 """The watcher of runs."""
 AGAIN = 60 * US_PER_SECOND
-"""How long after a run was stopped in vain this is tried again."""
+"""How long after an effect was settled the same one is wished again: what failed would else be tried without a pause."""
 
 
 async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -33,15 +34,33 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if not tasks or not AGENTS.of(curr.settings) or not GENERAL.of(curr.settings).assign:
         return verdict
     given, waiting = plan(curr)
-    wished = {effect.key for effect in verdict.effects}
+    wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
+    if vetoes := [one for one in verdict.effects if _is_veto(one)]:
+        notes = (
+            f"{one.params.get('task')} goes to nobody, as {one.rule} wishes: {one.reason}" for one in vetoes
+        )
+        kept = tuple(one for one in verdict.effects if one not in vetoes)
+        verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
         key = f"{ASSIGN_TASK.name}:{task.id}"
-        if key not in wished:
+        if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
+
+
+def _is_veto(effect: Effect) -> bool:
+    """Whether a rule inside wants nobody to be given a task now."""
+    return effect.action == ASSIGN_TASK.name and not effect.params.get("agent")
+
+
+def _wish(verdict: Verdict, curr: Snapshot, effect: Effect) -> Verdict:
+    """The verdict with this effect, or once its pause is over."""
+    settled = curr.effects.settled_at.get(effect.key)
+    left = max(0, AGAIN - curr.now.since(settled)) if settled else 0
+    return verdict.after_wait(left) if left else verdict.plus(effect)
 
 
 def _next_trial(curr: Snapshot) -> int | None:
@@ -63,9 +82,24 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
             continue
         if unavailable(agent, curr) or any(obstacles(task, parents, agent.name)):
             continue
-        key, params = f"{RUN_AGENT.name}:{task.id}", {"task": task.id, "agent": agent.name}
+        params = {"task": task.id, "agent": agent.name}
         reason = f"{task.title} is assigned to {agent.name}"
-        verdict = verdict.plus(Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason))
+        key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
+        verdict = _wish(verdict, curr, Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason))
+    return verdict
+
+
+async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Make the worktree of each task that somebody has claimed whom Pulse does not start."""
+    verdict = await inner(prev, curr)
+    tasks, worktrees, begun = curr.of(TASKS), curr.of(RUNS).worktrees, under_way(curr)
+    for task in tasks.tasks.values():
+        if task.status is not Status.EXECUTING or task.id in worktrees or task.id in begun:
+            continue
+        if tasks.projects.get(task.project, Project()).repository:
+            key, reason = f"{MAKE_WORKSPACE.name}:{task.id}", f"{task.agent} has claimed it"
+            wished = Effect(action=MAKE_WORKSPACE.name, key=key, params={"task": task.id}, reason=reason)
+            verdict = _wish(verdict, curr, wished)
     return verdict
 
 
@@ -82,12 +116,8 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
             continue
-        if run.stopped and (left := AGAIN - curr.now.since(run.stopped)) > 0:
-            verdict = verdict.after_wait(left)
-            continue
-        params = {"run": run.id, "why": why}
-        key = f"{STOP_RUN.name}:{run.id}"
-        verdict = verdict.plus(Effect(action=STOP_RUN.name, key=key, params=params, reason=why))
+        params, key = {"run": run.id, "why": why}, f"{STOP_RUN.name}:{run.id}"
+        verdict = _wish(verdict, curr, Effect(action=STOP_RUN.name, key=key, params=params, reason=why))
     return verdict
 
 
@@ -98,17 +128,15 @@ async def clean_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     for run in runs.runs.values():
         if run.ended is not None:
             key, reason = f"{CLEAN_RUN.name}:{run.id}", f"the run of {run.agent} has ended"
-            verdict = verdict.plus(
-                Effect(action=CLEAN_RUN.name, key=key, params={"run": run.id}, reason=reason)
-            )
+            wished = Effect(action=CLEAN_RUN.name, key=key, params={"run": run.id}, reason=reason)
+            verdict = _wish(verdict, curr, wished)
     busy = {run.task for run in runs.runs.values()}
     for id_ in runs.worktrees:
         task = tasks.find(id_)
         if id_ not in busy and (task is None or task.status in ENDED):
             key, reason = f"{REMOVE_WORKSPACE.name}:{id_}", "the task has ended"
-            verdict = verdict.plus(
-                Effect(action=REMOVE_WORKSPACE.name, key=key, params={"task": id_}, reason=reason)
-            )
+            wished = Effect(action=REMOVE_WORKSPACE.name, key=key, params={"task": id_}, reason=reason)
+            verdict = _wish(verdict, curr, wished)
     return verdict
 
 

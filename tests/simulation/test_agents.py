@@ -10,7 +10,12 @@ import pytest
 from pulse_core.agents.run_site import Progress
 from pulse_core.agents.tools import Answer
 from pulse_core.model.errors import Refused
+from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Status
 from tests.simulation.agent_scene import ONE, OTHER, AgentScene
 from tests.simulation.world import World, simulate
@@ -102,7 +107,7 @@ def test_a_run_that_goes_beyond_a_bound_is_ended_and_has_failed(
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await asyncio.sleep(0.1)
-        (effect,) = [one for one in scene.world.events("effect") if one.subject == f"run-agent:{ONE}"]
+        (effect,) = [one for one in scene.world.events("effect") if one.subject == f"run-agent:{ONE}:0"]
         run = effect.id
         scene.site.printed[run] = progress
         await asyncio.sleep(seconds + 3)
@@ -294,3 +299,75 @@ def test_nothing_is_assigned_where_people_do_that_and_what_they_assign_is_done()
         assert scene.task().status is Status.EXECUTING
 
     told(story, agents={"assign": False})
+
+
+def test_who_claims_a_task_by_hand_gets_its_worktree_too_and_it_is_removed_at_the_end() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.say("project-set", "app", repository="/srv/app")
+        token = (await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)).seq
+        await asyncio.sleep(1)
+        (made,) = scene.world.events("workspace-made")
+        assert json.loads(made.data) == {"path": f"/work/{ONE}", "branch": "feat/x"}
+        await scene.say("task-released", token=token)
+        await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)
+        await asyncio.sleep(1)
+        assert len(scene.world.events("workspace-made")) == 1  # the same one
+        await scene.say("task-acked", token=scene.task().token)
+        await asyncio.sleep(1)
+        assert scene.site.removed == [f"/work/{ONE}"]
+
+    told(story, agents={"assign": False})
+
+
+def test_a_worktree_that_cannot_be_made_is_tried_again_while_the_claim_holds() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.site.refusal = "the repository is gone"
+        await scene.begin()
+        await scene.say("project-set", "app", repository="/srv/app")
+        await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)
+        await asyncio.sleep(30)
+        assert len(scene.world.events("effect-failed")) == 1
+        scene.site.refusal = ""
+        await asyncio.sleep(150)
+        assert len(scene.world.events("workspace-made")) == 1
+
+    told(story, agents={"assign": False})
+
+
+def test_a_rule_inside_decides_who_gets_a_task_or_that_nobody_does() -> None:
+    async def decide(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        verdict = await inner(prev, curr)
+        for task in curr.of(TASKS).tasks.values():
+            if task.status is Status.PENDING:
+                params = {"task": task.id, "agent": "bob" if task.id == OTHER else ""}
+                key = f"assign-task:{task.id}"
+                verdict = verdict.plus(Effect(action="assign-task", key=key, params=params, reason="so"))
+        return verdict
+
+    async def story(scene: AgentScene) -> None:
+        scene.world.rules = (*scene.world.rules, decide)
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(30)
+        assert scene.task().status is Status.PENDING
+        assert scene.task(OTHER).agent == "bob"
+        assert len([one for one in scene.world.events("effect") if "assign-task" in one.subject]) == 1
+
+    told(story, ADA, {**ADA, "name": "bob"})
+
+
+def test_a_program_that_cannot_be_ended_is_tried_again_with_pauses() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.programs.immortal = True
+        await scene.begin()
+        await asyncio.sleep(600)
+        assert scene.task().status is Status.EXECUTING
+        wished = [one for one in scene.world.events("effect") if one.subject.startswith("stop-agent-run")]
+        assert 3 <= len(wished) <= 6
+        assert "may not be ended" in scene.world.events("effect-failed")[-1].data
+        scene.programs.immortal = False
+        await asyncio.sleep(70)
+        assert scene.task().error == "it took longer than 5m"
+
+    told(story, {**ADA, "timeout": "5m"})

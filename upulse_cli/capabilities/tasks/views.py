@@ -67,7 +67,9 @@ def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
     for event in events:
         data = event["data"] or {}
         words = " ".join(
-            str(data[name]) for name in ("agent", "column", "why", "error", "result") if data.get(name)
+            str(data[name])
+            for name in ("agent", "column", "path", "why", "error", "result")
+            if data.get(name)
         )
         line = f"{local(event['at'])}  {event['kind']:<18} {event['actor']}  {one_line(words)}"
         yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
