@@ -54,7 +54,7 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         assert (scene.runs.runs, scene.runs.worktrees) == ({}, {})
         assert (scene.site.cleaned, scene.site.removed) == ([run], [f"/work/{ONE}"])
         assert kinds(scene) == [
-            "task-created", "task-assigned", "task-executing", "workspace-made", "agent-run-started",
+            "task-created", "task-assigned", "task-executing", "agent-run-started", "workspace-made",
             "agent-run-ended", "task-acked", "agent-run-cleaned", "task-closed", "workspace-removed",
         ]  # fmt: skip
         why = json.loads(scene.world.events("task-assigned")[0].data)["why"]
