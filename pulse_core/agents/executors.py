@@ -83,7 +83,7 @@ class _OfAgents:
 
     async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
-        if self.runs.worktrees.get(task.id) != found.path:
+        if found.path and self.runs.worktrees.get(task.id) != found.path:
             await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
 
 
@@ -155,7 +155,11 @@ class RunAgent(_OfAgents):
             return None  # another run has the claim; this one can't get it
         agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
         if agent and (main := await self.context.programs.find(event.id)):
-            return await self._started(task, task.token, agent, await self.workspace(task), main, event)
+            try:
+                workspace = await self.workspace(task)
+            except PulseError:  # it runs, and must be watched, wherever it works
+                workspace = Workspace(self.runs.worktrees.get(task.id, ""))
+            return await self._started(task, task.token, agent, workspace, main, event)
         await self._fail(task.id, task.token, agent, "Pulse ended before the agent was started", event)
         return Result({"interrupted": True})
 
