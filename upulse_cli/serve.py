@@ -131,13 +131,15 @@ async def live(home: Home, options: argparse.Namespace) -> None:
             )
 
             how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
-        elif home.saved_log.exists() and not home.events.exists():
-            # Nobody has put another log there, so survival doesn't wait for a person.
-            from pulse_adapters.sqlite.backup.saved_log import put_back
+        elif home.saved_log.exists():
+            from pulse_adapters.sqlite.backup.saved_log import is_all_saved, put_back
 
-            words = f"the log was deleted under the last daemon, which saved its rows: {put_back(home)}"
-            LOG.warning("%s", words)
-            news = (Draft(ErrorReported(message=words), "log"),)
+            # Where nobody has put another log, survival doesn't wait for a person.
+            if not home.events.exists() or is_all_saved(home):
+                how_it_was = "deleted, cut or altered under the last daemon, which saved its rows"
+                words = f"the log was {how_it_was}: {put_back(home)}"
+                LOG.warning("%s", words)
+                news = (Draft(ErrorReported(message=words), "log"),)
         build_models()
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()

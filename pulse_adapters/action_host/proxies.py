@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic import RootModel
+from pydantic_core import to_json
 
 from pulse_adapters.action_host.process import GRACE, ActionChild, CallLost
 from pulse_adapters.action_host.replies import (
@@ -89,6 +90,7 @@ class ChildWatcher:
         if reply.dropped:
             words = f"{reply.dropped} conclusions were dropped: an engine's watcher brings samples, and rules conclude"
             self._failed(EngineFault(self.whose, with_place(words, self._told.place)))
+        self._supervisor.spend_sample(len(to_json(reply.data)))
         self._wakes = reply.wake
         return Reading(reply.data or {})
 

@@ -10,11 +10,14 @@ from pulse_adapters.action_host.replies import CallReply
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
+from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.ports.engine import EngineFault
 
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
 """Seconds: how a child that ends is started again, and of work after which earlier ends are forgotten."""
+SAMPLE_BYTES_A_MINUTE = 1024 * 1024
+"""Of all samples of an engine, as JSON: windows hold a minute of them, and so does each snapshot that is kept."""
 _CLOSING = 0.5
 
 Failed = Callable[[EngineFault], None]
@@ -37,6 +40,7 @@ class ChildSupervisor:
         self._held = 0
         self._free = asyncio.Event()
         self._free.set()
+        self._samples = ByteBudget(SAMPLE_BYTES_A_MINUTE, SAMPLE_BYTES_A_MINUTE / 60)
         self.restarts = Restarts(BACKOFF, HEALTHY)
         self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 
@@ -61,6 +65,13 @@ class ChildSupervisor:
             self._held -= 1
             if not self._held:
                 self._free.set()
+
+    def spend_sample(self, size: int) -> None:
+        """Count a sample of so many bytes. Raises PulseError if it must be left out."""
+        if self._samples.room(asyncio.get_running_loop().time()) <= 0:
+            most = f"{SAMPLE_BYTES_A_MINUTE:,} bytes"
+            raise PulseError(f"its sample is left out: those of its engine take more than {most} a minute")
+        self._samples.spend(size)
 
     async def idle(self) -> None:
         """Wait until nothing is under way."""

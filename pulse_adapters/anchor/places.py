@@ -12,6 +12,7 @@ from pulse_core.model.errors import PulseError
 JOURNAL = Path("/run/systemd/journal/socket")
 NAME = "pulse-anchor"
 PATIENCE = 60.0
+_LONGEST = 64 * 1024
 
 
 def add_to_file(path: Path, line: str) -> bool:
@@ -33,7 +34,8 @@ def lines_of_file(path: Path) -> Iterator[str]:
     """The file's lines; raises PulseError if it can't be read."""
     try:
         with open(open_plain(path), errors="replace") as file:
-            yield from file
+            while line := file.readline(_LONGEST):  # what is longer is no anchor, nor are its pieces
+                yield line
     except (FileNotFoundError, NotPlain) as error:
         raise PulseError(f"{path} is not there, or is no file") from error
     except OSError as error:

@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
-from pulse_adapters.git.settings_folder import settings_folder
+from pulse_adapters.git.settings_folder import refuse_odd_files, settings_folder
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
@@ -161,6 +161,7 @@ class Git:
             return self.folder
         if (folder := self.staging_folder()) is None:
             raise GitFailed(f"{self.staging} is no worktree of {self.engine}; mend it with: upulse init")
+        refuse_odd_files(folder)
         return folder
 
     def staging_folder(self) -> Path | None:

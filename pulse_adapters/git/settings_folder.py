@@ -32,11 +32,7 @@ _SETTINGS = b"""[core]
 [maintenance]
 \tauto = false
 """
-_READ_BY_GIT = (
-    "HEAD", "config", "index", "packed-refs", "shallow", "info/attributes", "info/exclude", "info/grafts",
-    "objects/info/alternates", "refs/heads/main",
-)  # fmt: skip
-"""Files that git opens without a look at what they are: it would wait for a pipe's other end."""
+_DEEPER = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates", "refs/heads/main")
 _SHA256 = re.compile(rb"^\s*objectformat\s*=\s*\"?sha256", re.IGNORECASE | re.MULTILINE)
 _OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
@@ -47,9 +43,7 @@ def settings_folder(repository: Path) -> Path:
     try:
         if repository.is_symlink() or (repository / "commondir").exists():
             raise GitFailed(f"{repository} leads to another repository; the engine needs one of its own")
-        for name in _READ_BY_GIT:
-            if (repository / name).exists() and not (repository / name).is_file():
-                raise GitFailed(f"{repository / name} is no plain file; remove it")
+        refuse_odd_files(repository, *_DEEPER)
         if repository.stat().st_uid != os.geteuid():
             raise GitFailed(f"{repository.parent} belongs to another user; run this as its owner")
         for place in (repository / "logs", folder, folder / "info"):
@@ -65,6 +59,16 @@ def settings_folder(repository: Path) -> Path:
     except OSError as error:
         raise GitFailed(f"{folder} can't be used: {error.strerror or error}") from error
     return folder
+
+
+def refuse_odd_files(folder: Path, *deeper: str) -> None:
+    """Raise GitFailed for what git would open there without a look at what it is, and wait for a pipe's other end."""
+    try:
+        for path in (*folder.iterdir(), *(folder / name for name in deeper)):
+            if path.exists() and not (path.is_file() or path.is_dir() or path.is_socket()):
+                raise GitFailed(f"{path} is no plain file; remove it")
+    except OSError as error:
+        raise GitFailed(f"{folder} can't be read: {error.strerror or error}") from error
 
 
 def _hold(place: Path, content: str | bytes) -> None:

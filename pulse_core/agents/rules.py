@@ -34,12 +34,16 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if not tasks or not AGENTS.of(curr.settings) or not GENERAL.of(curr.settings).assign:
         return verdict
     given, waiting = plan(curr)
-    wished = {effect.key for effect in verdict.effects}
-    vetoes = tuple(effect for effect in verdict.effects if _is_veto(effect))
-    verdict = replace(verdict, effects=tuple(effect for effect in verdict.effects if effect not in vetoes))
+    wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
+    if vetoes := [one for one in verdict.effects if _is_veto(one)]:
+        notes = (
+            f"{one.params.get('task')} goes to nobody, as {one.rule} wishes: {one.reason}" for one in vetoes
+        )
+        kept = tuple(one for one in verdict.effects if one not in vetoes)
+        verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
         key = f"{ASSIGN_TASK.name}:{task.id}"
-        if key not in wished:
+        if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)

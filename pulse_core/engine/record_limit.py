@@ -1,8 +1,9 @@
 """Bounds what ticks record of the engine's rules: their layers and notes, by number and bytes, in a tick and over time."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.tick import LayerOutcome
 
 LAYERS, LAYERS_WHEN_SPENT = 200, 20
@@ -18,22 +19,21 @@ _LAYER_BYTES = 32
 class RecordLimit:
     """How many bytes may be recorded now; it grows with time."""
 
-    room: float = BURST
-    at: float = 0.0
+    budget: ByteBudget = field(default_factory=lambda: ByteBudget(BURST, BYTES_A_SECOND))
 
     def bounded(self, layers: Sequence[LayerOutcome], now: float) -> tuple[LayerOutcome, ...]:
         """What is recorded of these layers, innermost first; what is left out is counted in a rule's last note.
 
         now: seconds of any clock that is never set back.
         """
-        self.room = min(BURST, self.room + max(0.0, now - self.at) * BYTES_A_SECOND)
-        self.at = now
-        kept, left = [], min(BYTES, max(0, int(self.room)))
-        for layer in layers[-LAYERS if self.room > 0 else -LAYERS_WHEN_SPENT :]:
-            self.room -= len(layer.rule) + _LAYER_BYTES
+        room = self.budget.room(now)
+        kept, left = [], min(BYTES, max(0, int(room)))
+        for layer in layers[-LAYERS if room > 0 else -LAYERS_WHEN_SPENT :]:
+            self.budget.spend(len(layer.rule) + _LAYER_BYTES)
             if layer.notes:
                 layer, took = _bounded_notes(layer, left)
-                left, self.room = left - took, self.room - took
+                left -= took
+                self.budget.spend(took)
             kept.append(layer)
         return tuple(kept)
 

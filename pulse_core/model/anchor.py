@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 from pulse_core.model.event import Head
 
+_TOO_MANY = 2**63
+"""Rows that no log has, and no database can look for."""
+
 
 class Anchor(NamedTuple):
     """The head of a log as it was once: the home's id and path, and the time (UTC microseconds)."""
@@ -29,6 +32,8 @@ def read_anchors(lines: Iterable[str]) -> Iterator[Anchor]:
         try:
             found = json.loads(line)
             head = Head(int(found["seq"]), bytes.fromhex(found["chain"]))
-            yield Anchor(str(found["home"]), str(found["path"]), head, int(found["at"]))
-        except (ValueError, LookupError, TypeError):
+            anchor = Anchor(str(found["home"]), str(found["path"]), head, int(found["at"]))
+        except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
             continue
+        if 0 <= head.seq < _TOO_MANY:
+            yield anchor

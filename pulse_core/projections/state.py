@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
+from pydantic_core import to_json
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
@@ -29,7 +30,8 @@ class StateProjection(Generic[T]):
     """What one fold needs: raise `version` whenever the same events would give another value, and old checkpoints go.
 
     name: under which it is checkpointed and shown; type: of its value, which is empty when made without arguments;
-    kinds: the events that may change it; `after` also gets others, and ignores them.
+    kinds: the events that may change it; `after` also gets others, and ignores them; is_small: whether a value is stored
+    with each tick that emitted effects; what is too large for that is folded anew where such a tick is read.
     """
 
     name: str
@@ -37,6 +39,7 @@ class StateProjection(Generic[T]):
     type: type[T]
     kinds: frozenset[str]
     after: Callable[[T, Iterable[Event]], T]
+    is_small: Callable[[T], bool] = lambda value: True
 
     @cached_property
     def empty(self) -> T:
@@ -44,8 +47,8 @@ class StateProjection(Generic[T]):
         return self.type()
 
     def dump(self, value: T) -> str:
-        """The value as JSON text."""
-        return self._adapter.dump_json(value).decode()
+        """The value as JSON text; without its schema, which takes a daemon long to build and much memory."""
+        return to_json(value).decode()
 
     def load(self, text: str | bytes) -> T:
         """The value from `dump`'s text; raises ValueError if it is not one."""

@@ -212,8 +212,9 @@ class ProcessSettings(Group):
     @property
     def probe(self) -> ProbeKind | None:
         """How it is asked whether it serves; None if being alive is enough."""
-        kinds: tuple[ProbeKind, ...] = ("http", "exec", "unix", "tcp")
-        return next((kind for kind in kinds if getattr(self, kind)), None)
+        if self.http:
+            return "http"
+        return "exec" if self.exec else "unix" if self.unix else "tcp" if self.tcp else None
 
     @property
     def probes(self) -> int:

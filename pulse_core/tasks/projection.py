@@ -1,7 +1,7 @@
 """Tasks that are not done yet, the newest of those that are, and the projects."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -29,6 +29,8 @@ from pulse_core.tasks.task import ENDED, FAILED, MOVES, Project, Status, TaskSta
 
 REMEMBERED = 500
 """Ended tasks that are kept; `task show` reads older ones from the log."""
+FEW = 50
+"""Open tasks up to which they are stored with each tick that emitted effects."""
 COLUMN_OF: Mapping[Status, str] = {Status.EXECUTING: "In progress", Status.ACKED: "Review"}
 """The column to which a task moves by itself, if its project has one of that name."""
 
@@ -104,19 +106,16 @@ class _TaskTable:
             return  # its data was redacted; or a log from elsewhere, since the writer never lets this happen
         given: dict[str, Any] = {name: data[name] for name in _CREATED if name in data}
         self.ended.pop(event.subject, None)
-        self._put(
-            self._waiting(
-                TaskState(
-                    id=event.subject,
-                    created=event.moment,
-                    by=event.actor,
-                    since=event.moment,
-                    labels=tuple(data.get("labels", ())),
-                    blockers=tuple(data.get("blockers", ())),
-                    **given,
-                )
-            )
+        task = TaskState(
+            id=event.subject,
+            created=event.moment,
+            by=event.actor,
+            since=event.moment,
+            labels=tuple(data.get("labels", ())),
+            blockers=tuple(data.get("blockers", ())),
+            **given,
         )
+        self._put(self._waiting(task) if task.blockers else task)
 
     def _put(self, task: TaskState) -> None:
         self.tasks[task.id] = task
@@ -134,7 +133,7 @@ class _TaskTable:
                 left.append(id_)
             if id_ in task.stuck_on if one is None else one.status in FAILED:
                 stuck.append(id_)
-        return replace(task, waits_for=tuple(left), stuck_on=tuple(stuck))
+        return task.changed(waits_for=tuple(left), stuck_on=tuple(stuck))
 
     def _tell_dependents(self, id_: str) -> None:
         """What waits for this task learns what became of it."""
@@ -161,7 +160,7 @@ class _TaskTable:
         if after_.blockers != task.blockers:
             after_ = self._waiting(after_)
         elif task.id in self.ended:  # what it waited for may have been closed meanwhile
-            after_ = self._waiting(replace(after_, waits_for=(), stuck_on=()))
+            after_ = self._waiting(after_.changed(waits_for=(), stuck_on=()))
         if after_.status in ENDED:
             self.tasks.pop(task.id, None)
             self._end(after_)
@@ -176,48 +175,55 @@ class _TaskTable:
     def _in_column(self, task: TaskState) -> TaskState:
         columns = self.projects.get(task.project, Project()).columns
         column = columns[-1] if task.status is Status.CLOSED else COLUMN_OF.get(task.status, task.column)
-        return replace(task, column=column) if column in columns else task
+        return task.changed(column=column) if column in columns else task
 
     def _end(self, task: TaskState) -> None:
-        self.ended[task.id] = replace(task, prompt="") if task.status is Status.CLOSED else task
+        self.ended[task.id] = task.changed(prompt="") if task.status is Status.CLOSED else task
         for id_ in tuple(islice(self.ended, max(0, len(self.ended) - REMEMBERED))):
             del self.ended[id_]
+
+
+OVER: Mapping[str, Any] = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
+"""Whatever else happens, a claim is over, and so is the pause after a failure."""
 
 
 def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskState:
     """The task after an event that may happen to it."""
     kind = event.kind
     if kind == TaskHeartbeat.kind:
-        return replace(task, beat=event.moment)
+        return task.changed(beat=event.moment)
     if kind == TaskMoved.kind:
-        return replace(task, column=data.get("column", task.column))
+        return task.changed(column=data.get("column", task.column))
     if kind == TaskBlockersSet.kind:
-        return replace(task, blockers=tuple(data.get("blockers", ())))
+        return task.changed(blockers=tuple(data.get("blockers", ())))
     status = MOVES[task.status][kind] or task.status
     if kind == TaskFailed.kind and data.get("retry_us") is None:
         status = Status.FAILED
-    # Whatever else happens, a claim is over, and so is the pause after a failure.
-    task = replace(task, status=status, since=event.moment, token=0, lease_us=0, beat=None, retry_us=0)
+    return task.changed(**{**OVER, "status": status, "since": event.moment, **_news(task, event, data)})
+
+
+def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What else an event changes that moves a task to another status."""
+    kind = event.kind
     if kind == TaskAssigned.kind:
-        return replace(task, agent=data.get("agent", ""))
+        return {"agent": data.get("agent", "")}
     if kind == TaskExecuting.kind:
-        return replace(
-            task,
-            agent=data.get("agent", ""),
-            attempts=task.attempts + 1,
-            token=event.seq,
-            lease_us=data.get("lease_us", 0),
-            beat=event.moment,
-        )
+        return {
+            "agent": data.get("agent", ""),
+            "attempts": task.attempts + 1,
+            "token": event.seq,
+            "lease_us": data.get("lease_us", 0),
+            "beat": event.moment,
+        }
     if kind == TaskAcked.kind:
-        return replace(task, result=data.get("result", ""), data=data.get("data", {}), error="")
+        return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
     if kind == TaskFailed.kind:
-        return replace(task, agent="", error=data.get("error", ""), retry_us=data.get("retry_us") or 0)
+        return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0}
     if kind == TaskReleased.kind:
-        return replace(task, agent="", error=data.get("why", ""))
+        return {"agent": "", "error": data.get("why", "")}
     if kind == TaskRetried.kind:
-        return replace(task, agent="", attempts=0, error="", result="", data={})
-    return replace(task, error="" if kind == TaskClosed.kind else data.get("why", ""))
+        return {"agent": "", "attempts": 0, "error": "", "result": "", "data": {}}
+    return {"error": "" if kind == TaskClosed.kind else data.get("why", "")}
 
 
 _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
@@ -227,4 +233,6 @@ _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
     ProjectRemoved.kind: _TaskTable.project_removed,
 }
 
-TASKS = StateProjection("pending-tasks", 1, PendingTasks, frozenset(_ACTS), after)
+TASKS = StateProjection(
+    "pending-tasks", 1, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+)

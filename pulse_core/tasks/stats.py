@@ -71,6 +71,9 @@ class AgentCapabilityStats:
 
 NONE = AgentStats()
 
+FEW = 200
+"""Open tasks up to which the statistics are stored with each tick that emitted effects."""
+
 KINDS = frozenset(
     kind.kind
     for kind in (
@@ -139,4 +142,6 @@ def _counted(
     return found
 
 
-STATS = StateProjection("agent-capability-stats", 1, AgentCapabilityStats, KINDS, after)
+STATS = StateProjection(
+    "agent-capability-stats", 1, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pulse_core.composition import FOLD
+from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
 from pulse_core.model.payload import KINDS, Wake
@@ -21,6 +22,9 @@ from pulse_core.projections.state import CurrentState, Snapshot
 from pulse_core.record.journal import PATIENCE
 from pulse_core.settings.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
+
+SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND = 512 * 1024 * 1024, 16 * 1024
+"""What the snapshots of ticks that act may take of the disk at once, and in the long run: less than 2 GiB a day."""
 
 
 class Waker:
@@ -133,6 +137,7 @@ class Ticker:
         self._answers: list[asyncio.Future[None]] = []
         self._stopping = False
         self._keeping: asyncio.Future[str] | None = None
+        self._snapshot_bytes = ByteBudget(SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND)
 
     def resume(self, prev: Snapshot | None) -> None:
         """Continue from the last snapshot of an earlier daemon."""
@@ -262,10 +267,16 @@ class Ticker:
         return record
 
     async def _kept(self, curr: Snapshot) -> str:
-        """The name under which the snapshot is kept; raises TimeoutError where the disk hangs, or hung before."""
+        """The name under which the snapshot is kept; raises TimeoutError where the disk hangs, or hung before.
+
+        Raises PulseError if those of the last hours have taken all that they may.
+        """
+        if self._snapshot_bytes.room(_now()) <= 0:
+            raise PulseError("many and large ones were kept already; ticks go on without")
         if self._keeping is None or self._keeping.done():
+            self._snapshot_bytes.spend(len(encoded := encode_snapshot(curr)))
             # Once it is done another tick may begin its own before this one goes on.
-            keeping = self._keeping = asyncio.ensure_future(self.stores.objects.put(encode_snapshot(curr)))
+            keeping = self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
             if (await asyncio.wait({keeping}, timeout=PATIENCE))[0]:
                 return keeping.result()
         raise TimeoutError("the disk does not answer")
@@ -276,7 +287,8 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
 
     It is stored for ticks that emitted effects, so that it can be shown and folded again.
     """
-    parts = {name: json.loads(text) for name, text in FOLD.dump(snapshot.state).items()}
+    values = ((one, snapshot.state.of(one)) for one in FOLD.projections.values())
+    parts = {one.name: json.loads(one.dump(value)) for one, value in values if one.is_small(value)}
     windows = {
         key: [[sample.id, sample.moment, dict(sample.data)] for sample in window.samples]
         for key, window in snapshot.windows.items()

@@ -23,12 +23,12 @@ from pulse_core.watch.process_health import ProcessHealth
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
 SOON = 0.02
-OTHERS_US = 30 * US_PER_SECOND
+OTHERS_US = 60 * US_PER_SECOND
 """The time between two searches for those that match beside the process that is known."""
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 SEARCH_KINDS = NUDGING_KINDS | {SettingsLoaded.kind}
 """After these, and after a death, there may be leftovers at once."""
-LEFTOVERS_US = 30 * US_PER_SECOND
+LEFTOVERS_US = 60 * US_PER_SECOND
 """The time between two searches for leftovers otherwise: each reads the state of every process that bears a mark."""
 
 

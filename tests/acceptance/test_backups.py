@@ -94,6 +94,7 @@ def ids(home: Path) -> list[str]:
         return [event.id for event in log.events()]
 
 
+@pytest.mark.wall_clock
 def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_path: Path) -> None:
     served.configure(VICTIM)
     served.start()
@@ -109,7 +110,7 @@ def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_pat
             victim = served.pid_when_up("victim", other_than=victim)
     assert len(load.took) > 100
     assert (
-        sorted(load.took)[-len(load.took) // 100] < 0.25
+        sorted(load.took)[-len(load.took) // 20] < 0.25
     )  # the disk is busy; nobody waits for the backup itself
     assert served.stop() == 0
     rows = ids(served.home.path)

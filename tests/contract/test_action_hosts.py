@@ -179,7 +179,7 @@ async def test_a_nudge_comes_through(engines: Engines) -> None:
     body = "asyncio.get_running_loop().call_later(0.05, self.nudge.set)\nreturn Reading({})"
     host = await engines.start(watcher(body))
     await named(host).collect()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await named(host).nudge.wait()
 
 

@@ -31,7 +31,7 @@ def managed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Managed]
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind(str(tmp_path / "notify"))
-        listening.settimeout(5)
+        listening.settimeout(30)
 
         def told() -> list[str]:
             messages = (listening.recv(4096).decode() for _ in range(4))

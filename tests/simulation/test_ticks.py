@@ -14,6 +14,7 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.process_watchdog import process_watchdog
+from pulse_core.tick import ticker
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -233,6 +234,23 @@ def test_a_tick_record_says_what_was_seen_and_done() -> None:
         kept = await world.objects.get(emitting.snapshot)
         assert kept is not None
         assert json.loads(kept)["tick"] == emitting.tick
+
+    simulate(story, ONE)
+
+
+def test_snapshots_take_so_much_of_the_disk_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ticker, "SNAPSHOT_BURST", 1)
+    monkeypatch.setattr(ticker, "SNAPSHOT_BYTES_A_SECOND", 0)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200)
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        acted = [record for record in await world.vitals.ticks(100) if record.effects]
+        assert [bool(record.snapshot) for record in acted] == [True, False]
+        (error,) = world.events("error")
+        assert "its snapshot could not be kept: many and large ones" in error.data
 
     simulate(story, ONE)
 

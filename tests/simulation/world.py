@@ -65,9 +65,8 @@ class World:
         return f"wish-{self._ids:08}"
 
     async def _end_remains(self, effect: str) -> None:
-        self.remains.append(
-            (effect, [len(one.began) for one in self.executors.values() if effect in one.began])
-        )
+        made = [one for one in self.executors.values() if isinstance(one, MemoryExecutor)]
+        self.remains.append((effect, [len(one.began) for one in made if effect in one.began]))
 
     async def _load(self) -> Settings:
         return self.settings

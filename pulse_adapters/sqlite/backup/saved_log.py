@@ -1,15 +1,18 @@
 """Puts the rows back that were saved when the log was deleted or replaced under its writer."""
 
+import mmap
 import os
 import sqlite3
-from contextlib import closing
+import struct
+from contextlib import closing, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from urllib.parse import quote
 
 from pulse_adapters.sqlite.aside import new_aside
-from pulse_adapters.sqlite.backup.databases import copy_under_wal, examine, salvage
+from pulse_adapters.sqlite.backup.databases import copy_under_wal, examine, host_of, salvage
 from pulse_adapters.sqlite.backup.swap import link_or_copy
-from pulse_adapters.sqlite.connect import is_orphaned_wal
+from pulse_adapters.sqlite.connect import head_of, is_orphaned_wal, refuse_odd_files
 from pulse_adapters.sqlite.opening import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.wal import last_rowid
@@ -39,6 +42,41 @@ def put_back(home: HomeLayout) -> str:
     return f"{log} is there again, with {found.seq} rows" + (
         f"; what lay there is in {aside}" if aside else ""
     )
+
+
+def is_all_saved(home: HomeLayout) -> bool:
+    """Whether the saved rows hold all that can be read under the log's names, so that nobody has to choose between them.
+
+    It is so when a -wal was cut or altered under the writer, who had saved all rows from what was still open.
+    """
+    log, wal = home.events, Path(f"{home.events}-wal")
+    try:
+        refuse_odd_files(log)
+        with closing(_as_it_lies(home.saved_log)) as rows:
+            last, host = head_of(rows)[0], host_of(rows).encode()
+            with (
+                suppress(sqlite3.DatabaseError),
+                closing(_as_it_lies(log)) as there,
+            ):  # it may be damaged by now
+                seq, chain = head_of(there)
+                if seq and rows.execute("SELECT chain FROM event WHERE seq = ?", (seq,)).fetchone() != (
+                    chain,
+                ):
+                    return False
+        left = [path for path in (log, wal) if path.exists() and path.stat().st_size]
+        return any(_holds(path, host) for path in left) and (wal not in left or last_rowid(wal) <= last)
+    except (sqlite3.Error, OSError, ValueError, struct.error):
+        return False
+
+
+def _holds(path: Path, text: bytes) -> bool:
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return bool(text) and content.find(text) >= 0
+
+
+def _as_it_lies(path: Path) -> sqlite3.Connection:
+    """The pages of the file alone, without its -wal."""
+    return sqlite3.connect(f"file:{quote(str(path))}?immutable=1", uri=True)
 
 
 def _rebuild(home: HomeLayout) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.action_host import process
+from pulse_adapters.action_host.supervisor import SAMPLE_BYTES_A_MINUTE
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.executor import Unsure
 from tests.integration.action_host.action_host_scene import (
@@ -347,6 +348,18 @@ async def main():
 
 asyncio.run(main())
 """
+
+
+async def test_watchers_of_an_engine_bring_so_much_a_minute_and_no_more(tmp_path: Path) -> None:
+    source = watcher("return Reading({'text': 'x' * 60_000})")
+    async with at_work(written(tmp_path, source)) as scene:
+        await scene.look()
+        scene.supervisor.spend_sample(64 * SAMPLE_BYTES_A_MINUTE)
+        with pytest.raises(
+            PulseError, match=r"its sample is left out: .* more than 1,048,576 bytes a minute"
+        ):
+            await scene.look()
+        assert scene.supervisor.alive
 
 
 async def test_a_host_that_hangs_ends_with_its_daemon(tmp_path: Path) -> None:

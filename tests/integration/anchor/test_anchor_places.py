@@ -18,6 +18,14 @@ def test_lines_are_added_to_a_file_and_none_is_taken_away(tmp_path: Path) -> Non
     assert list(lines_of_file(path)) == ["first\n", "second\n"]
 
 
+def test_a_line_without_an_end_comes_in_pieces(tmp_path: Path) -> None:
+    path = tmp_path / "anchor"
+    path.write_text("x" * 1_000_000 + "\nlast\n")
+    *pieces, last = lines_of_file(path)
+    assert max(map(len, pieces)) < 100_000
+    assert last == "last\n"
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), Path.mkdir])
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> None:
     path = tmp_path / "anchor"

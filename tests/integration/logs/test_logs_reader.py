@@ -90,6 +90,7 @@ async def test_a_directory_may_appear_later(tmp_path: Path) -> None:
         assert ear.lines == ["ERROR one", "ERROR two", "ERROR again"]
 
 
+@pytest.mark.wall_clock
 async def test_a_line_is_heard_within_milliseconds(log: Path) -> None:
     log.touch()
     async with Ear(errors(log)) as ear:
@@ -239,7 +240,7 @@ asyncio.run(main())
         pid = int(daemon.stdout.readline())
         await asyncio.sleep(0.2)
         daemon.kill()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while proc.start_time_of(pid) is not None:
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)

@@ -111,7 +111,7 @@ async def test_a_failure_is_said_once_and_again_after_it_was_over(
 async def test_without_a_url_nobody_beats() -> None:
     prober = MemoryProber()
     heart = Heartbeat(HeartbeatSettings(), prober, Body(prober).is_turning, lambda whose, words: None)
-    await asyncio.wait_for(heart.run(), 5)
+    await asyncio.wait_for(heart.run(), 30)
 
 
 async def failure(prober: Prober, url: str) -> str:

@@ -37,7 +37,7 @@ def test_scrapers_who_hammer_ask_the_daemon_once_a_second(tmp_path: Path, asked:
     with measuring(tmp_path, "--listen", f"127.0.0.1:{port}"):
         eventually(lambda: is_served(port), "the page")
         before, began, pages = asked.count, time.monotonic(), 0
-        while time.monotonic() - began < 2:
+        while pages <= 100 or time.monotonic() - began < 2:
             threads = [threading.Thread(target=is_served, args=(port,)) for _ in range(8)]
             for thread in threads:
                 thread.start()
@@ -45,7 +45,6 @@ def test_scrapers_who_hammer_ask_the_daemon_once_a_second(tmp_path: Path, asked:
                 thread.join(30)
             pages += len(threads)
         took = time.monotonic() - began
-        assert pages > 100
         assert asked.count - before <= took + 1
 
 

@@ -91,6 +91,7 @@ def judge(attack: Attack, faults: object) -> None:
         assert where in faults[0].message, faults
 
 
+@pytest.mark.wall_clock
 @pytest.mark.parametrize("name", AT_IMPORT)
 async def test_an_engine_that_attacks_at_import_is_not_loaded(name: str, tmp_path: Path) -> None:
     source, words = AT_IMPORT[name]

@@ -109,6 +109,7 @@ async def test_an_import_that_is_stopped_half_way_is_made_anew(tmp_path: Path) -
     assert (said, outcomes[("lazy", "passed")]) == ([], 4)
 
 
+@pytest.mark.wall_clock
 async def test_a_rule_that_will_not_be_stopped_is_not_believed(tmp_path: Path) -> None:
     body = """
     import time

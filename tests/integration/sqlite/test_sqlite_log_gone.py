@@ -18,7 +18,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite import commits, wal_watch
-from pulse_adapters.sqlite.backup.saved_log import put_back
+from pulse_adapters.sqlite.backup.saved_log import is_all_saved, put_back
 from pulse_adapters.sqlite.backup.store import HomeBackups
 from pulse_adapters.sqlite.commits import LOOK_INTERVAL
 from pulse_adapters.sqlite.connect import connect_readonly
@@ -268,8 +268,31 @@ async def test_a_wal_that_is_altered_is_noticed_before_and_after_it_was_looked_a
                 await log.check()
             with pytest.raises(LogGone):
                 await log.append(*numbered(0))
+        assert is_all_saved(home)
         put_back(home)
         assert verify(home.events, home.objects)[:2] == (first + 100, "")
+
+
+async def test_what_another_one_has_put_there_is_not_all_saved(home: HomeLayout, open_log: Open) -> None:
+    wal = home.path / "events.db-wal"
+    for name in ("another", "the same, gone on"):
+        async with open_log() as log:
+            await log.append(*numbered(1, 2))
+            alter(wal)
+            with pytest.raises(LogGone):
+                await log.check()
+        saved = home.saved_log.rename(home.path / "kept")
+        if name == "another":
+            for path in home.path.glob("events.db*"):
+                path.unlink()
+        else:
+            shutil.copyfile(saved, home.events)
+            wal.unlink(missing_ok=True)
+        async with open_log() as log:
+            await log.append(*numbered(1))
+        saved.rename(home.saved_log)
+        assert not is_all_saved(home), name
+        home.saved_log.unlink()
 
 
 async def test_a_wal_that_is_altered_is_noticed_at_the_stop_and_by_a_check_from_elsewhere(

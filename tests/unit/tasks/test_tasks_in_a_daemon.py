@@ -13,14 +13,19 @@ from pulse_core.capability import ExecutorContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, Paused
+from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Role, parse
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.tasks.executors import executors
-from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.projection import FEW, TASKS
 from pulse_core.tasks.task import Status, TaskState
+from pulse_core.tick.ticker import encode_snapshot
 from tests.simulation.world import World, simulate
+from tests.unit.tasks.task_events import TaskLog
 
 ONE, OTHER = "task_000001", "task_000002"
+EARLY = Moment(0, "boot", 0)
 QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
 
 
@@ -45,8 +50,8 @@ def task(world: World, id_: str = ONE) -> TaskState:
     return found
 
 
-async def begun(world: World, **project: Any) -> None:
-    """A daemon, a project and a task."""
+def give_executors(world: World) -> None:
+    """The executors of tasks, for this daemon and those after it."""
 
     async def append(draft: Draft) -> Event:
         assert world.daemon is not None
@@ -59,6 +64,11 @@ async def begun(world: World, **project: Any) -> None:
     home = HomeLayout(Path("/home"))
     context = ExecutorContext(lambda: world.settings, state, append, MemoryPrograms(), home)
     world.executors |= {one.action: one for one in executors(context)}
+
+
+async def begun(world: World, **project: Any) -> None:
+    """A daemon, a project and a task."""
+    give_executors(world)
     await world.start()
     await say(world, "project-set", "app", **project)
     await say(world, "task-created", project="app", title="mend it")
@@ -331,3 +341,90 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         await world.daemon.gate.append(Role.DAEMON, "pulse", [cleared])
 
     told(story, tasks={"for_conditions": "5m", "project": "app"})
+
+
+def test_an_effect_assigns_a_task_and_one_that_gives_it_to_nobody_leaves_it() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        await say(world, "task-created", OTHER, project="app", title="not yet")
+        wishes = [
+            Effect(
+                action="assign-task",
+                key=f"assign-task:{id_}",
+                params={"task": id_, "agent": agent, "why": why},
+            )
+            for id_, agent, why in ((ONE, "ada", "she knows it"), (OTHER, "", "nobody until Monday"))
+        ]
+        for wish in wishes:
+            await world.ask(wish)
+        await asyncio.sleep(1)
+        assert (task(world).status, task(world).agent) == (Status.ASSIGNED, "ada")
+        assert task(world, OTHER).status is Status.PENDING
+        (assigned,) = world.events("task-assigned")
+        wished = world.events("effect", subject=f"assign-task:{ONE}")[0]
+        assert (assigned.actor, assigned.cause) == ("pulse", wished.id)
+        assert "she knows it" in assigned.data
+
+    told(story)
+
+
+def test_of_two_who_would_assign_a_task_only_one_may_and_it_is_said() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        assert world.daemon is not None
+        await world.ask(Paused())  # so that the first effect stays open
+        params = {"task": ONE, "agent": ""}
+        await world.ask(Effect(action="assign-task", key="veto", params=params))
+        with pytest.raises(Refused, match=f"assign-task of {ONE!r} is under way already"):
+            await world.ask(Effect(action="assign-task", key="other", params={**params, "agent": "ada"}))
+
+    told(story)
+
+
+@pytest.mark.parametrize("deaths", range(4))
+def test_whenever_the_daemon_dies_a_claim_holds_is_heard_of_or_ends_and_no_attempt_is_forgotten(
+    deaths: int,
+) -> None:
+    """It dies before the claim, with it held, with a late heartbeat, or once the result is there."""
+
+    async def story(world: World) -> None:
+        await begun(world)
+
+        async def die(turn: int, seconds: float = 0) -> None:
+            if turn == deaths:
+                await world.crash()
+                await asyncio.sleep(seconds)
+                await world.start()
+
+        await die(0)
+        token = await claim(world, lease_us=60_000_000)
+        await die(1, 30)
+        assert (task(world).token, task(world).attempts) == (token, 1)
+        await asyncio.sleep(20)
+        await die(2, 45)  # its lease ends meanwhile
+        await asyncio.sleep(1)
+        if deaths == 2:
+            assert (task(world).status, task(world).attempts) == (Status.PENDING, 1)
+            with pytest.raises(Refused, match="is over: it is pending"):
+                await say(world, "task-acked", role=Role.AGENT, token=token, result="late")
+            assert len(world.events("task-result-refused")) == 1
+            token = await claim(world, "bob")
+            assert task(world).attempts == 2
+        await say(world, "task-acked", role=Role.AGENT, token=token, result="done")
+        await die(3)
+        await asyncio.sleep(1)
+        assert (task(world).status, task(world).result) == (Status.CLOSED, "done")
+        assert len(world.events("task-acked")) == len(world.events("task-closed")) == 1
+
+    told(story)
+
+
+def test_many_open_tasks_are_not_written_with_each_tick_and_few_are() -> None:
+    log = TaskLog()
+    log.create()
+    few = Snapshot(1, EARLY, state=State(parts={TASKS.name: log.state}))
+    assert ONE in json.loads(encode_snapshot(few))["projected"][TASKS.name]["tasks"]
+    for number in range(FEW):
+        log.create(f"task_x{number:06}")
+    many = Snapshot(1, EARLY, state=State(parts={TASKS.name: log.state}))
+    assert TASKS.name not in json.loads(encode_snapshot(many))["projected"]

@@ -76,6 +76,7 @@ def list_(
     project: OfProject = "",
     status: Annotated[str, typer.Option("--status", help="Only those that stand so, as pending.")] = "",
     ended: Annotated[bool, typer.Option("--ended", help="Those that have ended, the newest, too.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Lines of the table; 0: all.")] = 100,
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
@@ -88,12 +89,17 @@ def list_(
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
-        return put_json([task_json(one, known, now) for one in some])
+        put_json([task_json(one, known, now) for one in some])
+        return
     if not some:
-        return say("No such task is open; upulse task add makes one.")
+        say("No such task is open; upulse task add makes one.")
+        return
     from upulse_cli.capabilities.tasks.views import task_table
 
-    return console().print(task_table(some, now))
+    shown = some[: limit or None]
+    console().print(task_table(shown, now))
+    if left := len(some) - len(shown):
+        say(f"And {left:,} more; --limit 0 shows all, --project and --status some.")
 
 
 @tasks.command()
