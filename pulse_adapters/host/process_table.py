@@ -294,9 +294,13 @@ class LinuxProcessTable:
         self, processes: Sequence[ProcessSettings], found: Mapping[str, Sequence[ProcessId]]
     ) -> Iterator[tuple[str, str]]:
         """The names of those for which one process was found that nobody here has started, and words that tell it."""
+        # What was started for a name of before is no stranger.
+        begun = {life.found for life in self._lives.lasts().values()} if self._lives else set()
         for process in processes if self._home else ():
             one = found.get(process.name, ())
-            if process.start and len(one) == 1 and not self._has_started(process, one[0]):
+            if not process.start or len(one) != 1 or one[0] in begun:
+                continue
+            if not self._has_started(process, one[0]):
                 yield process.name, f"nothing shows that Pulse started process {one[0].pid}"
 
     def _background_starts(self, process: ProcessSettings) -> Container[int]:

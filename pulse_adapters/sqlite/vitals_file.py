@@ -39,15 +39,13 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
     if is_read_only(path.parent):
-        connection, last = _open(MEMORY)
-        return connection, (
-            last,
-            f"{path} can't be written: its file system is read-only; samples are kept in memory",
-        )
+        return _in_memory(path, "its file system is read-only")
     try:
         connection, last = _open(path)
         return connection, (last, "")
     except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return _in_memory(path, str(error))  # nothing is wrong with what is there
         words = f"{path} can't be used ({error}): it was set aside as {path.name}.unusable, and new vitals are begun"
         LOG.warning("%s", words)
         for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
@@ -58,6 +56,11 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     except sqlite3.Error:
         connection, last = _open(MEMORY)  # the disk takes nothing now; the next start tries again
     return connection, (last, words)
+
+
+def _in_memory(path: Path, why: str) -> tuple[sqlite3.Connection, tuple[int, str]]:
+    connection, last = _open(MEMORY)
+    return connection, (last, f"{path} can't be written: {why}; samples are kept in memory")
 
 
 def _open(path: Path) -> tuple[MendingConnection, int]:

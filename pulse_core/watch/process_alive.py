@@ -56,7 +56,7 @@ class ProcessAlive:
     _starting: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
-    _others: Mapping[str, str] = field(default_factory=dict, init=False)
+    _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -130,8 +130,10 @@ class ProcessAlive:
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
             gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
             self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
-            if self._compared is None or now.since(self._compared) >= OTHERS_US:
-                self._others, self._compared = await self.table.others(processes, mains), now
+            is_other = any(mains.get(name) != main for name, main in self._others)
+            if self._compared is None or is_other or now.since(self._compared) >= OTHERS_US:
+                told, self._compared = await self.table.others(processes, mains), now
+                self._others = {(name, mains[name]): words for name, words in told.items()}
         return Reading(self._data(processes, sights, histories), tuple(drafts))
 
     def _earlier(self) -> Mapping[str, Mapping[str, Json]]:
@@ -183,7 +185,7 @@ class ProcessAlive:
         sight, found = sights[name], identity(sights[name], histories[name])
         probe = self.health.record(name).as_json(process) if process.probe else {}
         streak = (self._streaks or {}).get(name, 0)
-        others = sight.detail if sight.unlike else self._others.get(name)
+        others = sight.detail if sight.unlike else self._others.get((name, found))
         return {
             "up": is_up(sight),
             "pid": found.pid if found else None,

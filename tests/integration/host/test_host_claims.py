@@ -156,6 +156,7 @@ async def test_a_renamed_process_is_taken_over_by_one_of_the_same_start(scene: C
     seen = await it.look()
     assert (seen["new"].found, seen["newer"].found) == ((main,), ())
     assert f"process {main.pid} was started as first" in seen["new"].detail
+    assert not await it.table.others(it.settings.process, {"new": main})
 
 
 @pytest.mark.parametrize("other", ["argv", "env", "known", "guarded"])

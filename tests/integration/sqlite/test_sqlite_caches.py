@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite import vitals_file
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.rollups import KEPT
+from pulse_adapters.sqlite.shared_memory import MendingConnection
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_core.model.errors import Damaged
@@ -36,6 +38,29 @@ async def test_ids_go_on_after_the_last_one_on_disk(tmp_path: Path) -> None:
     async with SqliteVitals.open(tmp_path / "vitals.db") as vitals:
         assert vitals.sample("k", at(1), {}).id == last.id + 1
         assert await vitals.samples([last.id]) == [last]
+
+
+async def test_vitals_on_a_full_disk_are_left_where_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, opened = tmp_path / "vitals.db", vitals_file._open
+    async with SqliteVitals.open(path) as vitals:
+        kept = vitals.sample("k", at(1), {})
+
+    def full(where: Path) -> tuple[MendingConnection, int]:
+        if where == path:
+            error = sqlite3.OperationalError("database or disk is full")
+            error.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise error
+        return opened(where)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(vitals_file, "_open", full)
+        async with SqliteVitals.open(path) as vitals:
+            vitals.sample("k", at(2), {})
+            assert vitals.set_aside.endswith("disk is full; samples are kept in memory")
+    async with SqliteVitals.open(path) as vitals:
+        assert await vitals.samples([kept.id]) == [kept]
 
 
 @pytest.mark.parametrize("damage", [b"", b"no database" * 1000, None])
