@@ -12,6 +12,7 @@ from pathlib import Path
 from pulse_adapters.git.commits import commit_tree
 from pulse_adapters.git.errors import CannotMend, NoRepository
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git, path_in
+from pulse_adapters.git.settings_folder import refuse_odd_files
 from pulse_adapters.git.stage_files import stage_files
 from pulse_adapters.git.staging import unfinished_operation
 from pulse_core.model.errors import PulseError
@@ -146,6 +147,7 @@ def _link_again(git: Git) -> bool:
     other = path_in(folder / "gitdir")
     if other and other != link.resolve() and path_in(other) == folder.resolve():
         return False  # it is another worktree's
+    refuse_odd_files(folder)
     _link(git, folder)
     return git.staging_folder() is not None
 

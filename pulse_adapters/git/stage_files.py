@@ -31,8 +31,9 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     """Have an index, the folder's own if no other is named, hold its files but for ignored ones; returns the tree.
 
-    Raises AnotherRepository.
+    Raises AnotherRepository, SpecialFile.
     """
+    refuse_pipes(at)
     env = {"GIT_INDEX_FILE": str(index)} if index else {}
     listed = git(
         "ls-files", "-z", "-t", "--stage", "--modified", "--others", "--exclude-standard", at=at, env=env
@@ -114,6 +115,13 @@ def refuse_special_files(git: Git, at: Path) -> None:
     ignored = {*git.run("check-ignore", "-z", "--stdin", at=at, told=told).text.split("\0")} if found else ()
     for path, kind in sorted(found.items()):
         if os.path.relpath(path, at) not in ignored:
+            raise SpecialFile(Path(path), kind)
+
+
+def refuse_pipes(at: Path) -> None:
+    """Raise SpecialFile for one where git reads what to ignore: it would wait for its other end at every call."""
+    for path, kind in _special_files(at):
+        if os.path.basename(path) in (".gitignore", ".gitattributes"):
             raise SpecialFile(Path(path), kind)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
 from pulse_adapters.git.rejected import rejected_commit
-from pulse_adapters.git.stage_files import refuse_special_files, stage_files
+from pulse_adapters.git.stage_files import refuse_pipes, refuse_special_files, stage_files
 from pulse_core.ports.engine_repository import StagingState
 
 UNDER_WAY = {
@@ -38,6 +38,7 @@ def unfinished_operation(git: Git, at: Path) -> str:
 
 def _status(git: Git) -> tuple[str, str, tuple[str, ...], tuple[str, ...]]:
     options = "--porcelain=v2 --branch -z --untracked-files=all --no-renames --ignore-submodules=dirty"
+    refuse_pipes(git.staging)
     head, dirty, conflicts = {"oid": "", "head": ""}, list[str](), list[str]()
     for line in git("status", *options.split(), at=git.staging).split("\0"):
         kind, _, rest = line.partition(" ")

@@ -10,7 +10,7 @@ from pulse_adapters.git.commits import commit_tree, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git
 from pulse_adapters.git.rejected import rejected_commit
-from pulse_adapters.git.stage_files import stage_files
+from pulse_adapters.git.stage_files import refuse_pipes, stage_files
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice
 
@@ -101,6 +101,7 @@ def _forward(git: Git, target: str) -> tuple[str, ...]:
 
 def _forward_files(git: Git, target: str, tip: str, taken_back: str | None) -> tuple[str, ...]:
     """Fast-forward, edits and all, where git can. A rollback takes no files from under edits."""
+    refuse_pipes(git.staging)
     is_begun = git.commit(_FORWARDING) == target
     if taken_back and _is_edited(git, target, tip, is_begun):
         return (rejected_staging_advice(git.staging, taken_back),)

@@ -173,9 +173,15 @@ class _TaskTable:
             self._tell_dependents(task.id)
 
     def _in_column(self, task: TaskState) -> TaskState:
+        """The task in the column that its status wants; one that is to be done again lies where it was claimed from."""
         columns = self.projects.get(task.project, Project()).columns
+        if task.status is Status.PENDING:
+            column = task.claimed_from if task.claimed_from in columns else task.column
+            return task.changed(column=column, claimed_from="")
         column = columns[-1] if task.status is Status.CLOSED else COLUMN_OF.get(task.status, task.column)
-        return task.changed(column=column) if column in columns else task
+        if column == task.column or column not in columns:
+            return task
+        return task.changed(column=column, claimed_from=task.claimed_from or task.column)
 
     def _end(self, task: TaskState) -> None:
         self.ended[task.id] = task.changed(prompt="") if task.status is Status.CLOSED else task
@@ -193,7 +199,7 @@ def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskStat
     if kind == TaskHeartbeat.kind:
         return task.changed(beat=event.moment)
     if kind == TaskMoved.kind:
-        return task.changed(column=data.get("column", task.column))
+        return task.changed(column=data.get("column", task.column), claimed_from="")
     if kind == TaskBlockersSet.kind:
         return task.changed(blockers=tuple(data.get("blockers", ())))
     status = MOVES[task.status][kind] or task.status
@@ -234,5 +240,5 @@ _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
 }
 
 TASKS = StateProjection(
-    "pending-tasks", 1, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+    "pending-tasks", 2, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
 )

@@ -106,10 +106,11 @@ class Project:
 class TaskState:
     """A task as of now.
 
-    attempts: how often it was claimed since it was created or retried by a person; blockers: which tasks must be closed
-    before, waits_for: those of them that are not, stuck_on: those of these that have failed or were given up; token: the
-    row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`; retry_us: how long after
-    `since` an attempt that failed has to wait; error: of the last attempt, or why it is blocked or given up.
+    claimed_from: the column in which it lay before a claim or a result moved it; attempts: how often it was claimed since
+    it was created or retried by a person; blockers: which tasks must be closed before, waits_for: those of them that are
+    not, stuck_on: those of these that have failed or were given up; token: the row of the claim, 0 if nobody holds it;
+    lease_us: how long the claim holds after `beat`; retry_us: how long after `since` an attempt that failed has to wait;
+    error: of the last attempt, or why it is blocked or given up.
     """
 
     id: str
@@ -120,6 +121,7 @@ class TaskState:
     prompt: str = ""
     priority: int = 0
     column: str = "Ready"
+    claimed_from: str = ""
     status: Status = Status.PENDING
     since: Moment | None = None
     labels: tuple[str, ...] = ()

@@ -5,16 +5,22 @@ import os
 import shutil
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
 from pulse_adapters.sqlite.synced_files import sync_directory
+from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.app.backup import Restored
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
+from pulse_core.model.payload import describe
 
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
 
 ADDED = ("config.toml", "engine", "staging")
 """What is put there only if there is none."""
+
+_LARGEST = 1 << 20
 
 
 def anything_in(home: HomeLayout) -> bool:
@@ -30,13 +36,15 @@ def finish_decided(home: HomeLayout) -> Restored | None:
     if not home.restore_plan.exists():
         return None
     try:
-        plan = Restored(**json.loads(home.restore_plan.read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        plan = TypeAdapter(Restored).validate_python(json.loads(read_plain(home.restore_plan, _LARGEST)))
+        aside = _aside(home, plan)
+    except (OSError, ValueError, RecursionError) as error:
+        words = describe(error) if isinstance(error, ValidationError) else error
         raise Damaged(
-            f"{home.restore_plan} can't be read ({error}); look into {home.restoring}, and put things right by hand"
+            f"{home.restore_plan} can't be read ({words}); look into {home.restoring}, and put things right by hand"
         ) from error
     try:
-        _finish(home, plan)
+        _finish(home, aside)
     except OSError as error:
         raise PulseError(
             f"a restore is decided and can't be finished: {error.filename}: {error.strerror}; mend that, then again:"
@@ -45,8 +53,24 @@ def finish_decided(home: HomeLayout) -> Restored | None:
     return plan
 
 
-def _finish(home: HomeLayout, plan: Restored) -> None:
-    aside = Path(plan.kept_at or home.restoring)  # there is nothing to be kept where no place is named
+def _aside(home: HomeLayout, plan: Restored) -> Path:
+    """Where what is there is kept. Raises ValueError for a plan that no restore has made: it may lead elsewhere."""
+    places = [home.restoring]
+    if plan.kept_at:  # else there is nothing to be kept
+        places += [home.damaged, home.damaged / Path(plan.kept_at).name]
+        if not places[-1].name.isdigit():
+            raise ValueError(f"{plan.kept_at} is no place where restores keep what was there")
+    for place in places:
+        if place.is_symlink() or not place.is_dir():
+            raise ValueError(f"{place} is no folder")
+    for name in STORES:
+        staged = home.restoring / name
+        if os.path.lexists(staged) and (staged.is_symlink() or not staged.is_file()):
+            raise ValueError(f"{staged} is no plain file")
+    return places[-1]
+
+
+def _finish(home: HomeLayout, aside: Path) -> None:
     _move_aside(home.path, aside, f"{home.state.name}*")
     for name in STORES:
         if (home.restoring / name).exists():

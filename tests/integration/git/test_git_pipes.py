@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.errors import GitFailed
-from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.git_files import read_main, tree_of_commit
 from pulse_adapters.git.settings_folder import settings_folder
 from tests.integration.git.git_scene import made
@@ -22,14 +21,14 @@ def test_a_pipe_that_git_would_read_is_refused(tmp_path: Path, name: str) -> Non
         settings_folder(tmp_path)
 
 
-@pytest.mark.parametrize("name", ["index", "ORIG_HEAD"])
+@pytest.mark.parametrize("name", ["index", "ORIG_HEAD", "commondir"])
 def test_a_pipe_that_git_would_read_for_staging_is_refused(tmp_path: Path, name: str) -> None:
     repository = made(tmp_path)
     place = repository.home / "engine/.git/worktrees/staging" / name
     place.unlink(missing_ok=True)
     os.mkfifo(place)
     with pytest.raises(GitFailed, match=f"staging/{name} is no plain file; remove it"):
-        repository.commit_staging("with a pipe", PULSE)
+        repository.mend()
 
 
 @pytest.mark.parametrize("name", ["refs/heads/main", "packed-refs"])

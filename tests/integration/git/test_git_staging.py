@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.git import git_command, stage_files
+from pulse_adapters.git import stage_files
 from pulse_adapters.git.errors import (
     AnotherRepository,
     CannotMend,
@@ -427,15 +427,15 @@ def test_a_worktree_of_somebody_s_is_not_taken_for_staging(tmp_path: Path) -> No
     assert git(staging, "worktree", "list").count("\n") == 2
 
 
-def test_a_pipe_that_git_would_read_holds_up_no_rollback(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pipe_that_git_would_read_holds_up_no_rollback(tmp_path: Path) -> None:
     repository = made(tmp_path)
     first, bad = repository.head(), promoted(repository)
     (repository.home / "staging" / ".gitignore").unlink()
     os.mkfifo(repository.home / "staging" / ".gitignore")
     back = repository.reverting(first, "back", PULSE)
-    monkeypatch.setattr(git_command, "TIMEOUT_S", 2.0)
     (note,) = repository.point_main(back, bad).notes
     assert (repository.head(), files(repository.home / "engine")) == (back, FILES)
-    assert "staging did not end within 2 s" in note
+    assert "staging stays behind main: " in note
+    assert "staging/.gitignore is a pipe" in note
+    with pytest.raises(SpecialFile, match="gitignore is a pipe"):
+        repository.staging()

@@ -147,6 +147,48 @@ def test_what_was_decided_and_broken_off_is_finished_first(scene: BackupScene) -
     assert scene.rows() == ["one"]
 
 
+FORGED_PLANS: dict[str, Callable[[BackupScene, Path], object]] = {
+    "a pipe": lambda scene, plan: [plan.unlink(), os.mkfifo(plan)],
+    "too deep": lambda scene, plan: plan.write_text("[" * 100_000),
+    "no plan": lambda scene, plan: plan.write_text('{"kept_at": 5}'),
+    "another place": lambda scene, plan: plan.write_text(
+        plan.read_text().replace(str(scene.home.damaged / "1"), str(scene.directory / "elsewhere"))
+    ),
+    "the home": lambda scene, plan: plan.write_text(
+        plan.read_text().replace(str(scene.home.damaged / "1"), str(scene.home.damaged / ".."))
+    ),
+    "the place leads elsewhere": lambda scene, plan: [
+        shutil.rmtree(scene.home.damaged), scene.home.damaged.symlink_to(scene.directory / "elsewhere"),
+    ],
+    "the log leads elsewhere": lambda scene, plan: [
+        (plan.parent / "events.db").unlink(), (plan.parent / "events.db").symlink_to(scene.directory / "victim"),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("forge", FORGED_PLANS.values(), ids=FORGED_PLANS)
+def test_a_plan_that_no_restore_has_made_is_not_carried_out(
+    scene: BackupScene, forge: Callable[[BackupScene, Path], object]
+) -> None:
+    scene.write("one")
+    scene.backups.make(scene.place("backup"), silent)
+    scene.write("two")
+    found = scene.backups.check(scene.place("backup"), silent)
+    with scene.backups.lock(), found.prepared(False) as prepared:
+        found.decide(prepared)
+    (elsewhere := scene.directory / "elsewhere").mkdir()
+    (elsewhere / "1").mkdir()
+    (scene.directory / "victim").write_text("kept")
+    log = scene.home.events.read_bytes()
+    forge(scene, scene.home.restore_plan)
+    with scene.backups.lock(), pytest.raises(Damaged, match=r"plan\.json can't be read .* by hand"):
+        finish_decided(scene.home)
+    assert scene.home.events.read_bytes() == log
+    assert os.listdir(elsewhere) == ["1"]
+    assert os.listdir(elsewhere / "1") == []
+
+
 def test_what_is_no_backup_is_refused(scene: BackupScene) -> None:
     scene.write("one")
     with pytest.raises(PulseError, match="is no backup"):

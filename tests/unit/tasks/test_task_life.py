@@ -170,6 +170,23 @@ def test_columns_follow_the_status_where_the_project_has_them() -> None:
     assert log.task().column == "Finished"
 
 
+def test_a_task_that_is_to_be_done_again_lies_where_it_was_claimed_from_unless_it_was_moved() -> None:
+    log = TaskLog()
+    log.create(column="Backlog")
+    log.say("task-released", token=log.claim())
+    assert log.task().column == "Backlog"
+    log.say("task-acked", token=log.claim())
+    log.say("task-retried")
+    assert log.task().column == "Backlog"
+    token = log.claim()
+    log.say("task-moved", column="Test")
+    log.say("task-failed", token=token, error="no", retry_us=0)
+    assert log.task().column == "Test"
+    log.say("task-given-up")
+    log.say("task-retried")
+    assert log.task().column == "Test"
+
+
 def test_ended_tasks_are_bounded_and_closed_ones_lose_their_prompt() -> None:
     log = TaskLog()
     for number in range(REMEMBERED + 3):

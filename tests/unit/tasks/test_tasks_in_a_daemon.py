@@ -105,6 +105,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ),
     ("task-heartbeat", {"token": 7}, "the claim 7 of task_000001 is over: it is pending"),
     ("task-retried", {}, "task-retried is not possible"),
+    ("task-executing", {"agent": "eve", "lease_us": 1}, "eve is no member of app"),
     ("task-moved", {"column": "Nowhere"}, "no column 'Nowhere'; it has Backlog, Ready, In progress, Review"),
     ("task-blockers-set", {"blockers": [ONE]}, f"{ONE} would wait for itself"),
     ("task-blockers-set", {"blockers": [OTHER]}, f"no open task '{OTHER}'"),
@@ -212,6 +213,10 @@ def test_a_project_with_open_tasks_stays_and_keeps_their_columns() -> None:
             await say(world, "project-set", "app", columns=["To do", "Done"])
         with pytest.raises(Refused, match="named twice"):
             await say(world, "project-set", "other", columns=["Done", "Done"])
+        with pytest.raises(Refused, match="'a b' is no name of a project"):
+            await say(world, "project-set", "a b")
+        with pytest.raises(Refused, match="no project 'other'; there are app"):
+            await say(world, "project-removed", "other")
         await say(world, "task-closed")
         await say(world, "project-removed", "app")
 

@@ -198,9 +198,12 @@ def ack(
 ) -> None:
     """Say that the work is done."""
     if token is None:
+        from pulse_core.model.errors import Refused
         from pulse_core.tasks.listing import find_task
 
-        token = find_task(current_tasks(open_home(home)), task).token or 1
+        one = find_task(current_tasks(open_home(home)), task)
+        if not (token := one.token):
+            raise Refused(f"{one.id} is {one.standing}, and nobody holds it; claim it before, or close it")
     words = typer.get_text_stream("stdin").read() if result == "-" else result
     change(home, task, "task-acked", {"token": token, "result": words})
 

@@ -71,7 +71,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
             for name in ("agent", "column", "path", "why", "error", "result")
             if data.get(name)
         )
-        line = f"{local(event['at'])}  {event['kind']:<18} {event['actor']}  {one_line(words)}"
+        line = f"{local(event['at'])}  {event['kind']:<19} {event['actor']}  {one_line(words)}"
         yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
 
 
