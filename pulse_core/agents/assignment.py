@@ -82,7 +82,8 @@ def candidates(curr: Snapshot) -> list[Candidate]:
         left = pause_left(agent.name, stats[agent.name], runs, general, curr.now)
         load = loads[agent.name]
         room = (agent.concurrency if left is None else 1) - load
-        if agent.name not in runs.paused and not left and room > 0:
+        spent = runs.over_budget_us(agent.name, agent.cost_per_day, curr.now)
+        if agent.name not in runs.paused and not left and not spent and room > 0:
             found.append(Candidate(agent, stats[agent.name], load, room, left is not None))
     return found
 
@@ -96,6 +97,8 @@ def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
     left = pause_left(agent.name, stats, runs, GENERAL.of(curr.settings), curr.now)
     if left:
         return f"set aside for {rough_duration(left)} after {stats.consecutive_failures} failures in a row"
+    if spent := runs.over_budget_us(agent.name, agent.cost_per_day, curr.now):
+        return f"over its budget of {agent.cost_per_day:g} a day for another {rough_duration(spent)}"
     return ""
 
 

@@ -76,13 +76,15 @@ class _OfAgents:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
-    async def workspace(self, task: TaskState, event: Event) -> Workspace:
-        """The folder of a task, made and recorded if it is new."""
+    async def workspace(self, task: TaskState) -> Workspace:
+        """The folder of a task, made if it is new."""
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        found = await self.site.workspace(task, project)
-        if self.runs.worktrees.get(task.id) != found.path:
+        return await self.site.workspace(task, project)
+
+    async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
+        """Record the folder of a task if it is new, so that it is removed when the task has ended."""
+        if found.path and self.runs.worktrees.get(task.id) != found.path:
             await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
-        return found
 
 
 class RunAgent(_OfAgents):
@@ -104,28 +106,37 @@ class RunAgent(_OfAgents):
             token = (await self.record(claim, task.id, event)).seq
         except PulseError as error:
             raise GivenUp(str(error)) from error
+        workspace: Workspace | None = None
         try:
-            workspace = await self.workspace(task, event)
+            workspace = await self.workspace(task)
             program = await self.site.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
             await self._fail(task.id, token, agent, str(error), event)
+            if workspace:
+                await self.record_workspace(task, workspace, event)
             raise GivenUp(str(error)) from error
-        return await self._started(task.id, token, agent, workspace.path, main, event)
+        return await self._started(task, token, agent, workspace, main, event)
 
     async def _started(
-        self, task: str, token: int, agent: AgentSettings, path: str, main: ProcessId, event: Event
+        self,
+        task: TaskState,
+        token: int,
+        agent: AgentSettings,
+        workspace: Workspace,
+        main: ProcessId,
+        event: Event,
     ) -> Result:
-        started = AgentRunStarted(
-            run=event.id, agent=agent.name, token=token, pid=main.pid, started=main.started, workspace=path
-        )
+        path, process = workspace.path, main._asdict()
+        started = AgentRunStarted(run=event.id, agent=agent.name, token=token, workspace=path, **process)
         try:
-            await self.record(started, task, event)
+            await self.record(started, task.id, event)
         except PulseError:
             await self.context.programs.stop(event.id, main, 0.0)  # nobody would watch it
             raise
         self.context.programs.watch(main)
-        return Result({"pid": main.pid, "started": main.started, "token": token, "workspace": path})
+        await self.record_workspace(task, workspace, event)
+        return Result({**process, "token": token, "workspace": path})
 
     async def _fail(
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
@@ -144,8 +155,11 @@ class RunAgent(_OfAgents):
             return None  # another run has the claim; this one can't get it
         agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
         if agent and (main := await self.context.programs.find(event.id)):
-            path = self.runs.worktrees.get(task.id, "")
-            return await self._started(task.id, task.token, agent, path, main, event)
+            try:
+                workspace = await self.workspace(task)
+            except PulseError:  # it runs, and must be watched, wherever it works
+                workspace = Workspace(self.runs.worktrees.get(task.id, ""))
+            return await self._started(task, task.token, agent, workspace, main, event)
         await self._fail(task.id, task.token, agent, "Pulse ended before the agent was started", event)
         return Result({"interrupted": True})
 
@@ -204,7 +218,8 @@ class MakeWorkspace(_OfAgents):
         task = self.task(params.task)
         if task.status is not Status.EXECUTING:
             return Result({"already": True})
-        found = await self.workspace(task, event)
+        found = await self.workspace(task)
+        await self.record_workspace(task, found, event)
         return Result({"workspace": found.path, "branch": found.branch})
 
 

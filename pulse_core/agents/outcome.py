@@ -2,7 +2,7 @@
 
 import signal
 
-from pulse_core.agents.settings import AgentSettings
+from pulse_core.agents.settings import GENERAL, AgentSettings
 from pulse_core.agents.tools import Answer
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings.settings import Settings
@@ -33,9 +33,20 @@ def _signal_name(number: int) -> str:
 
 
 def failed_attempt(
-    task: TaskState, agent: AgentSettings | None, error: str, settings: Settings, token: int
+    task: TaskState,
+    agent: AgentSettings | None,
+    error: str,
+    settings: Settings,
+    token: int,
+    cost: float = 0.0,
 ) -> TaskFailed:
-    """The failure of an attempt: tried again after a while, unless it was the last one before a person decides."""
+    """The failure of an attempt: tried again after a while, unless it was the last one before a person decides.
+
+    cost: of all attempts together.
+    """
+    budget = GENERAL.of(settings).cost_per_task
+    if budget and cost >= budget:
+        return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
     if agent is None or task.attempts >= TASK_SETTINGS.of(settings).attempts:
         return TaskFailed(token=token, error=error)
     longest = max(agent.retry, 24 * 3600 * 1_000_000)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from pulse_core.agents.events import (
     KINDS,
@@ -17,12 +17,15 @@ from pulse_core.agents.events import (
     WorkspaceMade,
     WorkspaceRemoved,
 )
+from pulse_core.model.durations import UNITS
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import decode_plain
 from pulse_core.ports.host import ProcessId
 from pulse_core.projections.state import StateProjection
 
+DAY, MOST_COSTS = UNITS["d"], 1_000
+"""How long costs are remembered, and of how many runs of an agent."""
 REMEMBERED = 1_000
 """Agents that were paused or resumed, and are remembered."""
 
@@ -48,15 +51,38 @@ class Run:
         return ProcessId(self.pid, self.started)
 
 
+class Cost(NamedTuple):
+    """What one run has cost, and when it ended."""
+
+    moment: Moment
+    amount: float
+    task: str
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRuns:
     """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; paused: since when, by agent;
-    resumed: when a person last resumed an agent, by agent: failures before that don't count."""
+    resumed: when a person last resumed an agent, by agent: failures before that don't count; costs: of the last day's runs
+    that told theirs, by agent, oldest first."""
 
     runs: Mapping[str, Run] = field(default_factory=dict)
     worktrees: Mapping[str, str] = field(default_factory=dict)
     paused: Mapping[str, Moment] = field(default_factory=dict)
     resumed: Mapping[str, Moment] = field(default_factory=dict)
+    costs: Mapping[str, tuple[Cost, ...]] = field(default_factory=dict)
+
+    def cost_of_task(self, task: str) -> float:
+        """What the attempts at a task have cost within the last day."""
+        return sum(one.amount for costs in self.costs.values() for one in costs if one.task == task)
+
+    def over_budget_us(self, agent: str, budget: float, now: Moment) -> int:
+        """Microseconds until what an agent's runs have cost within a day is below its budget (0: any amount)."""
+        costs = [one for one in self.costs.get(agent, ()) if now.since(one.moment) < DAY]
+        while budget and costs and sum(one.amount for one in costs) >= budget:
+            first = costs.pop(0)
+            if sum(one.amount for one in costs) < budget:
+                return DAY - now.since(first.moment)
+        return 0
 
     @property
     def live(self) -> tuple[Run, ...]:
@@ -70,7 +96,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
     if not relevant:
         return state
     runs, worktrees = dict(state.runs), dict(state.worktrees)
-    paused, resumed = dict(state.paused), dict(state.resumed)
+    paused, resumed, costs = dict(state.paused), dict(state.resumed), dict(state.costs)
     for event in relevant:
         data = decode_plain(event.data)
         run = runs.get(str(data.get("run", "")))
@@ -82,6 +108,10 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 runs[run.id] = replace(run, stop=str(data.get("why", "")))
             case AgentRunEnded.kind if run:
                 runs[run.id] = replace(run, ended=event.moment)
+                if amount := cost_in(data.get("usage")):
+                    recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
+                    new = Cost(event.moment, amount, run.task)
+                    costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]
             case WorkspaceMade.kind if data:
@@ -94,7 +124,13 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 paused.pop(event.subject, None)
                 resumed.pop(event.subject, None)
                 resumed[event.subject] = event.moment
-    return AgentRuns(runs, worktrees, _newest(paused), _newest(resumed))
+    return AgentRuns(runs, worktrees, _newest(paused), _newest(resumed), costs)
+
+
+def cost_in(usage: object) -> float:
+    """The cost that an agent tells among its usage; 0 if it tells none."""
+    told = usage.get("total_cost_usd") if isinstance(usage, Mapping) else None
+    return float(told) if isinstance(told, int | float) and told > 0 else 0.0
 
 
 def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
@@ -102,4 +138,4 @@ def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 2, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 3, AgentRuns, OF_RUNS, after)

@@ -64,11 +64,12 @@ def _wish(verdict: Verdict, curr: Snapshot, effect: Effect) -> Verdict:
 
 
 def _next_trial(curr: Snapshot) -> int | None:
-    """Microseconds until the next agent may be tried again; None if none is set aside."""
+    """Microseconds until the next agent may get tasks again; None if none is set aside or over its budget."""
     stats, runs, general = curr.of(STATS), curr.of(RUNS), GENERAL.of(curr.settings)
-    lefts = (
-        pause_left(one.name, stats[one.name], runs, general, curr.now) for one in AGENTS.of(curr.settings)
-    )
+    lefts: list[int | None] = []
+    for one in AGENTS.of(curr.settings):
+        lefts.append(pause_left(one.name, stats[one.name], runs, general, curr.now))
+        lefts.append(runs.over_budget_us(one.name, one.cost_per_day, curr.now))
     return min((left for left in lefts if left), default=None)
 
 

@@ -57,6 +57,9 @@ class AgentSettings(Group):
     memory: int = Field(
         0, ge=0, description="bytes that the processes of a run may have together; 0: any number"
     )
+    cost_per_day: float = Field(
+        0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
+    )
     lease: Duration = Field(
         5 * MINUTE,
         ge=15 * UNITS["s"],
@@ -96,6 +99,11 @@ class AgentsSettings(Group):
     pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
     aging: Duration = Field(
         HOUR, ge=0, description="waiting time that counts as one step of priority; 0: none does"
+    )
+    cost_per_task: float = Field(
+        0.0,
+        ge=0,
+        description="what attempts at a task may cost together before a person decides; 0: any amount",
     )
     workspaces: Path | None = Field(
         None,

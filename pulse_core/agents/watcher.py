@@ -7,7 +7,7 @@ from pulse_core.agents.breaker import is_tripped
 from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.limits import RunSample, reason_to_stop
 from pulse_core.agents.outcome import failed_attempt, failure_of
-from pulse_core.agents.projection import RUNS, Run
+from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
 from pulse_core.agents.run_site import Progress, RunSite
 from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
@@ -114,7 +114,8 @@ class AgentRunsWatcher:
         self, run: Run, task: TaskState, agent: AgentSettings | None, answer: Answer, error: str
     ) -> Payload:
         if error:
-            return failed_attempt(task, agent, error, self._context.settings(), run.token)
+            cost = self._context.state().of(RUNS).cost_of_task(task.id) + cost_in(answer.usage)
+            return failed_attempt(task, agent, error, self._context.settings(), run.token, cost)
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         return TaskAcked(token=run.token, result=answer.text, data=data)
 

@@ -15,9 +15,11 @@ TASK_ID = re.compile(r"task_[a-z0-9]{6,32}")
 Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")]
 """Of a project or an agent."""
 TaskId = Annotated[str, StringConstraints(pattern=rf"^{TASK_ID.pattern}$")]
-Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,200}$")]
+PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
+"""Lengths are bounds of their own: a pattern that counts any characters to a thousand takes two mebibytes."""
+Line = Annotated[str, StringConstraints(pattern=PRINTABLE, max_length=200)]
 """One printable line."""
-Column = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,60}$")]
+Column = Annotated[str, StringConstraints(pattern=PRINTABLE, max_length=60)]
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$")]
 
 LONGEST_PROMPT = 8_000
@@ -31,8 +33,8 @@ Token = Annotated[int, Field(ge=1, lt=1 << 63, description="row of the claim tha
 class ProjectSet(Payload, kind="project-set", by=Role.PERSON, wakes=Wake.SOON):
     """A project was added or changed. Subject: its name."""
 
-    repository: Annotated[str, StringConstraints(pattern=r"^(?:/[^\x00-\x1f\x7f]{1,1000})?$")] = Field(
-        "", description="path of its git repository; none: its tasks need no workspace"
+    repository: Annotated[str, StringConstraints(pattern=r"^(?:/[^\x00-\x1f\x7f]+)?$", max_length=1_001)] = (
+        Field("", description="path of its git repository; none: its tasks need no workspace")
     )
     base: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/][A-Za-z0-9._/-]{0,199}$")] = Field(
         "main", description="branch on which its tasks' branches begin"

@@ -54,7 +54,7 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         assert (scene.runs.runs, scene.runs.worktrees) == ({}, {})
         assert (scene.site.cleaned, scene.site.removed) == ([run], [f"/work/{ONE}"])
         assert kinds(scene) == [
-            "task-created", "task-assigned", "task-executing", "workspace-made", "agent-run-started",
+            "task-created", "task-assigned", "task-executing", "agent-run-started", "workspace-made",
             "agent-run-ended", "task-acked", "agent-run-cleaned", "task-closed", "workspace-removed",
         ]  # fmt: skip
         why = json.loads(scene.world.events("task-assigned")[0].data)["why"]
@@ -143,9 +143,9 @@ def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_no
 def test_the_lease_is_held_as_long_as_the_program_lives() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
-        await asyncio.sleep(3_000)
+        await asyncio.sleep(700)
         assert scene.task().token == scene.run.token
-        assert 25 < len(scene.world.events("task-heartbeat")) < 40
+        assert 5 <= len(scene.world.events("task-heartbeat")) <= 9
 
     told(story)
 
@@ -371,3 +371,33 @@ def test_a_program_that_cannot_be_ended_is_tried_again_with_pauses() -> None:
         assert scene.task().error == "it took longer than 5m"
 
     told(story, {**ADA, "timeout": "5m"})
+
+
+def test_an_agent_over_its_budget_gets_nothing() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for number in range(3):
+            await scene.create(f"task_10000{number}")
+        for _ in range(2):
+            await asyncio.sleep(1)
+            scene.finish(answer=Answer(True, usage={"total_cost_usd": 3.0}))
+        await asyncio.sleep(300)
+        assert scene.runs.live == ()
+        assert scene.world.daemon is not None
+        said = scene.world.daemon.report()["capabilities"]["agents"]
+        assert "ada is over its budget of 5 a day for another 1d" in said[1]
+
+    told(story, {**ADA, "cost_per_day": 5.0})
+
+
+def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for _ in range(2):
+            await asyncio.sleep(100)
+            scene.finish(1, Answer(error="no", usage={"total_cost_usd": 0.6}))
+        await asyncio.sleep(600)
+        assert scene.task().status is Status.FAILED
+        assert scene.task().error == "it exited with status 1: no; its attempts cost 1.20, of at most 1"
+
+    told(story, agents={"cost_per_task": 1.0})

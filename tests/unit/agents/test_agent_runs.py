@@ -2,21 +2,24 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.agents.events import KINDS
-from pulse_core.agents.projection import RUNS, AgentRuns, after
+from pulse_core.agents.projection import RUNS, AgentRuns, Cost, after, cost_in
 from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
 from pulse_core.model.payload import parse
 from tests.events import event
 
+HOUR = 3_600_000_000
 TASKS, AGENTS, IDS = ("task_000001", "task_000002"), ("ada", "bob"), ("r1", "r2")
 STARTED = {"agent": "ada", "token": 7, "pid": 10, "started": 20, "workspace": "/w"}
 DATA: dict[str, dict[str, Any]] = {
     "agent-run-started": STARTED,
     "agent-run-stop-requested": {"why": "too long"},
-    "agent-run-ended": {"exit": 1, "error": "no"},
+    "agent-run-ended": {"exit": 1, "error": "no", "usage": {"total_cost_usd": 0.5}},
     "agent-run-cleaned": {},
     "workspace-made": {"path": "/w", "branch": "b"},
     "workspace-kept": {"path": "/w", "why": "work"},
@@ -49,7 +52,8 @@ def test_a_run_is_known_until_it_is_cleaned_up() -> None:
     assert stopped.live[0].stop == "too long"
     ended = after(stopped, events[3:4])
     assert (ended.live, len(ended.runs)) == ((), 1)
-    assert after(ended, events[4:]) == AgentRuns()
+    over = after(ended, events[4:])
+    assert (over.runs, over.worktrees, over.cost_of_task(TASKS[0])) == ({}, {}, 0.5)
 
 
 def test_a_pause_holds_until_it_is_taken_back() -> None:
@@ -57,6 +61,22 @@ def test_a_pause_holds_until_it_is_taken_back() -> None:
     assert after(AgentRuns(), events[:1]).paused == {"ada": events[0].moment}
     resumed = after(AgentRuns(), events)
     assert (resumed.paused, resumed.resumed) == ({}, {"ada": events[1].moment})
+
+
+def test_costs_are_counted_for_a_day_and_an_agent_waits_until_it_is_below_its_budget() -> None:
+    at = Moment(1_800_000_000_000_000, "boot", 100 * HOUR)
+    costs = (Cost(at.plus(-30 * HOUR), 9.0, "t1"), Cost(at.plus(-20 * HOUR), 3.0, "t1"), Cost(at, 3.0, "t2"))
+    runs = AgentRuns(costs={"ada": costs})
+    assert runs.over_budget_us("ada", 5.0, at) == 4 * HOUR
+    assert runs.over_budget_us("ada", 3.0, at) == 24 * HOUR
+    assert [runs.over_budget_us("ada", budget, at) for budget in (0.0, 7.0)] == [0, 0]
+    assert runs.over_budget_us("bob", 1.0, at) == 0
+    assert (runs.cost_of_task("t1"), runs.cost_of_task("t2")) == (12.0, 3.0)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"total_cost_usd": "1"}, {"total_cost_usd": -1}])
+def test_what_tells_no_cost_has_none(usage: object) -> None:
+    assert cost_in(usage) == 0.0
 
 
 _SAID = st.tuples(

@@ -88,7 +88,7 @@ def another(setting: Setting) -> Any:
         case "whole number":
             return value + 1
         case "number":
-            return {"raise": 0.95, "clear": 0.05}.get(setting.key, value / 2)
+            return {"raise": 0.95, "clear": 0.05}.get(setting.key, value / 2 or 0.5)
         case "true or false":
             return not value
     if setting.key == "group" and value is None:
