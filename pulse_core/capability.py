@@ -81,18 +81,21 @@ class Capability:
     """One capability; what is left out it does not have. name: of its folders, and in `capabilities.CAPABILITIES`.
 
     kinds: of its events. projections: what it remembers of them. admits: by the kind of a draft from outside, the check
-    that it must pass. rules: folded inside the survival rules and outside of plugins' and the engine's, outermost first;
-    in the whole fold alone. survival_rules: part of the reflex, each with its place there; they are survival's, so
-    nothing but this package brings any. holds: what is held back at this moment. topics: of notices that only survival
-    may tell. explains: which log lines a condition explains, by the beginning of the condition's name. settings: its
-    groups, fields of the root. status: lines for `upulse status`, or none. watchers: those that need no adapter of their
-    own. actions: what its executors carry out, each as its declaration. executors: those that need no adapter of their own.
+    that it must pass; alone: those of these kinds of which one is checked and recorded at a time, whatever its subject,
+    since its check looks at the other subjects, too. rules: folded inside the survival rules and outside of plugins'
+    and the engine's, outermost first; in the whole fold alone. survival_rules: part of the reflex, each with its place
+    there; they are survival's, so nothing but this package brings any. holds: what is held back at this moment. topics:
+    of notices that only survival may tell. explains: which log lines a condition explains, by the beginning of the
+    condition's name. settings: its groups, fields of the root. status: lines for `upulse status`, or none. watchers:
+    those that need no adapter of their own. actions: what its executors carry out, each as its declaration. executors:
+    those that need no adapter of their own.
     """
 
     name: str
     kinds: tuple[type[Payload], ...] = ()
     projections: tuple[StateProjection[Any], ...] = ()
     admits: Mapping[str, Check] = field(default_factory=dict)
+    alone: frozenset[str] = frozenset()
     rules: tuple[Rule, ...] = ()
     survival_rules: tuple[SurvivalRule, ...] = ()
     holds: Holds | None = None

@@ -97,6 +97,9 @@ ADMITS: Mapping[str, Check] = {
 }
 """The capabilities' own checks of drafts from outside, by kind."""
 
+ALONE: Mapping[str, str] = {kind: capability.name for capability in LOADED for kind in capability.alone}
+"""The kinds of which a capability, named here, has one recorded at a time."""
+
 SURVIVAL = order_rules(
     survival_rules(
         current_holds,

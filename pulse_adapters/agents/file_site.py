@@ -53,7 +53,7 @@ class FileSite:
         folder, tool = self._folder(run), TOOLS[agent.kind]
         prompt, told_by = prompt_of(task), agent.prompt or tool.prompt
         try:
-            await asyncio.to_thread(_write_prompt, folder, prompt)
+            await asyncio.to_thread(_make_files, folder, prompt)
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
         values = {
@@ -123,12 +123,14 @@ def last_lines(output: Path) -> list[str]:
         return file.read(LAST).decode(errors="replace").splitlines()
 
 
-def _write_prompt(folder: RunFolder, prompt: str) -> None:
+def _make_files(folder: RunFolder, prompt: str) -> None:
+    """Write the prompt, and make the output: the start, which is in the loop, asks the disk for no change then."""
     folder.path.parent.mkdir(mode=0o700, exist_ok=True)
     folder.path.mkdir(mode=0o700, exist_ok=True)
     made = os.open(folder.prompt, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with open(made, "w") as file:
         file.write(prompt)
+    os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _progress(output: Path) -> Progress:

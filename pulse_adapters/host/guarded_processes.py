@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.process_identity import is_of_its_user, is_produced_by, not_of_user
+from pulse_adapters.host.process_identity import (
+    is_of_its_user,
+    is_produced_by,
+    not_of_user,
+    without_offspring,
+)
 from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
@@ -134,14 +139,20 @@ def launch_s(process: ProcessSettings) -> float:
 
 
 async def processes_left_by(process: ProcessSettings, effect: str) -> tuple[ProcessId, ...]:
-    """The live processes that this start of it left: those that `start` would produce, session leaders, the oldest first."""
+    """The live processes that this start of it left, those first that `start` would produce, then who came out of no other.
+
+    Among these, session leaders and the oldest.
+    """
     await asyncio.sleep(_SETTLE_S)
     # Everybody can read the effect's id in the name of its control group, and bear it as a mark. So one that has become
     # another user's is only believed to be it if the settings name that user.
     left = [
         one for one in await find_bearers(effect=effect, anybody=True) if is_of_its_user(process, one.pid)
     ]
-    return tuple(sorted(left, key=lambda one: not is_produced_by(process.start, one.pid)))
+    heads = without_offspring(
+        left
+    )  # who was forked in the same hundredth of a second shows the same start time
+    return tuple(sorted(left, key=lambda one: (not is_produced_by(process.start, one.pid), one not in heads)))
 
 
 async def successors(process: ProcessSettings, ended: ProcessEnded) -> tuple[ProcessId, ...]:

@@ -147,4 +147,4 @@ async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = Fals
         and name in ("", one.name)
         and (anybody or uid_of(one.found.pid) == os.getuid())
     ]
-    return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started)))
+    return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

@@ -44,7 +44,7 @@ class LifePrograms:
 
     async def find(self, effect: str) -> ProcessId | None:
         """Who leads the session of those that bear the mark."""
-        found = await find_bearers(effect=effect, anybody=True)
+        found = await find_bearers(effect=effect)
         return next((one for one in found if session_of(one.pid) == one.pid), None)
 
     async def look(self, main: ProcessId) -> ProgramObservation:

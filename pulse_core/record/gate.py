@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pulse_core.actions import parsed_params
 from pulse_core.capability import Check, RefusedOnRecord
-from pulse_core.composition import ADMITS, declaration_of
+from pulse_core.composition import ADMITS, ALONE, declaration_of
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
 from pulse_core.model.event import Draft, Event
@@ -152,6 +152,8 @@ def all_claims(drafts: Iterable[Draft]) -> Sequence[Claim]:
             found += claims_of(draft.payload)
         elif draft.payload.kind in ADMITS:
             found.append(Claim(draft.subject, is_subject=True))
+            if name := ALONE.get(draft.payload.kind):
+                found.append(Claim(f"all {name}", is_subject=True))
     return found
 
 

@@ -3,7 +3,14 @@
 from pulse_core.capability import Capability
 from pulse_core.tasks.actions import ACTIONS
 from pulse_core.tasks.admission import check_created, check_move, check_project, check_removal
-from pulse_core.tasks.events import KINDS, ProjectRemoved, ProjectSet, TaskCreated, TaskResultRefused
+from pulse_core.tasks.events import (
+    KINDS,
+    ProjectRemoved,
+    ProjectSet,
+    TaskBlockersSet,
+    TaskCreated,
+    TaskResultRefused,
+)
 from pulse_core.tasks.executors import executors
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.rules import close_done_tasks, release_ended_claims, tasks_for_conditions
@@ -21,6 +28,7 @@ CAPABILITY = Capability(
         ProjectSet.kind: check_project,
         ProjectRemoved.kind: check_removal,
     },
+    alone=frozenset({ProjectSet.kind, ProjectRemoved.kind, TaskCreated.kind, TaskBlockersSet.kind}),
     rules=(release_ended_claims, close_done_tasks, tasks_for_conditions),
     settings=(SETTINGS,),
     status=lines,

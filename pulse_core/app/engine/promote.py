@@ -146,7 +146,10 @@ def staging_after_rollback(repository: EngineRepository, answer: SpelledEvent) -
         if time.monotonic() > until:
             return "main does not follow yet; see: upulse engine status"
         time.sleep(LOOK)
-    staging = repository.settled_staging()
+    try:
+        staging = repository.settled_staging()
+    except PulseError as error:  # the rollback is done, however staging is
+        return f"staging can't be looked at: {error}"
     if staging.taken_back or staging.behind:
         return "\n".join(staging.advice())
     kept = answer["data"]["kept_as"]

@@ -21,6 +21,7 @@ from pulse_adapters.git.errors import (
 from pulse_adapters.git.git_command import PULSE
 from pulse_adapters.git.git_files import DEEPEST
 from pulse_adapters.git.repository import Repository
+from pulse_core.app.engine.promote import staging_after_rollback
 from tests.integration.git.git_scene import (
     ADA,
     FILES,
@@ -439,3 +440,5 @@ def test_a_pipe_that_git_would_read_holds_up_no_rollback(tmp_path: Path) -> None
     assert "staging/.gitignore is a pipe" in note
     with pytest.raises(SpecialFile, match="gitignore is a pipe"):
         repository.staging()
+    answer = {"subject": back, "data": {"kept_as": "rejected/bad"}}
+    assert "gitignore is a pipe" in staging_after_rollback(repository, answer)

@@ -10,6 +10,7 @@ import pytest
 
 from pulse_adapters.host import process_executors
 from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -83,6 +84,25 @@ async def test_who_has_the_argv_of_the_start_stands_for_it_before_a_helper_with_
     await until(lambda: len(carriers(effect)) == 2)
     (main,), (helper,) = carriers(effect, "sh"), _with("1001", carriers(effect))
     assert (await seen(table, it, first)).found[:2] == (main, helper)
+
+
+async def test_who_has_forked_the_others_stands_for_it_though_all_began_in_the_same_moment(
+    table: LinuxProcessTable, spawner: Spawner, log: Path, effect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    it = process("((sleep 1001; :) & setsid sleep 1002 & (sleep 1003; :) & sleep 1000; :) & exit 0")
+    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
+    await over(first)
+    await until(lambda: len(carriers(effect)) == 4)
+    (own,) = _with("1000", carriers(effect))
+    parent = read_stat(own.pid)
+    assert parent is not None
+    real = await find_bearers(effect=effect, anybody=True)
+
+    async def backwards(**_: object) -> tuple[ProcessId, ...]:
+        return real[::-1]
+
+    monkeypatch.setattr("pulse_adapters.host.guarded_processes.find_bearers", backwards)
+    assert (await seen(table, it, first)).found[0].pid == parent.parent
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")

@@ -266,6 +266,22 @@ def test_a_task_whose_claims_end_again_and_again_waits_for_a_person() -> None:
     told(story, tasks={"attempts": 2})
 
 
+def test_of_two_who_would_make_tasks_wait_for_each_other_at_once_one_is_refused() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        await say(world, "task-created", OTHER, project="app", title="another one")
+        both = [
+            say(world, "task-blockers-set", one, blockers=[other])
+            for one, other in ((ONE, OTHER), (OTHER, ONE))
+        ]
+        first, second = await asyncio.gather(*both, return_exceptions=True)
+        assert isinstance(first, Event)
+        assert isinstance(second, Refused)
+        assert f"{OTHER} would wait for itself" in str(second)
+
+    told(story)
+
+
 def test_a_part_cannot_wait_for_what_it_is_a_part_of() -> None:
     async def story(world: World) -> None:
         await begun(world)
