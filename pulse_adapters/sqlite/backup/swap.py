@@ -61,7 +61,9 @@ def _aside(home: HomeLayout, plan: Restored) -> Path:
         if not places[-1].name.isdigit():
             raise ValueError(f"{plan.kept_at} is no place where restores keep what was there")
     for place in places:
-        if place.is_symlink() or not place.is_dir():
+        # It may lie on another disk, if whoever mends has put it there: root follows nobody else's link.
+        is_own = place == home.damaged and place.lstat().st_uid == os.geteuid()
+        if (place.is_symlink() and not is_own) or not place.is_dir():
             raise ValueError(f"{place} is no folder")
     for name in STORES:
         staged = home.restoring / name

@@ -20,10 +20,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     """A home whose daemon runs, with an agent, and a project with a repository."""
     monkeypatch.setenv("KEPT_BACK", "1")
     home, repository = CliHome(tmp_path / "home"), tmp_path / "repository"
-    subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True)
+    subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True, timeout=60)
     named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
     subprocess.run(
-        ("git", "-C", str(repository), *named, "commit", "-q", "--allow-empty", "-m", "x"), check=True
+        ("git", "-C", str(repository), *named, "commit", "-q", "--allow-empty", "-m", "x"),
+        check=True,
+        timeout=60,
     )
     home.upulse("init", "--no-engine")
     home.configure(settings(tmp_path))

@@ -17,7 +17,9 @@ BRANCH = f"feat/{TASK}-mend-it"
 
 def git(at: Path, *words: str) -> str:
     named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
-    done = subprocess.run(("git", "-C", str(at), *named, *words), capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        ("git", "-C", str(at), *named, *words), capture_output=True, text=True, check=True, timeout=60
+    )
     return done.stdout.strip()
 
 
@@ -25,8 +27,8 @@ def git(at: Path, *words: str) -> str:
 def repository(tmp_path: Path) -> Path:
     """A clone with one commit, and its bare remote."""
     made, remote = tmp_path / "repository", tmp_path / "remote"
-    subprocess.run(("git", "init", "-q", "--bare", str(remote)), check=True)
-    subprocess.run(("git", "init", "-q", "-b", "main", str(made)), check=True)
+    subprocess.run(("git", "init", "-q", "--bare", str(remote)), check=True, timeout=60)
+    subprocess.run(("git", "init", "-q", "-b", "main", str(made)), check=True, timeout=60)
     (made / "README").write_text("hello\n")
     git(made, "add", "-A")
     git(made, "commit", "-q", "-m", "begin")

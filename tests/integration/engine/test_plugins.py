@@ -13,11 +13,15 @@ import pytest
 
 from pulse_adapters.rule_host.plugins import GROUP, entries
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.composition import ALL_RULES
 from pulse_core.model.tick import LayerOutcome
+from pulse_core.rules.onion import rule_name
 from tests.integration.cli.cli_home import UPULSE, CliHome, Said, eventually
 from tests.integration.engine.engine_home import CALM, WISHING, new_home
 from tests.integration.engine.plugin_site import install, made
 
+INNERMOST = rule_name(ALL_RULES[-1])
+"""Of the package's own rules."""
 BROUGHT = """
 from pulse_core import Projection
 from pulse_core import Plugin
@@ -102,7 +106,7 @@ def test_what_is_found_is_what_python_itself_finds(site: Path, tmp_path: Path) -
 def test_a_plugins_rules_stand_inside_survivals_and_around_the_engines(site: Path, tmp_path: Path) -> None:
     install(site)
     told = new_home(tmp_path / "home", WISHING).as_process("explain", "--json").json
-    assert [layer["rule"] for layer in told["rules"]][-3:] == ["error_escalate", "sample_counts", "wishing"]
+    assert [layer["rule"] for layer in told["rules"]][-3:] == [INNERMOST, "sample_counts", "wishing"]
     assert told["rules"][-2]["notes"] == ["1 effects from inside"]
 
 
@@ -114,7 +118,7 @@ def test_a_daemon_folds_a_plugins_rules(site: Path, tmp_path: Path) -> None:
         layers = eventually(lambda: of_a_whole_tick(home), "a tick with the rules inside")
     finally:
         os.kill(home.status()["daemon"]["pid"], signal.SIGKILL)
-    assert [layer.rule for layer in layers][:3] == ["calm", "sample_counts", "error_escalate"]
+    assert [layer.rule for layer in layers][:3] == ["calm", "sample_counts", INNERMOST]
     assert layers[1].notes == ("0 effects from inside",)
 
 

@@ -158,8 +158,12 @@ FORGED_PLANS: dict[str, Callable[[BackupScene, Path], object]] = {
         plan.read_text().replace(str(scene.home.damaged / "1"), str(scene.home.damaged / ".."))
     ),
     "the place leads elsewhere": lambda scene, plan: [
-        shutil.rmtree(scene.home.damaged), scene.home.damaged.symlink_to(scene.directory / "elsewhere"),
+        os.rmdir(scene.home.damaged / "1"), (scene.home.damaged / "1").symlink_to(scene.directory / "elsewhere"),
     ],
+    **({"its folder is another user's link": lambda scene, plan: [
+        shutil.rmtree(scene.home.damaged), scene.home.damaged.symlink_to(scene.directory / "elsewhere"),
+        os.lchown(scene.home.damaged, 65_534, 65_534),
+    ]} if os.getuid() == 0 else {}),
     "the log leads elsewhere": lambda scene, plan: [
         (plan.parent / "events.db").unlink(), (plan.parent / "events.db").symlink_to(scene.directory / "victim"),
     ],
