@@ -139,12 +139,16 @@ async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = Fals
     their environments.
     """
     marked = MarkedProcesses()
+
+    def found() -> list[ProcessId]:
+        return [
+            one.found
+            for one in marked.bearers()
+            if effect in ("", one.effect)
+            and name in ("", one.name)
+            and (anybody or uid_of(one.found.pid) == os.getuid())
+        ]
+
     await asyncio.to_thread(marked.search)
-    found = [
-        one.found
-        for one in marked.bearers()
-        if effect in ("", one.effect)
-        and name in ("", one.name)
-        and (anybody or uid_of(one.found.pid) == os.getuid())
-    ]
-    return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))
+    await marked.finds(lambda: bool(found()))
+    return tuple(sorted(found(), key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

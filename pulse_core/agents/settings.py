@@ -10,7 +10,8 @@ from pulse_core.model.durations import UNITS
 from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, Path
-from pulse_core.settings.processes import Argv, Environment, Name, ProcessSettings
+from pulse_core.settings.processes import Argv, Name, ProcessSettings
+from pulse_core.settings.secrets import Environment
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 
@@ -73,7 +74,10 @@ class AgentSettings(Group):
         10 * UNITS["s"], ge=0, le=MINUTE, description="time between SIGTERM and SIGKILL when a run is stopped"
     )
     env: Environment = Field(
-        default_factory=dict, description="added to its environment", examples=[{"LANG": "C.UTF-8"}]
+        default_factory=dict,
+        repr=False,
+        description="added to its environment",
+        examples=[{"LANG": "C.UTF-8"}],
     )
     pass_env: tuple[str, ...] = Field(
         ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "SSL_CERT_FILE"),

@@ -9,6 +9,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, is_host_port, text_check
 from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
+from pulse_core.settings.secrets import Environment
 
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""
@@ -20,15 +21,6 @@ def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
     if any("\0" in word for word in words):
         raise ValueError("a word of it holds a NUL character, which no program can be given")
     return words
-
-
-def _environment(env: dict[str, str]) -> dict[str, str]:
-    for name, value in env.items():
-        if not name or "=" in name or "\0" in name + value:
-            raise ValueError(
-                f"{name!r} can't be set: a name is not empty, without '=', and nothing holds NUL"
-            )
-    return env
 
 
 Name = Annotated[
@@ -43,7 +35,6 @@ Address = Annotated[
 ]
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
-Environment = Annotated[dict[str, str], AfterValidator(_environment)]
 
 
 class RestartSettings(Group):
@@ -118,6 +109,7 @@ class ProcessSettings(Group):
     )
     env: Environment = Field(
         default_factory=dict,
+        repr=False,
         description="added to the environment of what is started",
         examples=[{"LANG": "C.UTF-8"}],
     )

@@ -1,4 +1,4 @@
-"""Secrets in settings: URLs that hold a token or a password.
+"""Secrets in settings: URLs that hold a token or a password, and the values of environments.
 
 They are masked wherever settings are written out, faults don't repeat them, and a masked value is
 refused when it is read, so that printed settings can't be used by mistake.
@@ -25,15 +25,30 @@ def mask_secret(text: str) -> str:
 
 def is_secret(field: FieldInfo) -> bool:
     """Whether a settings field holds a secret, or several."""
-    return _HIDE in field.metadata or _mentions_it(field.annotation)
+    return any(part in _HIDING for part in field.metadata) or _mentions_it(field.annotation)
 
 
 def _mentions_it(annotation: Any) -> bool:
-    return any(part is _HIDE or _mentions_it(part) for part in get_args(annotation))
+    return any(part in _HIDING or _mentions_it(part) for part in get_args(annotation))
 
 
 def _written(text: str, info: SerializationInfo) -> str:
     return text if (info.context or {}).get("in_clear") else mask_secret(text)
+
+
+def _written_values(env: dict[str, str], info: SerializationInfo) -> dict[str, str]:
+    return env if (info.context or {}).get("in_clear") else dict.fromkeys(env, HIDDEN)
+
+
+def _environment(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise ValueError(
+                f"{name!r} can't be set: a name is not empty, without '=', and nothing holds NUL"
+            )
+        if value == HIDDEN:
+            raise ValueError(f"{value!r} stands for a value of {name} that was hidden; write that")
+    return env
 
 
 def _known(text: str) -> str:
@@ -59,9 +74,14 @@ def _beat_url(text: str) -> str:
 
 
 _HIDE = PlainSerializer(_written, return_type=str)
+_HIDE_VALUES = PlainSerializer(_written_values, return_type=dict[str, str])
+_HIDING = (_HIDE, _HIDE_VALUES)
 
 NoticeUrl = Annotated[str, AfterValidator(_known), AfterValidator(_notice_url), _HIDE]
 """Where a notice goes: an Apprise URL, or `env:NAME` of the environment variable that holds it."""
 
 BeatUrl = Annotated[str, AfterValidator(_known), AfterValidator(_beat_url), _HIDE]
 """Where a sign of life goes: an http or https URL, or `env:NAME` of the variable that holds it."""
+
+Environment = Annotated[dict[str, str], AfterValidator(_environment), _HIDE_VALUES]
+"""Variables for a program, by name; often one of them is a key."""

@@ -14,6 +14,7 @@ from pulse_adapters.config.template import header
 from pulse_adapters.config.toml_writer import key, value_as_toml
 from pulse_core.model.durations import parse_duration
 from pulse_core.model.errors import NoHome, SettingsRefused
+from pulse_core.settings.secrets import IN_CLEAR
 from pulse_core.settings.settings import Settings
 
 OWN_GROUP = grp.getgrgid(os.getgid()).gr_name
@@ -102,7 +103,7 @@ def another(setting: Setting) -> Any:
 
 def found(settings: Settings, path: str) -> Any:
     """The group of this path, the last one of many, as a mapping."""
-    held: Any = settings.model_dump(by_alias=True)
+    held: Any = settings.model_dump(by_alias=True, context=dict(IN_CLEAR))
     for part in path.split("."):
         held = held[part]
         held = held[-1] if isinstance(held, tuple) else held

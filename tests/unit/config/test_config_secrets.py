@@ -16,6 +16,10 @@ IN_CLEAR = """\
 urls = ["slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "env:PULSE_NOTIFY_URL"]
 [heartbeat]
 url = "https://beats.example/T1JJ3T3L2"
+[[process]]
+name = "gateway"
+start = ["gateway"]
+env = { TOKEN = "T1JJ3T3L2" }
 """
 
 
@@ -28,12 +32,14 @@ def settings(tmp_path: Path) -> Settings:
 def test_a_secret_may_be_written_in_clear_and_is_there_for_whoever_uses_it(settings: Settings) -> None:
     assert settings.notify.urls[0].startswith("slack://T1JJ3T3L2/")
     assert settings.heartbeat.url == "https://beats.example/T1JJ3T3L2"
+    assert settings.process[0].env == {"TOKEN": "T1JJ3T3L2"}
 
 
 def test_a_secret_is_never_written_out(settings: Settings) -> None:
     shown = tomllib.loads(settings_as_toml(settings))
     assert shown["notify"]["urls"] == ["slack://***", "env:PULSE_NOTIFY_URL"]
     assert shown["heartbeat"]["url"] == "https://***"
+    assert shown["process"][0]["env"] == {"TOKEN": "***"}
     assert settings.model_dump(mode="json", by_alias=True)["heartbeat"]["url"] == "https://***"
     assert not [text for text in (repr(settings), settings.model_dump_json()) if "T1JJ3T3L2" in text]
 
@@ -45,6 +51,7 @@ def test_what_is_shown_for_a_secret_is_refused_as_a_setting(tmp_path: Path, sett
     assert [fault.split(": ", 1)[1] for fault in caught.value.faults] == [
         "notify.urls[1]: 'slack://***' stands for a URL that was hidden; write that, or 'env:NAME'",
         "heartbeat.url: 'https://***' stands for a URL that was hidden; write that, or 'env:NAME'",
+        "process.gateway.env: '***' stands for a value of TOKEN that was hidden; write that",
     ]
 
 
@@ -58,6 +65,8 @@ def test_what_is_shown_for_a_secret_is_refused_as_a_setting(tmp_path: Path, sett
         '[heartbeat]\nurl = ["https://T1JJ3T3L2/"]',
         '[heartbeat]\nurl = "T1JJ3T3L2"',
         '[network]\nhttp = ["http://me:T1JJ3T3L2@host/"]',
+        '[[process]]\nname = "a"\nstart = ["a"]\nenv = { TOKEN = "T1JJ3T3L2\\u0000" }',
+        '[[process]]\nname = "a"\nstart = ["a"]\nenv = { TOKEN = ["T1JJ3T3L2"] }',
     ],
 )
 def test_a_fault_does_not_repeat_the_secret(tmp_path: Path, row: str) -> None:
@@ -83,4 +92,4 @@ def test_the_catalogue_knows_what_is_secret() -> None:
     secret = {
         (path, setting.key) for path, model in groups() for setting in settings_of(model) if setting.secret
     }
-    assert secret == {("notify", "urls"), ("heartbeat", "url")}
+    assert secret == {("notify", "urls"), ("heartbeat", "url"), ("process", "env"), ("agent", "env")}

@@ -129,7 +129,6 @@ processes = st.lists(
         ProcessSettings,
         name=names,
         start=st.lists(texts, min_size=1).filter(lambda a: a[0].strip()).map(tuple),
-        env=st.dictionaries(texts.filter(lambda n: n and "=" not in n), texts, max_size=2),
         restart=st.builds(RestartSettings, grace=st.integers(0, 10**12), within=st.integers(1, 10**12)),
     ),
     max_size=3,
