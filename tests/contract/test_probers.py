@@ -73,10 +73,10 @@ async def test_a_silent_target_costs_its_timeout_and_says_how_it_was_silent(
     network: Network, about: About, trouble: Trouble
 ) -> None:
     async with asyncio.timeout(10):
-        result = await network.ask(about, "silent", 0.3)
+        result = await network.ask(about, "silent", 1.0)
     assert (result.trouble, result.status, result.addresses) == (trouble, None, ())
     assert result.detail
-    assert result.took_ms >= 290
+    assert result.took_ms >= 990
 
 
 async def test_a_silent_target_holds_up_no_other_one(network: Network) -> None:
