@@ -166,8 +166,7 @@ class ExecutorLoop:
         for rule in sorted(spent):
             self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
         open_ = self.current_state().effects
-        is_of_survival = all(effect.survival for effect in effects)
-        room = OpenBound(() if is_of_survival else open_.open.values())
+        room = OpenBound(open_.open.values())
         for number, effect in enumerate(effects, 1):
             if number % SLICE == 0:
                 await asyncio.sleep(0)

@@ -83,6 +83,7 @@ class Source(StrEnum):
     PEOPLE = "people"
 
 
+@lru_cache(maxsize=1_024)
 def source_of(data: str) -> Source:
     """Who requested the effect with this data: rules of survival, of a capability or of others, or people."""
     wish = decode_plain_effect(data)
