@@ -13,9 +13,9 @@ from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_site import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import TOOLS, Answer, fill, read_text
+from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.programs import Program
+from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project, TaskState
 
@@ -48,7 +48,7 @@ class FileSite:
 
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
-    ) -> Program:
+    ) -> ProgramSpec:
         """What to start; its prompt lies in its folder."""
         folder, tool = self._folder(run), TOOLS[agent.kind]
         prompt, told_by = prompt_of(task), agent.prompt or tool.prompt
@@ -76,7 +76,7 @@ class FileSite:
         }
         if told_by == "environment":
             env["PULSE_PROMPT"] = prompt
-        return Program(
+        return ProgramSpec(
             fill(tool.argv(agent.command, agent.args, agent.model), values),
             workspace.path,
             env,
@@ -88,7 +88,7 @@ class FileSite:
         """How large its output is, and how old."""
         return await asyncio.to_thread(_progress, self._folder(run.id).output)
 
-    async def answer(self, run: Run, agent: AgentSettings | None) -> Answer:
+    async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""
         read = TOOLS[agent.kind].read if agent else read_text
         try:

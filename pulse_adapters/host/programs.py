@@ -15,7 +15,7 @@ from pulse_adapters.workers.proc import is_alive, live_processes, open_pidfd, re
 from pulse_adapters.workers.process_tree import end_chosen, in_tree
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
-from pulse_core.ports.programs import Program, ProgramObservation
+from pulse_core.ports.programs import ProgramObservation, ProgramSpec
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -28,7 +28,7 @@ class LifePrograms:
         self._calls: list[Callable[[], None]] = []
         self._held: dict[ProcessId, int] = {}
 
-    async def start(self, effect: str, program: Program) -> ProcessId:
+    async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it."""
         main = self._spawner.start(
             program.argv,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.programs import Program, ProgramObservation
+from pulse_core.ports.programs import ProgramObservation, ProgramSpec
 
 
 @dataclass
@@ -18,7 +18,7 @@ class MemoryPrograms:
     started; immortal: nothing can be stopped.
     """
 
-    started: list[tuple[str, Program]] = field(default_factory=list)
+    started: list[tuple[str, ProgramSpec]] = field(default_factory=list)
     live: dict[str, ProcessId] = field(default_factory=dict)
     exits: dict[ProcessId, int] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
@@ -28,7 +28,7 @@ class MemoryPrograms:
     _calls: list[Callable[[], None]] = field(default_factory=list)
     _next: int = 1_000
 
-    async def start(self, effect: str, program: Program) -> ProcessId:
+    async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         if self.refusal:
             raise PulseError(self.refusal)
         self._next += 1

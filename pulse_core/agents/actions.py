@@ -21,7 +21,7 @@ class StopRunParams(ActionParams):
     why: Text
 
 
-class CleanParams(ActionParams):
+class CleanRunParams(ActionParams):
     """Which run has ended."""
 
     run: str = Field(max_length=100)
@@ -43,7 +43,7 @@ STOP_RUN = ActionDeclaration(
     exclusive_by="run",
 )
 CLEAN_RUN = ActionDeclaration(
-    "clean-agent-run", CleanParams, "Ends what a run has left behind.", exclusive_by="run"
+    "clean-agent-run", CleanRunParams, "Ends what a run has left behind.", exclusive_by="run"
 )
 MAKE_WORKSPACE = ActionDeclaration(
     "make-workspace",

@@ -38,7 +38,7 @@ class Assignment(NamedTuple):
 
 
 @dataclass
-class Candidate:
+class AvailableAgent:
     """An agent that may be given tasks now. load: how many it has; room: how many more it may get; trial: it gets one."""
 
     agent: AgentSettings
@@ -71,7 +71,7 @@ class Candidate:
         return (closed + 1) / (closed + failed + 2)
 
 
-def candidates(curr: Snapshot) -> list[Candidate]:
+def candidates(curr: Snapshot) -> list[AvailableAgent]:
     """The agents that may be given a task now."""
     agents, general, runs = AGENTS.of(curr.settings), GENERAL.of(curr.settings), curr.of(RUNS)
     if not agents:
@@ -84,7 +84,7 @@ def candidates(curr: Snapshot) -> list[Candidate]:
         room = (agent.concurrency if left is None else 1) - load
         spent = runs.over_budget_us(agent.name, agent.cost_per_day, curr.now)
         if agent.name not in runs.paused and not left and not spent and room > 0:
-            found.append(Candidate(agent, stats[agent.name], load, room, left is not None))
+            found.append(AvailableAgent(agent, stats[agent.name], load, room, left is not None))
     return found
 
 
@@ -132,14 +132,14 @@ def _priority(task: TaskState, aging: int, now: Moment) -> int:
     return task.priority + (min(STEPS, now.since(task.created) // aging) if aging else 0)
 
 
-class Plan(NamedTuple):
+class AssignmentPlan(NamedTuple):
     """What goes to whom now, and the ready tasks that go to nobody, the first to be done first."""
 
     assignments: Sequence[Assignment] = ()
     waiting: Sequence[TaskState] = ()
 
 
-def plan(curr: Snapshot) -> Plan:
+def plan(curr: Snapshot) -> AssignmentPlan:
     """Each ready task that an agent has room for goes to the best of these."""
     free, tasks = candidates(curr), curr.of(TASKS)
     given, waiting = list[Assignment](), list[TaskState]()
@@ -153,7 +153,7 @@ def plan(curr: Snapshot) -> Plan:
         best.load, best.room = best.load + 1, best.room - 1
         if best.room == 0:
             free.remove(best)
-    return Plan(given, waiting)
+    return AssignmentPlan(given, waiting)
 
 
 def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: 
     return f"has {count(agent.concurrency, 'task')} already"
 
 
-def _why(best: Candidate, task: TaskState, fitting: int) -> str:
+def _why(best: AvailableAgent, task: TaskState, fitting: int) -> str:
     """Why this agent, in words."""
     words = [f"{best.agent.name} has {best.load} of {best.agent.concurrency} tasks"]
     if task.labels:

@@ -1,10 +1,25 @@
 """When an agent is set aside because it failed repeatedly, and for how long. Pure."""
 
-from pulse_core.agents.projection import AgentRuns
-from pulse_core.agents.settings import AgentsSettings
+from collections.abc import Mapping
+
+from pulse_core.agents.projection import RUNS, AgentRuns
+from pulse_core.agents.settings import AGENTS, GENERAL, AgentsSettings
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import Moment
-from pulse_core.tasks.stats import AgentStats
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
+from pulse_core.tasks.stats import STATS, AgentStats
+
+
+def failing_agents(state: State, settings: Settings, now: Moment) -> Mapping[str, int]:
+    """The agents that are set aside or on trial, each with its failures in a row."""
+    stats, resumed, general = state.of(STATS), state.of(RUNS).resumed, GENERAL.of(settings)
+    names = (agent.name for agent in AGENTS.of(settings))
+    return {
+        name: stats[name].consecutive_failures
+        for name in names
+        if is_tripped(stats[name], resumed.get(name), general, now)
+    }
 
 
 def is_tripped(stats: AgentStats, resumed: Moment | None, general: AgentsSettings, now: Moment) -> bool:

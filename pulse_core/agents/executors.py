@@ -10,7 +10,7 @@ from pulse_core.agents.actions import (
     REMOVE_WORKSPACE,
     RUN_AGENT,
     STOP_RUN,
-    CleanParams,
+    CleanRunParams,
     RunParams,
     StopRunParams,
     WorkspaceParams,
@@ -191,12 +191,12 @@ class StopRun(_OfRun):
             await self.context.programs.stop(run.id, run.main, soft)
 
 
-class CleanRun(StopRun):
+class CleanAgentRun(StopRun):
     """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
 
-    action, params = CLEAN_RUN.name, CleanParams  # type: ignore[assignment]  # each has its own
+    action, params = CLEAN_RUN.name, CleanRunParams  # type: ignore[assignment]  # each has its own
 
-    async def execute(self, effect: Effect, params: CleanParams, event: Event) -> Result:  # type: ignore[override]
+    async def execute(self, effect: Effect, params: CleanRunParams, event: Event) -> Result:  # type: ignore[override]
         if (run := self.run(params.run)) is None:
             return Result({"already": True})
         await self._stop(run, 0.0, event)
@@ -248,7 +248,7 @@ def agent_executors(context: ExecutorContext, site: RunSite) -> Sequence[Executo
     return (
         RunAgent(context, site),
         StopRun(context, site),
-        CleanRun(context, site),
+        CleanAgentRun(context, site),
         MakeWorkspace(context, site),
         RemoveWorkspace(context, site),
     )

@@ -3,7 +3,7 @@
 import signal
 
 from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import Answer
+from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.events import TaskFailed
@@ -11,7 +11,7 @@ from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.task import TaskState
 
 
-def failure_of(answer: Answer, code: int | None, stop: str) -> str:
+def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:
     """Why a run failed; empty if it did its task. code: its exit code, None if nobody knows; stop: why it was stopped."""
     if stop:
         return stop

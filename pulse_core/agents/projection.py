@@ -51,7 +51,7 @@ class Run:
         return ProcessId(self.pid, self.started)
 
 
-class Cost(NamedTuple):
+class RunCost(NamedTuple):
     """What one run has cost, and when it ended."""
 
     moment: Moment
@@ -69,7 +69,7 @@ class AgentRuns:
     worktrees: Mapping[str, str] = field(default_factory=dict)
     paused: Mapping[str, Moment] = field(default_factory=dict)
     resumed: Mapping[str, Moment] = field(default_factory=dict)
-    costs: Mapping[str, tuple[Cost, ...]] = field(default_factory=dict)
+    costs: Mapping[str, tuple[RunCost, ...]] = field(default_factory=dict)
 
     def cost_of_task(self, task: str) -> float:
         """What the attempts at a task have cost within the last day."""
@@ -110,7 +110,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 runs[run.id] = replace(run, ended=event.moment)
                 if amount := cost_in(data.get("usage")):
                     recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
-                    new = Cost(event.moment, amount, run.task)
+                    new = RunCost(event.moment, amount, run.task)
                     costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]

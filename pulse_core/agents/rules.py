@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from pulse_core.agents.actions import CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, RUN_AGENT, STOP_RUN
 from pulse_core.agents.assignment import obstacles_of, plan, unavailable, under_way
-from pulse_core.agents.breaker import is_tripped, pause_left
+from pulse_core.agents.breaker import failing_agents, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
@@ -148,18 +148,18 @@ async def tell_of_failing_agents(prev: Snapshot, curr: Snapshot, inner: Inner) -
 
 
 def _notices(curr: Snapshot) -> Iterator[Effect]:
-    stats, runs, general = curr.of(STATS), curr.of(RUNS), GENERAL.of(curr.settings)
+    failing = failing_agents(curr.state, curr.settings, curr.now)
     for agent in AGENTS.of(curr.settings):
-        topic, its = f"agent:{agent.name}", stats[agent.name]
+        topic = f"agent:{agent.name}"
         told = curr.notices[topic]
         is_told = told is not None and not told.over
-        if is_tripped(its, runs.resumed.get(agent.name), general, curr.now) == is_told:
+        if (agent.name in failing) == is_told:
             continue
         title = f"{'resolved: ' if is_told else ''}agent {agent.name} fails"
         text = (
             "it works again"
             if is_told
-            else f"{its.consecutive_failures} failures in a row; it is set aside for a while"
+            else f"{failing[agent.name]} failures in a row; it is set aside for a while"
         )
         params = {"title": title, "text": text, "over": is_told}
         yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)

@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 
 from pulse_core.agents.projection import Run
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import Answer
-from pulse_core.ports.programs import Program
+from pulse_core.agents.tools import RunAnswer
+from pulse_core.ports.programs import ProgramSpec
 from pulse_core.tasks.task import Project, TaskState
 
 
@@ -53,13 +53,13 @@ class RunSite(Protocol):
 
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
-    ) -> Program:
+    ) -> ProgramSpec:
         """What to start, with everything that it is told on the disk."""
 
     async def progress(self, run: Run) -> Progress:
         """How far it is."""
 
-    async def answer(self, run: Run, agent: AgentSettings | None) -> Answer:
+    async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
 
     async def clean(self, run: Run, most: int) -> None:

@@ -17,7 +17,7 @@ MOST_TEXT = 4_000
 _FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
 
 
-class Answer(NamedTuple):
+class RunAnswer(NamedTuple):
     """What an agent's output says. done: whether it did its task, None if it does not say; usage: tokens, cost, turns."""
 
     done: bool | None = None
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
     usage: Mapping[str, Json] = {}
 
 
-Reader = Callable[[Sequence[str]], Answer]
+Reader = Callable[[Sequence[str]], RunAnswer]
 """Reads an answer from the last lines of an output."""
 
 
@@ -70,7 +70,7 @@ def _records(lines: Iterable[str]) -> Iterator[Mapping[str, Any]]:
                 yield record
 
 
-def read_result_record(lines: Sequence[str]) -> Answer:
+def read_result_record(lines: Sequence[str]) -> RunAnswer:
     """The last record of type `result`, as Claude Code and Cursor print it."""
     for record in _records(lines):
         if record.get("type") == "result":
@@ -82,13 +82,13 @@ def read_result_record(lines: Sequence[str]) -> Answer:
                 for name in ("total_cost_usd", "num_turns", "duration_ms", "session_id")
                 if isinstance(record.get(name), str | int | float)
             }
-            return Answer(
+            return RunAnswer(
                 not failed, text[:MOST_TEXT], error[:MOST_TEXT], {**usage, **_tokens(record.get("usage"))}
             )
-    return Answer(False, error="its output ends without a result")
+    return RunAnswer(False, error="its output ends without a result")
 
 
-def read_turn_records(lines: Sequence[str]) -> Answer:
+def read_turn_records(lines: Sequence[str]) -> RunAnswer:
     """The last turn, and the last message before its end, as Codex prints them."""
     end: Mapping[str, Any] | None = None
     text = ""
@@ -100,18 +100,18 @@ def read_turn_records(lines: Sequence[str]) -> Answer:
             text = str(item.get("text", ""))[:MOST_TEXT]
             break
     if end is None:
-        return Answer(False, text, "its output ends without the end of a turn")
+        return RunAnswer(False, text, "its output ends without the end of a turn")
     if end["type"] == "turn.completed":
-        return Answer(True, text, "", _tokens(end.get("usage")))
+        return RunAnswer(True, text, "", _tokens(end.get("usage")))
     told = end.get("error")
     words = told.get("message") if isinstance(told, dict) else end.get("message")
-    return Answer(False, text, str(words or "it failed")[:MOST_TEXT])
+    return RunAnswer(False, text, str(words or "it failed")[:MOST_TEXT])
 
 
-def read_text(lines: Sequence[str]) -> Answer:
+def read_text(lines: Sequence[str]) -> RunAnswer:
     """The end of the output; only the exit code says whether it is a success."""
     text = "\n".join(lines).strip()
-    return Answer(text=text[-MOST_TEXT:], error=text[-1_000:])
+    return RunAnswer(text=text[-MOST_TEXT:], error=text[-1_000:])
 
 
 def _tokens(usage: object) -> dict[str, Json]:

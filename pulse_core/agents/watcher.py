@@ -3,15 +3,15 @@
 import asyncio
 from collections.abc import Iterator, Mapping
 
-from pulse_core.agents.breaker import is_tripped
+from pulse_core.agents.breaker import failing_agents
 from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.limits import RunSample, reason_to_stop
 from pulse_core.agents.outcome import failed_attempt, failure_of
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
 from pulse_core.agents.run_site import Progress, RunSite
-from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
-from pulse_core.agents.tools import Answer
+from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.agents.tools import RunAnswer
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -22,7 +22,6 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
 from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
@@ -53,7 +52,7 @@ class AgentRunsWatcher:
         state = self._context.state()
         if state.of(RUNS).live:
             return OFTEN_S
-        is_failing = any(name.startswith(CONDITION) for name in state.conditions.raised) or self._failing()
+        is_failing = self._failing() or any(name.startswith(CONDITION) for name in state.conditions.raised)
         return FAILING_S if is_failing else IDLE_S
 
     def should_wake(self, window: Window) -> bool:
@@ -99,7 +98,7 @@ class AgentRunsWatcher:
             answer = await self._site.answer(run, agent)
             progress = await self._site.progress(run)
         except PulseError as fault:
-            answer, progress = Answer(False, error=str(fault)), Progress()
+            answer, progress = RunAnswer(False, error=str(fault)), Progress()
         error = failure_of(answer, code, run.stop)
         ended = AgentRunEnded(
             run=run.id, exit=code, error=error, output=progress.output, usage=dict(answer.usage)
@@ -111,7 +110,7 @@ class AgentRunsWatcher:
         return drafts
 
     def _result(
-        self, run: Run, task: TaskState, agent: AgentSettings | None, answer: Answer, error: str
+        self, run: Run, task: TaskState, agent: AgentSettings | None, answer: RunAnswer, error: str
     ) -> Payload:
         if error:
             cost = self._context.state().of(RUNS).cost_of_task(task.id) + cost_in(answer.usage)
@@ -119,27 +118,15 @@ class AgentRunsWatcher:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         return TaskAcked(token=run.token, result=answer.text, data=data)
 
-    def _failing(self) -> bool:
-        state, now = self._context.state(), self._context.clock.now()
-        stats, resumed, general = (
-            state.of(STATS),
-            state.of(RUNS).resumed,
-            GENERAL.of(self._context.settings()),
-        )
-        return any(
-            is_tripped(stats[one.name], resumed.get(one.name), general, now)
-            for one in AGENTS.of(self._context.settings())
-        )
+    def _failing(self) -> Mapping[str, int]:
+        """By the names of their conditions."""
+        context = self._context
+        found = failing_agents(context.state(), context.settings(), context.clock.now())
+        return {f"{CONDITION}{name}": failures for name, failures in found.items()}
 
     def _conditions(self) -> Iterator[Draft]:
         """What has changed about who fails."""
-        state, settings, now = self._context.state(), self._context.settings(), self._context.clock.now()
-        stats, resumed, general = state.of(STATS), state.of(RUNS).resumed, GENERAL.of(settings)
-        failing = {
-            f"{CONDITION}{one.name}": stats[one.name].consecutive_failures
-            for one in AGENTS.of(settings)
-            if is_tripped(stats[one.name], resumed.get(one.name), general, now)
-        }
+        failing, state = self._failing(), self._context.state()
         raised = [name for name in state.conditions.raised if name.startswith(CONDITION)]
         for name, failures in failing.items():
             if name not in raised:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 from pulse_core.ports.host import ProcessId
 
 
-class Program(NamedTuple):
+class ProgramSpec(NamedTuple):
     """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to."""
 
     argv: Sequence[str]
@@ -33,7 +33,7 @@ class Programs(Protocol):
     `main` is who `start` returned; a daemon that starts later knows it from the log.
     """
 
-    async def start(self, effect: str, program: Program) -> ProcessId:
+    async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it; raises PulseError if that can't be done."""
 
     async def find(self, effect: str) -> ProcessId | None:

@@ -14,7 +14,7 @@ from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.programs import Program, Programs
+from pulse_core.ports.programs import Programs, ProgramSpec
 
 PATIENCE_S = 30.0
 
@@ -31,7 +31,7 @@ class Stage:
 
     async def start(self, *argv: str) -> ProcessId:
         env = {"PATH": os.defpath}
-        program = Program(argv or ("sleep", "1000"), str(self.place), env, str(self.place / "output.log"))
+        program = ProgramSpec(argv or ("sleep", "1000"), str(self.place), env, str(self.place / "output.log"))
         return await self.programs.start(self.effect, program)
 
     async def until_told(self) -> None:

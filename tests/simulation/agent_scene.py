@@ -9,14 +9,14 @@ from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_site import Progress, Workspace
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import Answer
+from pulse_core.agents.tools import RunAnswer
 from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Role, parse
-from pulse_core.ports.programs import Program
+from pulse_core.ports.programs import ProgramSpec
 from pulse_core.tasks.executors import executors as task_executors
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Project, TaskState
@@ -29,7 +29,7 @@ ONE, OTHER = "task_000001", "task_000002"
 class MemorySite:
     """Implements `pulse_core.agents.run_site.RunSite`. answers, printed: by run; kept: why a folder stays."""
 
-    answers: dict[str, Answer] = field(default_factory=dict)
+    answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
     cleaned: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -43,14 +43,16 @@ class MemorySite:
 
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
-    ) -> Program:
-        return Program(agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log")
+    ) -> ProgramSpec:
+        return ProgramSpec(
+            agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
+        )
 
     async def progress(self, run: Run) -> Progress:
         return self.printed.get(run.id, Progress())
 
-    async def answer(self, run: Run, agent: AgentSettings | None) -> Answer:
-        return self.answers.get(run.id, Answer())
+    async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
+        return self.answers.get(run.id, RunAnswer())
 
     async def clean(self, run: Run, most: int) -> None:
         self.cleaned.append(run.id)
@@ -131,7 +133,7 @@ class AgentScene:
         (run,) = self.runs.live
         return run
 
-    def finish(self, code: int = 0, answer: Answer | None = None) -> str:
+    def finish(self, code: int = 0, answer: RunAnswer | None = None) -> str:
         """End the oldest live program."""
         run = self.runs.live[0]
         if answer is not None:

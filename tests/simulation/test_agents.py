@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulse_core.agents.run_site import Progress
-from pulse_core.agents.tools import Answer
+from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
@@ -47,7 +47,7 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         assert scene.task().status is Status.EXECUTING
         (started,) = scene.programs.started
         assert started[1].env["PULSE_TOKEN"] == str(scene.task().token)
-        run = scene.finish(answer=Answer(text="done", usage={"turns": 3}))
+        run = scene.finish(answer=RunAnswer(text="done", usage={"turns": 3}))
         await asyncio.sleep(1)
         assert scene.task().status is Status.CLOSED
         assert (scene.task().result, scene.task().data["turns"]) == ("done", 3)
@@ -78,7 +78,7 @@ def test_a_failed_attempt_is_tried_again_until_a_person_has_to_decide() -> None:
         await scene.begin()
         for pause in (60, 120):
             await asyncio.sleep(1)
-            scene.finish(3, Answer(error="no disk"))
+            scene.finish(3, RunAnswer(error="no disk"))
             await asyncio.sleep(pause - 5)
             assert (scene.task().status, scene.runs.live) == (Status.PENDING, ())
             assert scene.task().error == "it exited with status 3: no disk"
@@ -161,7 +161,7 @@ def test_a_run_outlives_the_daemon_and_is_watched_by_the_next_one() -> None:
             await scene.start()
             await asyncio.sleep(2)
             assert scene.run == run
-        scene.finish(answer=Answer(text="done"))
+        scene.finish(answer=RunAnswer(text="done"))
         await asyncio.sleep(1)
         assert (scene.task().status, len(scene.programs.started)) == (Status.CLOSED, 1)
 
@@ -174,7 +174,7 @@ def test_what_ended_while_no_daemon_was_there_counts_if_it_says_so_itself() -> N
         await scene.create(OTHER)
         await asyncio.sleep(1)
         first, second = scene.runs.live
-        scene.site.answers[first.id] = Answer(True, "done")
+        scene.site.answers[first.id] = RunAnswer(True, "done")
         await scene.world.end()
         for run in (first, second):
             scene.programs.end(run.id)
@@ -380,7 +380,7 @@ def test_an_agent_over_its_budget_gets_nothing() -> None:
             await scene.create(f"task_10000{number}")
         for _ in range(2):
             await asyncio.sleep(1)
-            scene.finish(answer=Answer(True, usage={"total_cost_usd": 3.0}))
+            scene.finish(answer=RunAnswer(True, usage={"total_cost_usd": 3.0}))
         await asyncio.sleep(300)
         assert scene.runs.live == ()
         assert scene.world.daemon is not None
@@ -395,7 +395,7 @@ def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:
         await scene.begin()
         for _ in range(2):
             await asyncio.sleep(100)
-            scene.finish(1, Answer(error="no", usage={"total_cost_usd": 0.6}))
+            scene.finish(1, RunAnswer(error="no", usage={"total_cost_usd": 0.6}))
         await asyncio.sleep(600)
         assert scene.task().status is Status.FAILED
         assert scene.task().error == "it exited with status 1: no; its attempts cost 1.20, of at most 1"

@@ -16,18 +16,19 @@ def tree(told: Mapping[str, Any]) -> Tree:
     """One branch a rule, its notes below; then what would be recorded, and what is not known."""
     head = f"at {local(told['at'])}, tick {told['tick']}, after row {told['seq']}"
     drawn = Tree(Text(head, style="bold"), guide_style="dim")
+    width = max((len(layer["rule"]) for layer in told["rules"]), default=0) + 2
     for layer in told["rules"]:
-        drawn.add(_layer(layer))
+        drawn.add(_layer(layer, width))
     drawn.add(_effects(told))
     for words in told["caveats"]:
         drawn.add(Text(one_line(words), style="yellow"))
     return drawn
 
 
-def _layer(layer: Mapping[str, Any]) -> Tree:
+def _layer(layer: Mapping[str, Any], width: int) -> Tree:
     outcome = layer["outcome"]
     branch = Tree(
-        Text.assemble((f"{layer['rule']:<18}", ""), (f"{outcome:<9}", COLOURS.get(outcome, "")),
+        Text.assemble((f"{layer['rule']:<{width}}", ""), (f"{outcome:<9}", COLOURS.get(outcome, "")),
         (f"{layer['took_us'] / 1000:>7.2f} ms", "dim"))
     )  # fmt: skip
     for note in layer["notes"]:

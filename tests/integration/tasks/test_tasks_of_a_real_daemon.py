@@ -57,6 +57,9 @@ def test_one_of_many_gets_a_task_and_its_claim_outlives_the_daemon(home: CliHome
     home.upulse("daemon", "start")
     home.upulse("task", "ack", task, "--token", token, "--result", "It is bounded now.")
     eventually(lambda: home.upulse("task", "list", "--json").json == [], "it to be closed")
+    assert [one["id"] for one in home.upulse("task", "list", "--status", "closed", "--json").json] == [task]
+    said = home.upulse("task", "list", "--status", "done", code=2)
+    assert "no status 'done'; there are pending, assigned, " in said.err
     shown = home.upulse("task", "show", task, "--json").json
     assert (shown["status"], shown["result"], shown["attempts"]) == ("closed", "It is bounded now.", 1)
     kinds = [event["kind"] for event in shown["events"]]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.agents.events import KINDS
-from pulse_core.agents.projection import RUNS, AgentRuns, Cost, after, cost_in
+from pulse_core.agents.projection import RUNS, AgentRuns, RunCost, after, cost_in
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import parse
@@ -65,7 +65,11 @@ def test_a_pause_holds_until_it_is_taken_back() -> None:
 
 def test_costs_are_counted_for_a_day_and_an_agent_waits_until_it_is_below_its_budget() -> None:
     at = Moment(1_800_000_000_000_000, "boot", 100 * HOUR)
-    costs = (Cost(at.plus(-30 * HOUR), 9.0, "t1"), Cost(at.plus(-20 * HOUR), 3.0, "t1"), Cost(at, 3.0, "t2"))
+    costs = (
+        RunCost(at.plus(-30 * HOUR), 9.0, "t1"),
+        RunCost(at.plus(-20 * HOUR), 3.0, "t1"),
+        RunCost(at, 3.0, "t2"),
+    )
     runs = AgentRuns(costs={"ada": costs})
     assert runs.over_budget_us("ada", 5.0, at) == 4 * HOUR
     assert runs.over_budget_us("ada", 3.0, at) == 24 * HOUR

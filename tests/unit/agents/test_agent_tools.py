@@ -7,7 +7,7 @@ import pytest
 
 from pulse_core.agents.outcome import failure_of
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import MOST_TEXT, TOOLS, Answer, fill
+from pulse_core.agents.tools import MOST_TEXT, TOOLS, RunAnswer, fill
 
 CLAUDE = {
     "type": "result",
@@ -78,16 +78,16 @@ def test_of_any_program_the_exit_code_decides_and_the_end_of_its_output_is_the_a
     answer = TOOLS["command"].read(["first", "x" * 10_000])
     assert (answer.done, len(answer.text)) == (None, MOST_TEXT)
     assert failure_of(answer, 0, "") == ""
-    assert failure_of(Answer(error="no disk"), 3, "") == "it exited with status 3: no disk"
-    assert failure_of(Answer(), -9, "") == "it was killed by SIGKILL"
-    assert failure_of(Answer(), -123, "") == "it was killed by signal 123"
-    assert failure_of(Answer(), None, "") == "it ended while Pulse was not there to see how"
+    assert failure_of(RunAnswer(error="no disk"), 3, "") == "it exited with status 3: no disk"
+    assert failure_of(RunAnswer(), -9, "") == "it was killed by SIGKILL"
+    assert failure_of(RunAnswer(), -123, "") == "it was killed by signal 123"
+    assert failure_of(RunAnswer(), None, "") == "it ended while Pulse was not there to see how"
 
 
 def test_an_answer_without_an_exit_code_is_believed_and_what_was_stopped_has_failed() -> None:
-    assert failure_of(Answer(True), None, "") == ""
-    assert failure_of(Answer(True), 0, "it took longer than 1 h") == "it took longer than 1 h"
-    assert failure_of(Answer(False), 0, "") == "it says that it failed"
+    assert failure_of(RunAnswer(True), None, "") == ""
+    assert failure_of(RunAnswer(True), 0, "it took longer than 1 h") == "it took longer than 1 h"
+    assert failure_of(RunAnswer(False), 0, "") == "it says that it failed"
 
 
 VALUES = {

@@ -8,6 +8,7 @@ from rich.console import Console, RenderableType
 
 from pulse_core.model.text import clean, count, one_line
 from upulse_cli.commands.effect import parameters
+from upulse_cli.views import explain
 from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
 from upulse_cli.views.status import overview
@@ -154,6 +155,16 @@ def test_square_brackets_in_an_effect_are_no_markup() -> None:
     text = drawn(tree(story))
     assert "[red]k[/red]" in text
     assert "missing  everything" in text
+
+
+def test_what_each_rule_did_stands_in_one_column_however_long_their_names_are() -> None:
+    rules = [
+        {"rule": name, "outcome": "passed", "took_us": 10, "notes": ()} for name in ("short", "a_rule_" * 4)
+    ]
+    told = {"at": AT, "tick": 1, "seq": 1, "rules": rules, "effects": (), "next_tick_ms": 5, "caveats": ()}
+    columns = [row.index(" passed") for row in drawn(explain.tree(told)).splitlines() if "passed" in row]
+    assert len(columns) == 2
+    assert len(set(columns)) == 1
 
 
 def test_an_event_is_one_line_with_the_end_of_ids() -> None:

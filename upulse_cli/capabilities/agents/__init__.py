@@ -5,7 +5,7 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    from upulse_cli.capabilities.agents.agents import agents
+    from upulse_cli.capabilities.agents.commands import agents
     from upulse_cli.capabilities.agents.runs import runs
 
     app.add_typer(agents, name="agents")

@@ -82,17 +82,22 @@ def list_(
 ) -> None:
     """List the open tasks, the first to be done first."""
     from pulse_core.tasks.listing import task_json
+    from pulse_core.tasks.task import ENDED, Status
 
+    if status and status not in set(Status):
+        raise typer.BadParameter(
+            f"no status {status!r}; there are {', '.join(Status)}", param_hint="--status"
+        )
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
-    some = [*known.tasks.values(), *(known.ended.values() if ended else ())]
+    some = [*known.tasks.values(), *(known.ended.values() if ended or status in ENDED else ())]
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
         put_json([task_json(one, known, now) for one in some])
         return
     if not some:
-        say("No such task is open; upulse task add makes one.")
+        say("There is no such task; upulse task add makes one.")
         return
     from upulse_cli.capabilities.tasks.views import task_table
 
