@@ -3,11 +3,19 @@
 import asyncio
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 
+from pulse_adapters.host.marked_processes import PAUSE_S, SEARCHES
 from pulse_adapters.workers.environment import HANDS_MARK
-from pulse_adapters.workers.proc import environment, pids, read_proc_file, read_stat
+from pulse_adapters.workers.proc import (
+    environment,
+    pids,
+    read_proc_file,
+    read_stat,
+    session_of,
+    start_time_of,
+)
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 
@@ -27,26 +35,39 @@ async def find_matching(
 ) -> Mapping[str, tuple[ProcessId, ...]]:
     """The live processes whose argv, joined by spaces, match, by the pattern's name, oldest first.
 
+    Who is just being executed shows no command line: it is looked at again, some milliseconds long.
     Pulse itself never matches, nor its command line, nor its children, nor what is in one of the sessions `besides`.
     """
     matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
-    lines, rested = command_lines(), time.perf_counter()
-    while some := [(pid, raw, joined_argv(raw)) for pid, raw in islice(lines, _SLICE)]:
-        whole = b"\n".join(line for _, _, line in some)
-        for name, pattern in patterns.items():
-            for pid, raw, line in some if pattern.may_find(whole) else ():
-                if pattern.finds(line) and (found := outside_pulse(pid, raw, besides)):
-                    matching[name].append(found)
-                if time.perf_counter() - rested > BREATH:
-                    await asyncio.sleep(0)
-                    rested = time.perf_counter()
-        await asyncio.sleep(0)
+    ahead, rested = list(pids()), time.perf_counter()
+    for _ in range(SEARCHES):
+        lines, blank = command_lines(ahead), list[int]()
+        while some := list(islice(lines, _SLICE)):
+            blank += [pid for pid, raw in some if not raw]
+            told = [(pid, raw, joined_argv(raw)) for pid, raw in some if raw]
+            whole = b"\n".join(line for _, _, line in told)
+            for name, pattern in patterns.items():
+                for pid, raw, line in told if pattern.may_find(whole) else ():
+                    if pattern.finds(line) and (found := outside_pulse(pid, raw, besides)):
+                        matching[name].append(found)
+                    if time.perf_counter() - rested > BREATH:
+                        await asyncio.sleep(0)
+                        rested = time.perf_counter()
+            await asyncio.sleep(0)
+        if not (ahead := [pid for pid in blank if is_in_exec(pid)]):
+            break
+        await asyncio.sleep(PAUSE_S)
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
 
-def command_lines() -> Iterator[tuple[int, bytes]]:
-    """The pid of each process that has a command line, and its searched part, with NUL after each word."""
-    return ((pid, raw) for pid in pids() if (raw := command_line_of(pid)))
+def command_lines(among: Iterable[int]) -> Iterator[tuple[int, bytes]]:
+    """Each of these pids, and the searched part of its command line, as `command_line_of` reads it."""
+    return ((pid, command_line_of(pid)) for pid in among)
+
+
+def is_in_exec(pid: int) -> bool:
+    """Whether one that shows no command line is alive and none of the kernel's threads, so that it soon shows one."""
+    return bool(session_of(pid) and start_time_of(pid) is not None)
 
 
 def command_line_of(pid: int) -> bytes:

@@ -8,6 +8,7 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
+from pulse_adapters.workers.proc import command_line, start_time_of
 from tests.benchmarks import bench_effects
 from tests.benchmarks.harness import compiled, deadline, directory
 from tests.benchmarks.peers import FOREVER, PATIENCE, PEERS, Guard, Scene, bare, found, pulse, scene_in
@@ -38,8 +39,9 @@ def kept_alive(guard: Guard, place: Path, kills: int) -> list[float]:
 
 def end(scene: Scene, pid: int) -> None:
     """End the last victim, if its guard has left it."""
-    with suppress(OSError):
-        words = Path(f"/proc/{pid}/cmdline").read_text().split("\0")
+    while not (words := command_line(pid)) and start_time_of(pid) is not None:
+        time.sleep(0.001)  # who has just spoken may be in its exec, and shows no words
+    with suppress(ProcessLookupError):
         if FOREVER in words or str(scene.victim) in words:
             os.kill(pid, signal.SIGKILL)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import subprocess
 import sys
 import time
 import uuid
@@ -122,8 +123,23 @@ async def test_the_dead_are_not_found(mark: str, word: str) -> None:
     assert await found(word) == ()
 
 
+async def test_who_is_just_being_executed_is_found(word: str) -> None:
+    busy = [subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) for _ in range(4)]
+    try:
+        for number in range(60):
+            with subprocess.Popen(sleeper(f"{word}-{number}")) as one:  # returns when the exec has begun
+                try:
+                    assert [seen.pid for seen in await found(f"{word}-{number}$")] == [one.pid]
+                finally:
+                    one.kill()
+    finally:
+        for other in busy:
+            other.kill()
+            other.wait()
+
+
 async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:
-    before, seen, after = everybody(), {pid: argv_of(raw) for pid, raw in command_lines()}, everybody()
+    before, seen, after = everybody(), {pid: argv_of(raw) for pid, raw in command_lines(pids())}, everybody()
     stayed = {
         pid: argv
         for pid, argv in before.items()
