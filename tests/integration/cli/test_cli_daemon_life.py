@@ -66,6 +66,8 @@ async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_i
     try:
         demo = home.pid_when_up("demo")
         eventually(lambda: command_line(agent.pid) == ["sleep", "1000"], "the command is over")
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the command said: {(tmp_path / 'log').read_text()}") from error
     finally:
         if life:
             assert life.end(10)
