@@ -11,7 +11,7 @@ from pulse_adapters.agents.worktrees import Worktree, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.agents.projection import Run
-from pulse_core.agents.run_site import Progress, RunFolder, Workspace
+from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
 from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text
 from pulse_core.model.errors import PulseError
@@ -24,8 +24,8 @@ LAST, MOST_KEPT, KEPT = 1 << 20, 8 << 20, 200
 """Bytes from the end of an output that are read for the answer; bytes of an ended run's output, and runs, that are kept."""
 
 
-class FileSite:
-    """Implements `pulse_core.agents.run_site.RunSite`; the disk is asked in threads."""
+class DiskRunFiles:
+    """Implements `pulse_core.agents.run_files.RunFiles`; the disk is asked in threads."""
 
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings

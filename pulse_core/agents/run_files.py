@@ -45,7 +45,7 @@ class Progress(NamedTuple):
     quiet_us: int = 0
 
 
-class RunSite(Protocol):
+class RunFiles(Protocol):
     """Makes and reads files of runs. Whatever fails raises PulseError with what a person can do about it."""
 
     async def workspace(self, task: TaskState, project: Project) -> Workspace:
