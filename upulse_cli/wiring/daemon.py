@@ -50,7 +50,7 @@ from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
-from upulse_cli.wiring.executors import machine_executors, watchers_of
+from upulse_cli.wiring.executors import machine_executors, needed_watchers_of, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -128,12 +128,11 @@ async def real_daemon(
             services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
         if sys.stderr.isatty():
             services["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
+        context = WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
-            *watchers_of(
-                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
-            ),
+            *watchers_of(context),
         )
         daemon = Daemon(
             Parts(
@@ -154,7 +153,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 end_remains=acting.lives.end_effect,
-                watchers=(system,),
+                watchers=(system, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),

@@ -36,6 +36,11 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
 
 
+def needed_watchers_of(context: WatcherContext) -> Sequence[Watcher]:
+    """Those of adapters that watch what Pulse itself has begun: where they are left out, it must begin nothing."""
+    return [watcher for part in adapters("needed_watchers") for watcher in part.needed_watchers(context)]
+
+
 def executors_of(context: ExecutorContext) -> Sequence[Executor]:
     """The capabilities' executors, of the core and of adapters; raises TypeError if they are not those whose actions are
     declared."""
