@@ -61,7 +61,10 @@ def main() -> int:
     )  # fmt: skip
     parser.add_argument("--forgeries", type=int, default=1_000_000, help="forged messages of hosts; 0: none")
     parser.add_argument(
-        "--tools", type=int, default=1, help="hold agents' flags against the installed programs; 0: not at all"
+        "--tools",
+        type=int,
+        default=1,
+        help="hold agents' flags against the installed programs; 0: not at all",
     )
     options = parser.parse_args()
     sound = [
@@ -213,7 +216,7 @@ def forgeries(count: int, seed: int) -> bool:
 
 def flags() -> bool:
     """Install the programs of agents; each knows the flags that it is called with."""
-    with tempfile.TemporaryDirectory(prefix="pulse-campaign-") as path:
+    with tempfile.TemporaryDirectory(prefix="pulse-campaign-", ignore_cleanup_errors=True) as path:
         try:
             for told in tools.check(Path(path)):
                 print(f"tools: {told}", flush=True)

@@ -34,7 +34,7 @@ SOURCES = {
     "claude": _npm("@anthropic-ai/claude-code", "claude"),
     "codex": _npm("@openai/codex", "codex", "exec"),
     "hermes": Source(
-        ("sh", "-c", f"{sys.executable} -m venv . && bin/pip install --quiet hermes-agent"),
+        ("sh", "-c", f"{sys.executable} -m venv . && bin/pip install -qq hermes-agent"),
         "bin/hermes",
         ("chat",),
     ),
@@ -58,7 +58,7 @@ def check(folder: Path) -> Iterator[str]:
         missing = [flag for flag in flags if not re.search(rf"(?<![\w-]){flag}(?![\w-])", told)]
         assert not missing, f"{kind} knows {', '.join(missing)} no longer"
         assert "-" not in argv or "`-`" in told, f"{kind} takes its prompt no longer by -"
-        found = presence_of(AgentSettings(name=kind, kind=kind, command=(program,), env=env, pass_env=()))  # type: ignore[arg-type]
+        found = presence_of(AgentSettings(name=kind, kind=kind, command=(program,), env=env, pass_env=()))
         assert not found.is_well
         assert "it is not logged in" in found.words, found.words
         yield f"{kind} knows {' '.join(flags)}; {found.words.removeprefix(program + ': ')}"

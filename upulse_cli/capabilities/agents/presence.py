@@ -10,7 +10,8 @@ from typing import NamedTuple
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
-SECONDS = 20.0
+SECONDS = 60.0
+"""Hermes takes half a minute the first time."""
 
 
 class Presence(NamedTuple):
@@ -37,7 +38,8 @@ def presence_of(agent: AgentSettings) -> Presence:
             code, told = _asked((path, *agent.command[1:], *words), env)
             lines = told.splitlines() or [f"exit {code}"]
             if code != 0:
-                return Presence(agent.name, False, f"{path}: {missing}: {lines[-1][:200]}")
+                why = f"{missing}: {lines[-1][:200]}" if code is not None else told
+                return Presence(agent.name, False, f"{path}: {why}")
             if words is tool.login and not re.search(tool.logged_in, told):
                 return Presence(agent.name, False, f"{path}: {missing}: it names no provider that it may use")
             said += ", logged in" if words is tool.login else f", {lines[0][:200]}"
