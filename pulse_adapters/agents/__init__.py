@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from pulse_adapters.agents.file_site import FileSite
+from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, WatcherContext
@@ -12,9 +12,9 @@ from pulse_core.ports.watcher import Watcher
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
     """The watcher of runs."""
-    return (AgentRunsWatcher(context, FileSite(context.home.path, context.settings)),)
+    return (AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings)),)
 
 
 def executors(context: ExecutorContext) -> Sequence[Executor]:
     """The executors of agents."""
-    return agent_executors(context, FileSite(context.home.path, context.settings))
+    return agent_executors(context, DiskRunFiles(context.home.path, context.settings))

@@ -55,6 +55,13 @@ class MemoryLog:
         self._listeners.clear()
         self._listeners = []  # a commit that is under way has the old list, and tells nobody who comes later
 
+    async def break_off(self) -> None:
+        """End the commits that are under way, as the death of the writer does: what is not in the log never will be."""
+        for commit in self._commits:
+            commit.cancel()
+        if self._commits:
+            await asyncio.wait(self._commits)
+
     async def check(self) -> None:
         if self.gone:
             raise LogGone(self.gone)

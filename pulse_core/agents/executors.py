@@ -25,7 +25,7 @@ from pulse_core.agents.events import (
 )
 from pulse_core.agents.outcome import failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
-from pulse_core.agents.run_site import RunSite, Workspace
+from pulse_core.agents.run_files import RunFiles, Workspace
 from pulse_core.agents.settings import AGENTS, AgentSettings
 from pulse_core.capability import ExecutorContext
 from pulse_core.model.errors import PulseError, UnknownName
@@ -48,7 +48,7 @@ class _OfAgents:
     """Base: what all of them read and may do."""
 
     context: ExecutorContext
-    site: RunSite
+    files: RunFiles
 
     def policy(self, params: Any) -> Policy:
         return Policy(Safety.IDEMPOTENT, timeout=90.0)
@@ -76,10 +76,10 @@ class _OfAgents:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
-    async def workspace(self, task: TaskState) -> Workspace:
+    async def workspace(self, task: TaskState, user: str = "") -> Workspace:
         """The folder of a task, made if it is new."""
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        return await self.site.workspace(task, project)
+        return await self.files.workspace(task, project, user)
 
     async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
@@ -108,8 +108,8 @@ class RunAgent(_OfAgents):
             raise GivenUp(str(error)) from error
         workspace: Workspace | None = None
         try:
-            workspace = await self.workspace(task)
-            program = await self.site.program(event.id, token, task, agent, workspace)
+            workspace = await self.workspace(task, agent.user)
+            program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
             await self._fail(task.id, token, agent, str(error), event)
@@ -128,7 +128,11 @@ class RunAgent(_OfAgents):
         event: Event,
     ) -> Result:
         path, process = workspace.path, main._asdict()
-        started = AgentRunStarted(run=event.id, agent=agent.name, token=token, workspace=path, **process)
+        is_limited = agent.memory or agent.processes or agent.cpu_weight
+        fault = await self.context.programs.limits_fault() if is_limited else ""
+        started = AgentRunStarted(
+            run=event.id, agent=agent.name, token=token, workspace=path, unlimited=fault, **process
+        )
         try:
             await self.record(started, task.id, event)
         except PulseError:
@@ -156,7 +160,7 @@ class RunAgent(_OfAgents):
         agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
         if agent and (main := await self.context.programs.find(event.id)):
             try:
-                workspace = await self.workspace(task)
+                workspace = await self.workspace(task, agent.user)
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
             return await self._started(task, task.token, agent, workspace, main, event)
@@ -201,7 +205,7 @@ class CleanAgentRun(StopRun):
             return Result({"already": True})
         await self._stop(run, 0.0, event)
         outputs = {agent.name: agent.output for agent in AGENTS.of(self.context.settings())}
-        await self.site.clean(run, outputs.get(run.agent, 1 << 20))
+        await self.files.clean(run, outputs.get(run.agent, 1 << 20))
         await self.record(AgentRunCleaned(run=run.id), run.task, event)
         return Result()
 
@@ -235,7 +239,7 @@ class RemoveWorkspace(_OfAgents):
         task = state.find(params.task)
         project = state.projects.get(task.project, Project()) if task else Project()
         try:
-            why = await self.site.remove_workspace(path, project)
+            why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
         kept = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
@@ -243,12 +247,12 @@ class RemoveWorkspace(_OfAgents):
         return Result({"kept": why} if why else {})
 
 
-def agent_executors(context: ExecutorContext, site: RunSite) -> Sequence[Executor]:
+def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
     return (
-        RunAgent(context, site),
-        StopRun(context, site),
-        CleanAgentRun(context, site),
-        MakeWorkspace(context, site),
-        RemoveWorkspace(context, site),
+        RunAgent(context, files),
+        StopRun(context, files),
+        CleanAgentRun(context, files),
+        MakeWorkspace(context, files),
+        RemoveWorkspace(context, files),
     )

@@ -77,11 +77,10 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     """Start the agent that a task is assigned to, as soon as it may."""
     verdict = await inner(prev, curr)
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
-    parents = tasks.parents if agents else frozenset()
     for task in tasks.tasks.values() if agents else ():
         if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
             continue
-        if unavailable(agent, curr) or any(obstacles(task, parents, agent.name)):
+        if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue
         params = {"task": task.id, "agent": agent.name}
         reason = f"{task.title} is assigned to {agent.name}"

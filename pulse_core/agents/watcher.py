@@ -9,7 +9,7 @@ from pulse_core.agents.limits import RunSample, reason_to_stop
 from pulse_core.agents.outcome import failed_attempt, failure_of
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
-from pulse_core.agents.run_site import Progress, RunSite
+from pulse_core.agents.run_files import Progress, RunFiles
 from pulse_core.agents.settings import AGENTS, AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.capability import WatcherContext
@@ -40,8 +40,8 @@ class AgentRunsWatcher:
     name = key = KEY
     timeout = 120.0
 
-    def __init__(self, context: WatcherContext, site: RunSite) -> None:
-        self._context, self._site = context, site
+    def __init__(self, context: WatcherContext, files: RunFiles) -> None:
+        self._context, self._files = context, files
         self.nudge = asyncio.Event()
         self._watched: set[str] = set()
         context.programs.listen(self.nudge.set)
@@ -81,7 +81,7 @@ class AgentRunsWatcher:
             self._watched.add(run.id)
             self._context.programs.watch(run.main)
         try:
-            progress = await self._site.progress(run)
+            progress = await self._files.progress(run)
         except PulseError:
             progress = Progress()
         task = self._context.state().of(TASKS).find(run.task)
@@ -95,8 +95,8 @@ class AgentRunsWatcher:
 
     async def _end(self, run: Run, agent: AgentSettings | None, code: int | None) -> list[Draft]:
         try:
-            answer = await self._site.answer(run, agent)
-            progress = await self._site.progress(run)
+            answer = await self._files.answer(run, agent)
+            progress = await self._files.progress(run)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
         error = failure_of(answer, code, run.stop)

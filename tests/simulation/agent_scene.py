@@ -7,7 +7,7 @@ from typing import Any
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
-from pulse_core.agents.run_site import Progress, Workspace
+from pulse_core.agents.run_files import Progress, Workspace
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.agents.watcher import AgentRunsWatcher
@@ -26,8 +26,8 @@ ONE, OTHER = "task_000001", "task_000002"
 
 
 @dataclass
-class MemorySite:
-    """Implements `pulse_core.agents.run_site.RunSite`. answers, printed: by run; kept: why a folder stays."""
+class MemoryRunFiles:
+    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class MemorySite:
     refusal: str = ""
     kept: str = ""
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
             raise PulseError(self.refusal)
         return Workspace(f"/work/{task.id}", "feat/x" if project.repository else "")
@@ -67,7 +67,7 @@ class AgentScene:
     """A world with agents."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.programs, self.site = world, MemoryPrograms(), MemorySite()
+        self.world, self.programs, self.files = world, MemoryPrograms(), MemoryRunFiles()
 
         async def append(draft: Draft) -> Event:
             assert world.daemon is not None
@@ -75,7 +75,7 @@ class AgentScene:
 
         home = HomeLayout(Path("/home"))
         context = ExecutorContext(lambda: world.settings, self.state, append, self.programs, home)
-        made = (*task_executors(context), *agent_executors(context, self.site))
+        made = (*task_executors(context), *agent_executors(context, self.files))
         world.executors |= {one.action: one for one in made}
 
     def state(self) -> Any:
@@ -99,7 +99,7 @@ class AgentScene:
             self.programs,
             HomeLayout(Path("/home")),
         )
-        world.watchers = (AgentRunsWatcher(context, self.site),)
+        world.watchers = (AgentRunsWatcher(context, self.files),)
         await world.start()
 
     async def begin(self, **task: Any) -> None:
@@ -137,6 +137,6 @@ class AgentScene:
         """End the oldest live program."""
         run = self.runs.live[0]
         if answer is not None:
-            self.site.answers[run.id] = answer
+            self.files.answers[run.id] = answer
         self.programs.end(run.id, code)
         return run.id

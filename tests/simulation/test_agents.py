@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.agents.run_site import Progress
+from pulse_core.agents.run_files import Progress
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
 from pulse_core.model.kinds import Effect
@@ -52,7 +52,7 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         assert scene.task().status is Status.CLOSED
         assert (scene.task().result, scene.task().data["turns"]) == ("done", 3)
         assert (scene.runs.runs, scene.runs.worktrees) == ({}, {})
-        assert (scene.site.cleaned, scene.site.removed) == ([run], [f"/work/{ONE}"])
+        assert (scene.files.cleaned, scene.files.removed) == ([run], [f"/work/{ONE}"])
         assert kinds(scene) == [
             "task-created", "task-assigned", "task-executing", "agent-run-started", "workspace-made",
             "agent-run-ended", "task-acked", "agent-run-cleaned", "task-closed", "workspace-removed",
@@ -109,7 +109,7 @@ def test_a_run_that_goes_beyond_a_bound_is_ended_and_has_failed(
         await asyncio.sleep(0.1)
         (effect,) = [one for one in scene.world.events("effect") if one.subject == f"run-agent:{ONE}:0"]
         run = effect.id
-        scene.site.printed[run] = progress
+        scene.files.printed[run] = progress
         await asyncio.sleep(seconds + 3)
         assert scene.programs.stopped[:1] == [run]
         assert (scene.task().status, scene.task().error) == (Status.PENDING, words)
@@ -174,7 +174,7 @@ def test_what_ended_while_no_daemon_was_there_counts_if_it_says_so_itself() -> N
         await scene.create(OTHER)
         await asyncio.sleep(1)
         first, second = scene.runs.live
-        scene.site.answers[first.id] = RunAnswer(True, "done")
+        scene.files.answers[first.id] = RunAnswer(True, "done")
         await scene.world.end()
         for run in (first, second):
             scene.programs.end(run.id)
@@ -218,7 +218,7 @@ def test_an_agent_that_cannot_be_started_fails_its_task() -> None:
         await scene.begin()
         await asyncio.sleep(2)
         assert (scene.task().status, scene.task().error) == (Status.PENDING, "there is no such program")
-        scene.programs.refusal, scene.site.refusal = "", "the repository is gone"
+        scene.programs.refusal, scene.files.refusal = "", "the repository is gone"
         await asyncio.sleep(70)
         assert scene.task().error == "the repository is gone"
 
@@ -277,14 +277,14 @@ def test_a_person_can_have_an_agent_go_on_that_was_set_aside() -> None:
 
 def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
     async def story(scene: AgentScene) -> None:
-        scene.site.kept = "2 commits of it are not pushed"
+        scene.files.kept = "2 commits of it are not pushed"
         await scene.begin()
         await asyncio.sleep(1)
         scene.finish()
         await asyncio.sleep(2)
         (kept,) = scene.world.events("workspace-kept")
         assert json.loads(kept.data) == {"path": f"/work/{ONE}", "why": "2 commits of it are not pushed"}
-        assert (scene.site.removed, scene.runs.worktrees) == ([], {})
+        assert (scene.files.removed, scene.runs.worktrees) == ([], {})
 
     told(story)
 
@@ -315,20 +315,20 @@ def test_who_claims_a_task_by_hand_gets_its_worktree_too_and_it_is_removed_at_th
         assert len(scene.world.events("workspace-made")) == 1  # the same one
         await scene.say("task-acked", token=scene.task().token)
         await asyncio.sleep(1)
-        assert scene.site.removed == [f"/work/{ONE}"]
+        assert scene.files.removed == [f"/work/{ONE}"]
 
     told(story, agents={"assign": False})
 
 
 def test_a_worktree_that_cannot_be_made_is_tried_again_while_the_claim_holds() -> None:
     async def story(scene: AgentScene) -> None:
-        scene.site.refusal = "the repository is gone"
+        scene.files.refusal = "the repository is gone"
         await scene.begin()
         await scene.say("project-set", "app", repository="/srv/app")
         await scene.say("task-executing", agent="eve", lease_us=3_600_000_000)
         await asyncio.sleep(30)
         assert len(scene.world.events("effect-failed")) == 1
-        scene.site.refusal = ""
+        scene.files.refusal = ""
         await asyncio.sleep(150)
         assert len(scene.world.events("workspace-made")) == 1
 

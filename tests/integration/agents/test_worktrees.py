@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
-from pulse_core.agents.run_site import Workspace
+from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
 

@@ -188,13 +188,14 @@ def test_a_task_that_waits_or_has_open_parts_or_is_anothers_cannot_be_claimed() 
     async def story(world: World) -> None:
         await begun(world)
         await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE)
-        with pytest.raises(Refused, match="parts of it are open"):
+        with pytest.raises(Refused, match=f"it waits for {OTHER}"):
             await claim(world)
         await say(world, "task-blockers-set", OTHER, blockers=["task_000003"][:0])
         await say(world, "task-created", "task_000003", project="app", title="last", blockers=[OTHER])
         with pytest.raises(Refused, match=f"it waits for {OTHER}"):
             await claim(world, subject="task_000003")
-        with pytest.raises(Refused, match=f"{OTHER} would wait for itself"):
+        path = f"{OTHER} would wait for itself: {OTHER} -> task_000003 -> {OTHER}"
+        with pytest.raises(Refused, match=path):
             await say(world, "task-blockers-set", OTHER, blockers=["task_000003"])
         await say(world, "task-assigned", OTHER, agent="bob")
         with pytest.raises(Refused, match="it is assigned to bob"):
@@ -285,11 +286,23 @@ def test_of_two_who_would_make_tasks_wait_for_each_other_at_once_one_is_refused(
 def test_a_part_cannot_wait_for_what_it_is_a_part_of() -> None:
     async def story(world: World) -> None:
         await begun(world)
-        with pytest.raises(Refused, match=f"{ONE} would wait for itself"):
+        with pytest.raises(Refused, match=f"{ONE} would wait for itself: {ONE} -> {OTHER} -> {ONE}"):
             await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE, blockers=[ONE])
         await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE)
         with pytest.raises(Refused, match=f"{OTHER} would wait for itself"):
             await say(world, "task-blockers-set", OTHER, blockers=[ONE])
+        await say(world, "task-given-up", OTHER)  # a person may want it after all
+        await say(world, "task-created", "task_000003", project="app", title="another one")
+        await say(world, "task-blockers-set", "task_000003", blockers=[ONE])
+        path = f"{ONE} would wait for itself: {ONE} -> task_000003 -> {ONE}"
+        with pytest.raises(Refused, match=path):
+            await say(world, "task-blockers-set", blockers=["task_000003"])
+        path = f"{ONE} would wait for itself: {ONE} -> task_000004 -> task_000003 -> {ONE}"
+        with pytest.raises(Refused, match=path):
+            await say(
+                world, "task-created", "task_000004", project="app", title="another part", parent=ONE,
+                blockers=["task_000003"],
+            )  # fmt: skip
 
     told(story)
 

@@ -94,7 +94,7 @@ def list_(
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
-        put_json([task_json(one, known, now) for one in some])
+        put_json([task_json(one, now) for one in some])
         return
     if not some:
         say("There is no such task; upulse task add makes one.")
@@ -116,7 +116,7 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
     one = find_task(known, task)
-    said = {**task_json(one, known, now), "events": task_history(where, one.id)}
+    said = {**task_json(one, now), "events": task_history(where, one.id)}
     if as_json:
         return put_json(said)
     from upulse_cli.capabilities.tasks.views import task_page

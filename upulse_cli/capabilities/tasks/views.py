@@ -39,7 +39,7 @@ def note(task: TaskState, now: Moment) -> str:
     if task.waits_for:
         words.append(f"waits for {', '.join(task.waits_for)}")
     if task.stuck_on:
-        words.append(f"{', '.join(task.stuck_on)} failed")
+        words.append(f"{', '.join(task.stuck_on)} failed or can't go on")
     if task.error:
         words.append(task.error)
     return "; ".join(words)
