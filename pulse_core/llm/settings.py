@@ -32,12 +32,12 @@ class LlmSettings(Group):
     """One `[[llm]]`: an LLM endpoint that must answer, and the process to restart when it does not."""
 
     url: HttpUrl = Field(
-        description="URL that answers with 2xx when it is well; of a gateway, its address without a path",
+        description="URL that answers with 2xx when it is well",
         examples=["http://127.0.0.1:4000/health/liveliness"],
     )
     kind: Literal["page", "litellm", "openclaw"] = Field(
         "page",
-        description="what it is: one page, or a gateway of which each health endpoint is asked",
+        description="what `url` is: one page, or the address of a gateway, of which each health endpoint is asked",
         examples=["litellm"],
     )
     models: Duration = Field(
