@@ -96,7 +96,9 @@ def speak(file: Path | None = None) -> None:
     handler: logging.Handler = DescriptorHandler(sys.stderr.fileno(), formatter)
     fault = ""
     if file:
-        from upulse_cli.views.log_file import PrivateFileHandler  # half a MiB, where nothing else logs into files
+        from upulse_cli.views.log_file import (
+            PrivateFileHandler,
+        )  # half a MiB, where nothing else logs into files
 
         try:
             handler = PrivateFileHandler(file, JsonLines())

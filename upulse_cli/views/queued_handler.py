@@ -1,4 +1,4 @@
-"""What the daemon says is written by a thread of its own: a disk, a pipe or a terminal may take nothing for as long as it likes."""
+"""What the daemon says is written by a thread of its own: a disk, a pipe or a terminal may take nothing for hours."""
 
 import atexit
 import logging
@@ -21,7 +21,7 @@ class DescriptorHandler(logging.Handler):
         super().__init__()
         self.descriptor, self.formatter = descriptor, formatter
 
-    def createLock(self) -> None:  # noqa: N802 - the name that logging has given it
+    def createLock(self) -> None:
         self.lock = None
 
     def emit(self, record: logging.LogRecord) -> None:
