@@ -33,6 +33,14 @@ Two drafts with the same subject are never checked at the same time: what the fi
 """
 
 
+class RecordedBefore(Refused):
+    """What a draft says was said before by the same caller, who asks again. row: of that event, which is the answer."""
+
+    def __init__(self, words: str, row: int) -> None:
+        super().__init__(words)
+        self.row = row
+
+
 class RefusedOnRecord(Refused):
     """A draft that may not be recorded, though it must not be lost that somebody wanted that. record: says so."""
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from pulse_adapters.agents.worktrees import Worktree, remove_folder
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.run_as import may_enter, process_user
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
@@ -33,17 +35,17 @@ class DiskRunFiles:
     def _folder(self, run: str) -> RunFolder:
         return RunFolder.of(self._home, run)
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         """The task's folder, made if it is not there."""
         above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
-        path = above / task.id
+        path = above / user / task.id
         try:
-            await asyncio.to_thread(above.mkdir, 0o700, True, True)
+            await asyncio.to_thread(_make_place, above, process_user(user), project.repository)
             if project.repository:
                 return await asyncio.to_thread(Worktree(project, path).make, task.id, task.title)
-            await asyncio.to_thread(path.mkdir, 0o700, False, True)
+            await asyncio.to_thread(_make_folder, path, process_user(user))
         except OSError as error:
-            raise PulseError(f"no workspace can be made in {above}: {error.strerror}") from error
+            raise PulseError(f"no workspace can be made in {path.parent}: {error.strerror}") from error
         return Workspace(str(path))
 
     async def program(
@@ -51,7 +53,7 @@ class DiskRunFiles:
     ) -> ProgramSpec:
         """What to start; its prompt lies in its folder."""
         folder, tool = self._folder(run), TOOLS[agent.kind]
-        prompt, told_by = prompt_of(task), agent.prompt or tool.prompt
+        prompt, told_by, user = prompt_of(task), agent.prompt or tool.prompt, process_user(agent.user)
         try:
             await asyncio.to_thread(_make_files, folder, prompt)
         except OSError as error:
@@ -66,12 +68,13 @@ class DiskRunFiles:
         }
         env = {
             **selected_variables(*agent.pass_env),
+            **(user.environment if user else {}),
             **agent.env,
             "PULSE_AGENT": agent.name,
             "PULSE_TASK": task.id,
             "PULSE_TOKEN": str(token),
             "PULSE_WORKSPACE": workspace.path,
-            "PULSE_PROMPT_FILE": str(folder.prompt),
+            **({} if user else {"PULSE_PROMPT_FILE": str(folder.prompt)}),
             "UPULSE_HOME": str(self._home),
         }
         if told_by == "environment":
@@ -82,6 +85,10 @@ class DiskRunFiles:
             env,
             str(folder.output),
             str(folder.prompt) if told_by == "stdin" else os.devnull,
+            agent.user,
+            agent.memory,
+            agent.processes,
+            agent.cpu_weight,
         )
 
     async def progress(self, run: Run) -> Progress:
@@ -121,6 +128,23 @@ def last_lines(output: Path) -> list[str]:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - LAST))
         return file.read(LAST).decode(errors="replace").splitlines()
+
+
+def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:
+    """Make the folder of all workspaces, and for those of another user one that is that user's."""
+    above.mkdir(0o711 if user else 0o700, True, True)
+    if user:
+        if repository and os.stat(repository).st_uid != user.uid:
+            raise PulseError(f"{repository} is not {user.name}'s; give the project a clone that is")
+        _make_folder(above / user.name, user)
+        if not may_enter(user, above):
+            raise PulseError(f"{user.name} may not enter {above}; name another folder in [agents] workspaces")
+
+
+def _make_folder(path: Path, user: ProcessUser | None) -> None:
+    path.mkdir(0o700, exist_ok=True)
+    if user:  # in whose folder it may be a link to anywhere by now
+        os.chown(path, user.uid, user.gid, follow_symlinks=False)
 
 
 def _make_files(folder: RunFolder, prompt: str) -> None:

@@ -6,6 +6,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.workers.run_as import owner_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
@@ -92,9 +93,11 @@ class Worktree:
         env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
         there = at or self._repository
         try:
+            owner = owner_of(there)
             done = subprocess.run(
-                ("git", "-C", str(there), *_SAFE, *words), env=env, stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=TIMEOUT_S, check=False,
+                ("git", "-C", str(there), *_SAFE, *words), env={**env, **(owner.environment if owner else {})},
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+                user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise PulseError(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error

@@ -12,7 +12,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses
-from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups, own_group
+from pulse_adapters.workers.control_group import (
+    CONTROLLERS,
+    LIFE,
+    UNLIMITED,
+    ControlGroup,
+    GroupLimits,
+    NoControlGroups,
+    home_groups,
+    own_group,
+)
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
 from pulse_core.ports.host import Life, ProcessId
 
@@ -35,27 +44,35 @@ class LifeGroups:
         self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
 
-    def begin(self, life: Life) -> None:
+    def fault(self) -> str:
+        """Why limits have no effect on what is in a group; empty if they have. Blocks: for threads."""
+        try:
+            missing = frozenset(CONTROLLERS) - home_groups(self._home).controllers()
+        except (NoControlGroups, OSError) as error:
+            return str(error)
+        return f"control groups here don't limit {', '.join(sorted(missing))}" if missing else ""
+
+    def begin(self, life: Life, limits: GroupLimits = UNLIMITED) -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
         self._pending.add(life.effect)
         with suppress(RuntimeError):  # it was closed meanwhile
-            self._thread.submit(self._begin, life)
+            self._thread.submit(self._begin, life, limits)
 
-    def _begin(self, life: Life) -> None:
+    def _begin(self, life: Life, limits: GroupLimits) -> None:
         try:
-            self._move(life)
+            self._move(life, limits)
         finally:
             self._pending.discard(life.effect)
             self._over.discard(life.effect)
 
-    def _move(self, life: Life) -> None:
+    def _move(self, life: Life, limits: GroupLimits) -> None:
         with suppress(NoControlGroups, OSError):
             folder, own = home_groups(self._home), own_group()
             for one in list(folder.children()):
                 if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
                     self._groups.pop(one.name.removeprefix(LIFE), None)
             self._complete &= self._groups.keys()
-            group = self._groups[life.effect] = folder.child(LIFE + life.effect)
+            group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             pause = PAUSE_S

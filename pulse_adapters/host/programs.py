@@ -10,9 +10,11 @@ from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.control_group import GroupLimits
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import is_alive, live_processes, open_pidfd, read_proc_file, session_of
 from pulse_adapters.workers.process_tree import end_chosen, in_tree
+from pulse_adapters.workers.run_as import process_user
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.programs import ProgramObservation, ProgramSpec
@@ -36,11 +38,19 @@ class LifePrograms:
             env={**program.env, EFFECT_MARK: effect},
             output=Path(program.output),
             stdin=Path(program.stdin),
+            user=process_user(program.user),
             inherits=False,
         )
         if self._groups:
-            asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, Life(effect, main))
+            limits = (program.processes or None, program.memory or None, program.cpu_weight or None)
+            asyncio.get_running_loop().call_later(
+                MOMENT_S, self._groups.begin, Life(effect, main), GroupLimits(*limits)
+            )
         return main
+
+    async def limits_fault(self) -> str:
+        """Why limits have no effect here."""
+        return await asyncio.to_thread(self._groups.fault) if self._groups else "no control groups are made"
 
     async def find(self, effect: str) -> ProcessId | None:
         """Who leads the session of those that bear the mark."""

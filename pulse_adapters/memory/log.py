@@ -144,6 +144,9 @@ class MemoryLog:
             if wanted := [event for event in batch if kinds is None or event.kind in kinds]:
                 yield wanted
 
+    async def has(self, id_: str) -> bool:
+        return id_ in self._ids
+
     async def chain_at(self, seq: int) -> bytes | None:
         return self.chains[seq] if 0 <= seq < len(self.chains) else None
 

@@ -15,7 +15,8 @@ class MemoryPrograms:
 
     started: each start, as (effect, program); live: main processes by effect; exits: exit codes by main process, lost by
     `forget`, as a restart of the daemon does; stopped: effects that were stopped; refusal: why nothing can be
-    started; immortal: nothing can be stopped.
+    started; immortal: nothing can be stopped; unlimited: why
+    limits have no effect.
     """
 
     started: list[tuple[str, ProgramSpec]] = field(default_factory=list)
@@ -25,6 +26,7 @@ class MemoryPrograms:
     memory: int = 1 << 20
     refusal: str = ""
     immortal: bool = False
+    unlimited: str = ""
     _calls: list[Callable[[], None]] = field(default_factory=list)
     _next: int = 1_000
 
@@ -35,6 +37,9 @@ class MemoryPrograms:
         main = self.live[effect] = ProcessId(self._next, round(asyncio.get_running_loop().time() * 100))
         self.started.append((effect, program))
         return main
+
+    async def limits_fault(self) -> str:
+        return self.unlimited
 
     async def find(self, effect: str) -> ProcessId | None:
         return self.live.get(effect)

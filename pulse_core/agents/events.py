@@ -19,6 +19,9 @@ class AgentRunStarted(Payload, kind="agent-run-started", wakes=Wake.NEVER):
     pid: int
     started: int = Field(description="start time of the process, clock ticks after boot")
     workspace: str = Field("", description="where it works")
+    unlimited: str = Field(
+        "", description="why what it may have is not limited, though the settings want that"
+    )
 
 
 class AgentRunStopRequested(Payload, kind="agent-run-stop-requested", wakes=Wake.NEVER):

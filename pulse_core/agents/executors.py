@@ -76,10 +76,10 @@ class _OfAgents:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
-    async def workspace(self, task: TaskState) -> Workspace:
+    async def workspace(self, task: TaskState, user: str = "") -> Workspace:
         """The folder of a task, made if it is new."""
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        return await self.files.workspace(task, project)
+        return await self.files.workspace(task, project, user)
 
     async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
@@ -108,7 +108,7 @@ class RunAgent(_OfAgents):
             raise GivenUp(str(error)) from error
         workspace: Workspace | None = None
         try:
-            workspace = await self.workspace(task)
+            workspace = await self.workspace(task, agent.user)
             program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
@@ -128,7 +128,11 @@ class RunAgent(_OfAgents):
         event: Event,
     ) -> Result:
         path, process = workspace.path, main._asdict()
-        started = AgentRunStarted(run=event.id, agent=agent.name, token=token, workspace=path, **process)
+        is_limited = agent.memory or agent.processes or agent.cpu_weight
+        fault = await self.context.programs.limits_fault() if is_limited else ""
+        started = AgentRunStarted(
+            run=event.id, agent=agent.name, token=token, workspace=path, unlimited=fault, **process
+        )
         try:
             await self.record(started, task.id, event)
         except PulseError:
@@ -156,7 +160,7 @@ class RunAgent(_OfAgents):
         agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
         if agent and (main := await self.context.programs.find(event.id)):
             try:
-                workspace = await self.workspace(task)
+                workspace = await self.workspace(task, agent.user)
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
             return await self._started(task, task.token, agent, workspace, main, event)

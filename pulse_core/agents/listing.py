@@ -64,6 +64,7 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "quiet_s": sample.quiet_us / US_PER_SECOND,
         "memory": sample.memory,
         "workspace": run.workspace,
+        "unlimited": run.unlimited or None,
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),
     }

@@ -32,7 +32,7 @@ REMEMBERED = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt at a task. stop: why it is to end; ended: when its program did."""
+    """One attempt at a task. unlimited: why it has no limits; stop: why it is to end; ended: when its program did."""
 
     id: str
     task: str
@@ -42,6 +42,7 @@ class Run:
     started: int
     moment: Moment
     workspace: str = ""
+    unlimited: str = ""
     stop: str = ""
     ended: Moment | None = None
 
@@ -138,4 +139,4 @@ def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 3, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 4, AgentRuns, OF_RUNS, after)

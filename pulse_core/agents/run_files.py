@@ -48,8 +48,11 @@ class Progress(NamedTuple):
 class RunFiles(Protocol):
     """Makes and reads files of runs. Whatever fails raises PulseError with what a person can do about it."""
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
-        """The task's folder, the same one each time: a worktree on its own branch, if the project has a repository."""
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
+        """The task's folder, the same one each time: a worktree on its own branch, if the project has a repository.
+
+        user: whose it is, if not the daemon's own.
+        """
 
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace

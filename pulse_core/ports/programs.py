@@ -7,13 +7,21 @@ from pulse_core.ports.host import ProcessId
 
 
 class ProgramSpec(NamedTuple):
-    """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to."""
+    """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to.
+
+    user: whom it runs as, empty for the daemon's own. What all that comes out of it may have together, 0 for any amount:
+    memory in bytes, processes with threads, cpu_weight against 100 of others.
+    """
 
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
     output: str
     stdin: str = "/dev/null"
+    user: str = ""
+    memory: int = 0
+    processes: int = 0
+    cpu_weight: int = 0
 
 
 class ProgramObservation(NamedTuple):
@@ -35,6 +43,9 @@ class Programs(Protocol):
 
     async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it; raises PulseError if that can't be done."""
+
+    async def limits_fault(self) -> str:
+        """Why what a program may have can't be limited here; empty if it can."""
 
     async def find(self, effect: str) -> ProcessId | None:
         """The live main process of what this effect began, also by an earlier daemon."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from pulse_core.capability import RefusedOnRecord
+from pulse_core.capability import RecordedBefore, RefusedOnRecord
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload, Role
@@ -78,6 +78,13 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     token = getattr(payload, "token", None)
     if token is not None and token != task.token:
         raise _late(payload, token, task)
+    if (
+        isinstance(payload, TaskExecuting)
+        and task.token
+        and task.agent == payload.agent
+        and role < Role.DAEMON
+    ):
+        raise RecordedBefore(f"{task.agent} holds {task.id} already, under {task.token}", task.token)
     if payload.kind not in MOVES[task.status]:
         raise Refused(f"{task.id} is {described(task)}: {payload.kind} is not possible; {legal(task)}")
     if task.token and token is None and payload.kind in HELD_BY_TOKEN and role < Role.PERSON:

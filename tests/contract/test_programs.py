@@ -86,3 +86,15 @@ async def test_whoever_is_stopped_has_ended_and_a_second_stop_does_nothing(stage
 
 async def test_of_a_stranger_nobody_knows_how_it_ended(stage: Stage) -> None:
     assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0)
+
+
+async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) -> None:
+    spawner = Spawner()
+    programs = LifePrograms(spawner)
+    spec = ProgramSpec(
+        ("sh", "-c", "exit 3"), str(tmp_path), {"PATH": os.defpath}, str(tmp_path / "output.log")
+    )
+    main = await programs.start(uuid.uuid4().hex, spec)
+    os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
+    assert await programs.look(main) == (False, 3, 0, 0)
+    spawner.close()

@@ -36,7 +36,7 @@ class MemoryRunFiles:
     refusal: str = ""
     kept: str = ""
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
             raise PulseError(self.refusal)
         return Workspace(f"/work/{task.id}", "feat/x" if project.repository else "")

@@ -174,6 +174,39 @@ def test_who_does_not_hold_a_task_has_no_say_in_it_but_a_person_has() -> None:
     told(story)
 
 
+def test_who_claims_again_gets_the_same_claim_and_never_a_second_one() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        token = await claim(world)
+        assert [await claim(world) for _ in range(3)] == [token] * 3
+        assert len(world.events("task-executing")) == 1
+        with pytest.raises(
+            Refused, match="is executing by ada"
+        ):  # Pulse would start a second program under it
+            await say(world, "task-executing", role=Role.DAEMON, agent="ada", lease_us=1)
+
+    told(story)
+
+
+def test_what_is_said_again_after_a_lost_answer_is_answered_again_and_recorded_once() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        assert world.daemon is not None
+        token = await claim(world)
+        result = Draft(parse("task-acked", {"token": token, "result": "done"}), ONE, id="the-same")
+        answers = [await world.daemon.gate.append(Role.AGENT, "ada", [result]) for _ in range(2)]
+        assert [(one.event.id, one.existing) for (one,) in answers] == [
+            ("the-same", False),
+            ("the-same", True),
+        ]
+        assert len(world.events("task-acked")) == 1
+        assert world.events("task-result-refused") == []
+        with pytest.raises(Refused, match="is recorded with another content"):
+            await world.daemon.gate.append(Role.AGENT, "bob", [result])
+
+    told(story)
+
+
 def test_agents_may_not_assign_or_close() -> None:
     async def story(world: World) -> None:
         await begun(world)
