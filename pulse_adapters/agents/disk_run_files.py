@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -103,13 +103,17 @@ class DiskRunFiles:
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """What lies on the branch of a worktree alone."""
+        return await asyncio.to_thread(Worktree(project, Path(path)).commits) if project.repository else ()
+
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
         await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
-        if project.repository:
+        if project.repository or (Path(path) / ".git").is_file():  # the project may be forgotten
             return await asyncio.to_thread(Worktree(project, Path(path)).remove)
         return await asyncio.to_thread(remove_folder, Path(path))
 

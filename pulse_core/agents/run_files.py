@@ -1,5 +1,6 @@
 """Where runs work, what they are told, and what they leave on the disk."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -64,6 +65,9 @@ class RunFiles(Protocol):
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
+
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """The commits in a task's folder that the project's base branch does not have, the newest first."""
 
     async def clean(self, run: Run, most: int) -> None:
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""

@@ -1,5 +1,6 @@
 """Agents in virtual time: a world whose programs end when a story says so, and whose files are in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,8 @@ ONE, OTHER = "task_000001", "task_000002"
 
 @dataclass
 class MemoryRunFiles:
-    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays."""
+    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays;
+    made: the commits in it."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
@@ -35,6 +37,7 @@ class MemoryRunFiles:
     removed: list[str] = field(default_factory=list)
     refusal: str = ""
     kept: str = ""
+    made: Sequence[str] = ()
 
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
@@ -53,6 +56,9 @@ class MemoryRunFiles:
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())
+
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        return self.made
 
     async def clean(self, run: Run, most: int) -> None:
         self.cleaned.append(run.id)

@@ -285,6 +285,29 @@ def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
         (kept,) = scene.world.events("workspace-kept")
         assert json.loads(kept.data) == {"path": f"/work/{ONE}", "why": "2 commits of it are not pushed"}
         assert (scene.files.removed, scene.runs.worktrees) == ([], {})
+        assert scene.runs.kept == {ONE: (f"/work/{ONE}", "2 commits of it are not pushed")}
+
+        scene.files.kept = ""
+        wish = Effect(action="remove-workspace", key="by hand", params={"task": ONE})
+        await scene.say("task-created", OTHER, project="app", title="another one")
+        await asyncio.sleep(1)
+        await scene.world.ask(wish.model_copy(update={"key": "in use", "params": {"task": OTHER}}))
+        await scene.world.ask(wish)
+        await asyncio.sleep(1)
+        assert f"{OTHER} has not ended" in scene.world.events("effect-failed")[-1].data
+        assert (scene.files.removed, scene.runs.kept) == ([f"/work/{ONE}"], {})
+
+    told(story)
+
+
+def test_what_an_agent_has_committed_is_part_of_the_result() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.made = ["abc1234 mend it"]
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish()
+        await asyncio.sleep(1)
+        assert scene.task().data["commits"] == ["abc1234 mend it"]
 
     told(story)
 
