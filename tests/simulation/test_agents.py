@@ -166,7 +166,7 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
                 await say(kind, subject, **data)
         await say("task-created", "task_000003", **part)
         assert scene.task("task_000003").parent == ONE
-        assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}  # type: ignore[call-overload]
+        assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
         await say("task-heartbeat", token=99)  # whatever token it says: its own is meant
         await say("task-released", why="not for me")
         assert (scene.task().status, scene.task().error) == (Status.PENDING, "not for me")
