@@ -35,7 +35,8 @@ class Tool:
     """A kind of agent.
 
     program: looked for in PATH; before, after: arguments around the model's and the settings' own; model: the option that
-    names a model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in.
+    names a model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in;
+    logged_in: what the latter prints then, of one whose exit code does not say.
     """
 
     program: str
@@ -46,6 +47,7 @@ class Tool:
     prompt: str = "stdin"
     version: tuple[str, ...] = ("--version",)
     login: tuple[str, ...] = ()
+    logged_in: str = ""
 
     def argv(self, command: Sequence[str], args: Sequence[str], model: str) -> tuple[str, ...]:
         """Its command line, with {…} where something has to be filled in. command: instead of `program`."""
@@ -126,7 +128,7 @@ TOOLS: Mapping[str, Tool] = {
         "claude",
         read_result_record,
         before=("-p", "--output-format", "stream-json", "--verbose"),
-        login=("auth", "status"),
+        login=("auth", "status", "--text"),
     ),
     "codex": Tool(
         "codex",
@@ -150,6 +152,7 @@ TOOLS: Mapping[str, Tool] = {
         after=("-q", "{prompt}"),
         prompt="argument",
         login=("status",),
+        logged_in="(?m)^◆ (API Keys|Auth Providers|API-Key Providers)$[^◆]*✓",
     ),
 }
 """The kinds of agents by their names in the settings."""

@@ -6,6 +6,8 @@ from pathlib import Path
 SCRIPT = r"""
 import json, os, socket, subprocess, sys, time
 
+if "auth" in sys.argv:
+    sys.exit("Not logged in.")
 asked = sys.stdin.read()
 print("a warning", file=sys.stderr)
 print(json.dumps({"type": "system", "subtype": "init"}), flush=True)

@@ -105,7 +105,7 @@ def test_agents_are_listed_paused_and_examined_without_a_daemon(quiet: CliHome, 
     assert "no [[agent]] 'eve'" in quiet.upulse("agents", "pause", "eve", code=1).err
     found = {one["agent"]: one for one in quiet.upulse("agents", "doctor", "--json", code=1).json}
     assert found["bob"]["words"].startswith("there is no program '/nowhere/bob'")
-    assert "is not logged in" in found["ada"]["words"]
+    assert found["ada"]["words"].endswith("it is not logged in: Not logged in.")
     quiet.upulse("project", "add", "app")
     id_ = quiet.upulse("task", "add", "app", "Mend it").out.strip()
     assert f"no agent has been at {id_} yet" in quiet.upulse("run", "logs", id_, code=1).err
