@@ -27,6 +27,11 @@ class RunFolder(NamedTuple):
         return self.path / "prompt.md"
 
     @property
+    def token(self) -> Path:
+        """What it shows to be answered over the socket."""
+        return self.path / "token"
+
+    @property
     def output(self) -> Path:
         """What it prints."""
         return self.path / "output.log"

@@ -9,6 +9,7 @@ from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Progress, Workspace
+from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.agents.watcher import AgentRunsWatcher
@@ -117,10 +118,19 @@ class AgentScene:
     async def create(self, id_: str = ONE, **task: Any) -> None:
         await self.say("task-created", id_, project="app", title="mend it", **task)
 
-    async def say(self, kind: str, subject: str = ONE, role: Role = Role.PERSON, **data: Any) -> Event:
+    async def say(
+        self,
+        kind: str,
+        subject: str = ONE,
+        role: Role = Role.PERSON,
+        scope: RunScope | None = None,
+        **data: Any,
+    ) -> Event:
         """Record what somebody says, through the front door."""
         assert self.world.daemon is not None
-        (recorded,) = await self.world.daemon.gate.append(role, "eve", [Draft(parse(kind, data), subject)])
+        (recorded,) = await self.world.daemon.gate.append(
+            role, "eve", [Draft(parse(kind, data), subject)], scope
+        )
         return recorded.event
 
     def task(self, id_: str = ONE) -> TaskState:

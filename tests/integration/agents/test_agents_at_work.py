@@ -68,12 +68,21 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     told = json.loads(said["result"])
     assert told == {
         "PULSE_TASK": id_,
-        "PULSE_TOKEN": str(next(one["seq"] for one in said["events"] if one["kind"] == "task-executing")),
         "PULSE_AGENT": "ada",
         "KEPT_BACK": None,
+        "without": "a run of an agent is answered if it says its token, that of PULSE_TOKEN",
+        "wrong": f"process {run['pid']} of uid {os.getuid()} has said a token that is no run's, or was one's long ago",
+        "status": "a run of an agent may append and ask for its state, which is its task; not status",
+        "title": "Mend it",
+        "beat": "ada",
     }
     assert said["data"]["num_turns"] == 2
     assert [one["kind"] for one in said["events"]].count("agent-run-started") == 1
+    token = (home.path / "runs" / run["run"] / "token").read_text()
+    assert run["run"] in token
+    for said_aloud in (home.upulse("events", "--json").out, home.upulse("config", "show").out):
+        assert token not in said_aloud
+    assert "a token that is no run's" in home.upulse("events", "--kind", "error", "--json").out
     printed = home.as_process("run", "logs", id_, "--follow").out
     assert "a warning" in printed
     assert '"subtype": "success"' in printed
