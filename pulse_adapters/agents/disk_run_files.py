@@ -3,10 +3,11 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.agents.run_tokens import new_run_token
 from pulse_adapters.agents.worktrees import Worktree, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.run_as import may_enter, process_user
@@ -16,6 +17,7 @@ from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
 from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
@@ -55,7 +57,8 @@ class DiskRunFiles:
         folder, tool = self._folder(run), TOOLS[agent.kind]
         prompt, told_by, user = prompt_of(task), agent.prompt or tool.prompt, process_user(agent.user)
         try:
-            await asyncio.to_thread(_make_files, folder, prompt)
+            run_token = new_run_token(run, task.id, token, agent.name)
+            await asyncio.to_thread(_make_files, folder, prompt, run_token)
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
         values = {
@@ -72,9 +75,10 @@ class DiskRunFiles:
             **agent.env,
             "PULSE_AGENT": agent.name,
             "PULSE_TASK": task.id,
-            "PULSE_TOKEN": str(token),
+            "PULSE_TOKEN": run_token,
             "PULSE_WORKSPACE": workspace.path,
             **({} if user else {"PULSE_PROMPT_FILE": str(folder.prompt)}),
+            "PULSE_SOCKET": f"{self._settings().socket.directory or HomeLayout(self._home).run}/pulse.sock",
             "UPULSE_HOME": str(self._home),
         }
         if told_by == "environment":
@@ -103,13 +107,17 @@ class DiskRunFiles:
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """What lies on the branch of a worktree alone."""
+        return await asyncio.to_thread(Worktree(project, Path(path)).commits) if project.repository else ()
+
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
         await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
-        if project.repository:
+        if project.repository or (Path(path) / ".git").is_file():  # the project may be forgotten
             return await asyncio.to_thread(Worktree(project, Path(path)).remove)
         return await asyncio.to_thread(remove_folder, Path(path))
 
@@ -147,13 +155,13 @@ def _make_folder(path: Path, user: ProcessUser | None) -> None:
         os.chown(path, user.uid, user.gid, follow_symlinks=False)
 
 
-def _make_files(folder: RunFolder, prompt: str) -> None:
-    """Write the prompt, and make the output: the start, which is in the loop, asks the disk for no change then."""
+def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
+    """Write prompt and token, and make the output: the start, which is in the loop, asks the disk for no change then."""
     folder.path.parent.mkdir(mode=0o700, exist_ok=True)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    made = os.open(folder.prompt, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(made, "w") as file:
-        file.write(prompt)
+    for path, text in ((folder.prompt, prompt), (folder.token, token)):
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(text)
     os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

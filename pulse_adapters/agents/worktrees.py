@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from pulse_core.tasks.task import Project
 TIMEOUT_S = 100.0
 SLUG = 40
 """Most characters of the title in a branch's name."""
+COMMITS = 20
+"""Most commits of a branch that are told, the newest."""
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -27,7 +30,7 @@ class Worktree:
     """The worktree of a task at a path. Blocks: for threads; raises PulseError."""
 
     def __init__(self, project: Project, path: Path) -> None:
-        self._repository, self._base, self._path = Path(project.repository), project.base, path
+        self._repository, self._base, self._path = Path(project.repository or path), project.base, path
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -50,6 +53,13 @@ class Worktree:
             )
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
+
+    def commits(self) -> Sequence[str]:
+        """What is on its branch and not on the base, the newest first: ids and subjects."""
+        words = ("log", "--no-show-signature", "--format=%h %s", f"{self._start()}..HEAD")
+        found = [line[:200] for line in self._git(*words, at=self._path).splitlines()]
+        more = len(found) - COMMITS
+        return [*found[:COMMITS], *([f"and {more} older ones"] if more > 0 else [])]
 
     def remove(self) -> str:
         """Remove it; else why it is kept."""

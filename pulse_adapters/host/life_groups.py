@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.host.life_evidence import is_in_group
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.workers.control_group import (
     CONTROLLERS,
@@ -122,6 +123,12 @@ class LifeGroups:
             return ()
         there = (read_stat(pid) for pid in group.members())
         return tuple(one.found for one in there if one and one.alive)
+
+    def holds(self, effect: str, pid: int) -> bool:
+        """Whether a process is in the group of this life, which an earlier daemon may have made."""
+        with suppress(OSError):  # the home is gone
+            return is_in_group(pid, effect, self._home)
+        return False
 
     def end(self, effect: str) -> None:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""

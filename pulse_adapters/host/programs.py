@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
-from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.marked_processes import bearer_of, find_bearers
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.control_group import GroupLimits
 from pulse_adapters.workers.environment import EFFECT_MARK
@@ -56,6 +56,13 @@ class LifePrograms:
         """Who leads the session of those that bear the mark."""
         found = await find_bearers(effect=effect)
         return next((one for one in found if session_of(one.pid) == one.pid), None)
+
+    def is_of(self, effect: str, pid: int) -> bool:
+        """Whether it came out of that."""
+        bearer = bearer_of(pid)
+        return bool(
+            (bearer and bearer.effect == effect) or (self._groups and self._groups.holds(effect, pid))
+        )
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""

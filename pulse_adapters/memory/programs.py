@@ -44,6 +44,9 @@ class MemoryPrograms:
     async def find(self, effect: str) -> ProcessId | None:
         return self.live.get(effect)
 
+    def is_of(self, effect: str, pid: int) -> bool:
+        return effect in self.live and self.live[effect].pid == pid
+
     async def look(self, main: ProcessId) -> ProgramObservation:
         if main in self.live.values():
             return ProgramObservation(True, None, self.memory, 1)

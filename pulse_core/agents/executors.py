@@ -38,7 +38,7 @@ from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.admission import known_task
 from pulse_core.tasks.events import TaskExecuting
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import Project, Status, TaskState
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
 
@@ -233,17 +233,21 @@ class RemoveWorkspace(_OfAgents):
     action, params = REMOVE_WORKSPACE.name, WorkspaceParams
 
     async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
-        if (path := self.runs.worktrees.get(params.task)) is None:
+        kept, state = self.runs.kept.get(params.task), self.context.state().of(TASKS)
+        path, task = self.runs.worktrees.get(params.task, kept.path if kept else ""), state.find(params.task)
+        if not path:
             return Result({"already": True})
-        state = self.context.state().of(TASKS)
-        task = state.find(params.task)
+        is_run = any(run.task == params.task for run in self.runs.runs.values())
+        if is_run or (task and task.status not in ENDED):
+            raise GivenUp(f"{params.task} has not ended")
         project = state.projects.get(task.project, Project()) if task else Project()
         try:
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        kept = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
-        await self.record(kept, params.task, event)
+        await self.record(
+            WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved(), params.task, event
+        )
         return Result({"kept": why} if why else {})
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.agents.events import (
     KINDS,
@@ -24,10 +24,11 @@ from pulse_core.model.payload import decode_plain
 from pulse_core.ports.host import ProcessId
 from pulse_core.projections.state import StateProjection
 
+T = TypeVar("T")
 DAY, MOST_COSTS = UNITS["d"], 1_000
 """How long costs are remembered, and of how many runs of an agent."""
 REMEMBERED = 1_000
-"""Agents that were paused or resumed, and are remembered."""
+"""Agents that were paused or resumed, and folders that were kept, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +61,23 @@ class RunCost(NamedTuple):
     task: str
 
 
+class KeptWorkspace(NamedTuple):
+    """The folder of a task that has ended, and why it stays."""
+
+    path: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class AgentRuns:
-    """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; paused: since when, by agent;
+    """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; kept: those that stay after
+    their tasks, by task, the newest; paused: since when, by agent;
     resumed: when a person last resumed an agent, by agent: failures before that don't count; costs: of the last day's runs
     that told theirs, by agent, oldest first."""
 
     runs: Mapping[str, Run] = field(default_factory=dict)
     worktrees: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, KeptWorkspace] = field(default_factory=dict)
     paused: Mapping[str, Moment] = field(default_factory=dict)
     resumed: Mapping[str, Moment] = field(default_factory=dict)
     costs: Mapping[str, tuple[RunCost, ...]] = field(default_factory=dict)
@@ -96,7 +106,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
     relevant = [event for event in events if event.kind in OF_RUNS]
     if not relevant:
         return state
-    runs, worktrees = dict(state.runs), dict(state.worktrees)
+    runs, worktrees, kept = dict(state.runs), dict(state.worktrees), dict(state.kept)
     paused, resumed, costs = dict(state.paused), dict(state.resumed), dict(state.costs)
     for event in relevant:
         data = decode_plain(event.data)
@@ -117,15 +127,19 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 del runs[run.id]
             case WorkspaceMade.kind if data:
                 worktrees[event.subject] = str(data["path"])
+                kept.pop(event.subject, None)
             case WorkspaceRemoved.kind | WorkspaceKept.kind:
                 worktrees.pop(event.subject, None)
+                kept.pop(event.subject, None)
+                if "path" in data:
+                    kept[event.subject] = KeptWorkspace(str(data["path"]), str(data.get("why", "")))
             case AgentPaused.kind:
                 paused[event.subject] = event.moment
             case AgentResumed.kind:
                 paused.pop(event.subject, None)
                 resumed.pop(event.subject, None)
                 resumed[event.subject] = event.moment
-    return AgentRuns(runs, worktrees, _newest(paused), _newest(resumed), costs)
+    return AgentRuns(runs, worktrees, _newest(kept), _newest(paused), _newest(resumed), costs)
 
 
 def cost_in(usage: object) -> float:
@@ -134,9 +148,9 @@ def cost_in(usage: object) -> float:
     return float(told) if isinstance(told, int | float) and told > 0 else 0.0
 
 
-def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
+def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
     return dict(islice(found.items(), max(0, len(found) - REMEMBERED), None))
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 4, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 5, AgentRuns, OF_RUNS, after)

@@ -1,5 +1,6 @@
 """Where runs work, what they are told, and what they leave on the disk."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -24,6 +25,11 @@ class RunFolder(NamedTuple):
     def prompt(self) -> Path:
         """What it is told."""
         return self.path / "prompt.md"
+
+    @property
+    def token(self) -> Path:
+        """What it shows to be answered over the socket."""
+        return self.path / "token"
 
     @property
     def output(self) -> Path:
@@ -64,6 +70,9 @@ class RunFiles(Protocol):
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
+
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """The commits in a task's folder that the project's base branch does not have, the newest first."""
 
     async def clean(self, run: Run, most: int) -> None:
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""

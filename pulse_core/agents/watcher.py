@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from pulse_core.agents.breaker import failing_agents
 from pulse_core.agents.events import AgentRunEnded
@@ -22,7 +23,7 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
 from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import TaskState
+from pulse_core.tasks.task import Project, TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
 CONDITION = "agent:"
@@ -106,16 +107,19 @@ class AgentRunsWatcher:
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:
-            drafts.append(Draft(self._result(run, task, agent, answer, error), run.task))
+            drafts.append(Draft(await self._result(run, task, agent, answer, error), run.task))
         return drafts
 
-    def _result(
+    async def _result(
         self, run: Run, task: TaskState, agent: AgentSettings | None, answer: RunAnswer, error: str
     ) -> Payload:
         if error:
             cost = self._context.state().of(RUNS).cost_of_task(task.id) + cost_in(answer.usage)
             return failed_attempt(task, agent, error, self._context.settings(), run.token, cost)
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
+        project = self._context.state().of(TASKS).projects.get(task.project, Project())
+        with suppress(PulseError):  # whatever the agent has done to its folder, it did its task
+            data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)
 
     def _failing(self) -> Mapping[str, int]:

@@ -50,6 +50,9 @@ class Programs(Protocol):
     async def find(self, effect: str) -> ProcessId | None:
         """The live main process of what this effect began, also by an earlier daemon."""
 
+    def is_of(self, effect: str, pid: int) -> bool:
+        """Whether a process came out of what this effect began, as its control group or its mark shows."""
+
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""
 

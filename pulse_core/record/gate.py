@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pulse_core.actions import parsed_params
-from pulse_core.capability import Check, RecordedBefore, RefusedOnRecord
+from pulse_core.capability import Check, RecordedBefore, RefusedOnRecord, Scope
 from pulse_core.composition import ADMITS, ALONE, declaration_of
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
@@ -175,8 +175,24 @@ class Gate:
         self._under_way: dict[Claim, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
-    async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[RecordedDraft]:
-        """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
+    async def append(
+        self, role: Role, actor: str, drafts: Sequence[Draft], scope: Scope | None = None
+    ) -> Sequence[RecordedDraft]:
+        """Record what a caller from outside asks for; raises Refused with the reason, recording nothing.
+
+        scope: what the caller is bound to.
+        """
+        try:
+            return await self._append(role, actor, drafts, scope)
+        except RefusedOnRecord as refused:
+            await self.record([Draft(refused.record, refused.subject, actor=actor)])
+            raise
+
+    async def _append(
+        self, role: Role, actor: str, drafts: Sequence[Draft], scope: Scope | None
+    ) -> Sequence[RecordedDraft]:
+        if scope:
+            drafts = [scope.bounded(draft, self.current_state()) for draft in drafts]
         for draft in drafts:
             self._check(role, draft)
         wanted = all_claims(drafts)
@@ -192,8 +208,6 @@ class Gate:
                 except PulseError as refused:
                     if before := await self._before(signed, refused):
                         return before
-                    if isinstance(refused, RefusedOnRecord):
-                        await self.record([Draft(refused.record, draft.subject, actor=actor)])
                     raise
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:

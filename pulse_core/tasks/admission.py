@@ -12,12 +12,10 @@ from pulse_core.tasks.events import (
     NAME,
     TASK_ID,
     ProjectSet,
-    TaskAcked,
     TaskAssigned,
     TaskBlockersSet,
     TaskCreated,
     TaskExecuting,
-    TaskFailed,
     TaskHeartbeat,
     TaskMoved,
     TaskResultRefused,
@@ -102,15 +100,17 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
 
 
 def _late(payload: Payload, token: int, task: TaskState) -> Refused:
-    """Why nothing can be said under this token any more; a result is recorded all the same."""
+    """Why nothing can be said under this token any more; whatever was to be said is recorded all the same."""
     now = f"it is {task.status}; {legal(task)}"
     if task.token:
         now = f"{task.agent} holds it under {task.token} now"
     words = f"the claim {token} of {task.id} is over: {now}"
-    if not isinstance(payload, TaskAcked | TaskFailed):
+    if isinstance(payload, TaskHeartbeat):
         return Refused(words)
-    result = payload.result if isinstance(payload, TaskAcked) else payload.error
-    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result))
+    result = next(
+        (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name)), ""
+    )
+    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result), task.id)
 
 
 def known_task(id_: str, tasks: PendingTasks) -> TaskState:

@@ -16,7 +16,7 @@ from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.programs import Programs, ProgramSpec
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass

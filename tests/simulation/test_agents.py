@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pulse_core.agents.run_files import Progress
+from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
+from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
@@ -136,6 +138,50 @@ def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_no
         await asyncio.sleep(1)
         assert scene.task().status is Status.EXECUTING
         assert scene.run.token > token
+
+    told(story)
+
+
+def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER, column="Backlog")
+        await asyncio.sleep(1)
+        scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+
+        async def say(kind: str, subject: str = ONE, **data: Any) -> Event:
+            return await scene.say(kind, subject, Role.AGENT, scope, **data)
+
+        part = {"project": "app", "title": "a part", "column": "Backlog"}
+        refused: list[tuple[str, str, dict[str, Any]]] = [
+            ("task-acked", OTHER, {"token": 1}),
+            ("task-closed", ONE, {}),
+            ("task-moved", ONE, {"column": "Done"}),
+            ("task-executing", OTHER, {"agent": "ada", "lease_us": 1}),
+            ("task-created", "task_000003", {**part, "parent": OTHER}),
+            ("task-created", "task_000003", {**part, "project": "other"}),
+        ]
+        for kind, subject, data in refused:
+            with pytest.raises(Refused, match="a run may"):
+                await say(kind, subject, **data)
+        await say("task-created", "task_000003", **part)
+        assert scene.task("task_000003").parent == ONE
+        assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
+        await say("task-heartbeat", token=99)  # whatever token it says: its own is meant
+        await say("task-released", why="not for me")
+        assert (scene.task().status, scene.task().error) == (Status.PENDING, "not for me")
+        late: list[tuple[str, str, dict[str, Any]]] = [
+            ("task-acked", ONE, {"token": 1, "result": "done"}),
+            ("task-given-up", ONE, {"why": "no"}),
+            ("task-created", "task_000004", part),
+        ]
+        for kind, subject, data in late:
+            with pytest.raises(Refused, match=f"the claim {scope.token} of {ONE} is over"):
+                await say(kind, subject, **data)
+        told = [json.loads(one.data) for one in scene.world.events("task-result-refused", subject=ONE)]
+        assert [(one["said"], one["result"]) for one in told] == [
+            ("task-acked", "done"), ("task-given-up", "no"), ("task-created", "a part"),
+        ]  # fmt: skip
 
     told(story)
 
@@ -285,6 +331,29 @@ def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
         (kept,) = scene.world.events("workspace-kept")
         assert json.loads(kept.data) == {"path": f"/work/{ONE}", "why": "2 commits of it are not pushed"}
         assert (scene.files.removed, scene.runs.worktrees) == ([], {})
+        assert scene.runs.kept == {ONE: (f"/work/{ONE}", "2 commits of it are not pushed")}
+
+        scene.files.kept = ""
+        wish = Effect(action="remove-workspace", key="by hand", params={"task": ONE})
+        await scene.say("task-created", OTHER, project="app", title="another one")
+        await asyncio.sleep(1)
+        await scene.world.ask(wish.model_copy(update={"key": "in use", "params": {"task": OTHER}}))
+        await scene.world.ask(wish)
+        await asyncio.sleep(1)
+        assert f"{OTHER} has not ended" in scene.world.events("effect-failed")[-1].data
+        assert (scene.files.removed, scene.runs.kept) == ([f"/work/{ONE}"], {})
+
+    told(story)
+
+
+def test_what_an_agent_has_committed_is_part_of_the_result() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.made = ["abc1234 mend it"]
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish()
+        await asyncio.sleep(1)
+        assert scene.task().data["commits"] == ["abc1234 mend it"]
 
     told(story)
 

@@ -160,7 +160,7 @@ async def at_work(revision: Revision, taken: ReservedNames | None = None, **how:
         await scene.hands.close()
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until it is so."""
     end = time.monotonic() + seconds
     while not condition():
