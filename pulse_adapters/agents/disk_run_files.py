@@ -16,7 +16,7 @@ from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text
+from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text, turns_in
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.programs import ProgramSpec
@@ -33,6 +33,7 @@ class DiskRunFiles:
 
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
+        self._turns: dict[str, tuple[int, int]] = {}  # by run: bytes that were read, and turns in them
 
     def _folder(self, run: str) -> RunFolder:
         return RunFolder.of(self._home, run)
@@ -95,9 +96,14 @@ class DiskRunFiles:
             agent.cpu_weight,
         )
 
-    async def progress(self, run: Run) -> Progress:
-        """How large its output is, and how old."""
-        return await asyncio.to_thread(_progress, self._folder(run.id).output)
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
+        """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
+        output, turn = self._folder(run.id).output, TOOLS[agent.kind].turn if agent else ""
+        read, turns = self._turns.pop(run.id, (0, 0))
+        self._turns[run.id] = read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
+        for old in list(self._turns)[:-KEPT]:
+            del self._turns[old]
+        return (await asyncio.to_thread(_progress, output))._replace(turns=turns)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""
@@ -163,6 +169,17 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
     os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _count_turns(output: Path, turn: str, read: int, turns: int) -> tuple[int, int]:
+    """How far it was read, and the turns until there, one piece later; a line that no piece holds is passed over."""
+    with suppress(OSError), output.open("rb") as file:
+        file.seek(read)
+        piece = file.read(MOST_KEPT) if turn else b""
+        whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
+        lines = piece[:whole].decode(errors="replace").splitlines()
+        return read + whole, turns + turns_in(lines, turn)
+    return read, turns
 
 
 def _progress(output: Path) -> Progress:

@@ -7,16 +7,19 @@ from typing import Any
 from pulse_core.agents.actions import (
     CLEAN_RUN,
     MAKE_WORKSPACE,
+    PAUSE_RUN,
     REMOVE_WORKSPACE,
     RUN_AGENT,
     STOP_RUN,
     CleanRunParams,
+    PauseRunParams,
     RunParams,
     StopRunParams,
     WorkspaceParams,
 )
 from pulse_core.agents.events import (
     AgentRunCleaned,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -195,6 +198,20 @@ class StopRun(_OfRun):
             await self.context.programs.stop(run.id, run.main, soft)
 
 
+class PauseRun(_OfRun):
+    """`pause-agent-run`: holds the program with all that came out of it, or has it go on, and says why."""
+
+    action, params = PAUSE_RUN.name, PauseRunParams
+
+    async def execute(self, effect: Effect, params: PauseRunParams, event: Event) -> Result:
+        run = self.run(params.run)
+        if run is None or run.ended is not None or run.moment.boot != event.boot:
+            return Result({"already": True})
+        await self.context.programs.pause(run.id, run.main, over=params.over)
+        await self.record(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
+        return Result({"pid": run.pid})
+
+
 class CleanAgentRun(StopRun):
     """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
 
@@ -255,6 +272,7 @@ def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Execu
     """The executors of this capability."""
     return (
         RunAgent(context, files),
+        PauseRun(context, files),
         StopRun(context, files),
         CleanAgentRun(context, files),
         MakeWorkspace(context, files),

@@ -45,10 +45,11 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How much a run has printed, and how many microseconds ago it last did."""
+    """How much a run has printed, how many microseconds ago it last did, and how many turns of it that shows."""
 
     output: int = 0
     quiet_us: int = 0
+    turns: int = 0
 
 
 class RunFiles(Protocol):
@@ -65,7 +66,7 @@ class RunFiles(Protocol):
     ) -> ProgramSpec:
         """What to start, with everything that it is told on the disk."""
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How far it is."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:

@@ -157,7 +157,10 @@ async def test_of_two_with_one_name_the_first_stays(engines: Engines) -> None:
 async def test_code_that_is_at_fault_is_told_from_a_world_that_is(
     engines: Engines, body: str, words: str
 ) -> None:
-    host = await engines.start(watcher(body), watcher("raise PulseError('down')", "world"), FINE)
+    waits = 0.5 if words == "not done" else 20.0
+    host = await engines.start(
+        watcher(body, timeout=waits), watcher("raise PulseError('down')", "world"), FINE
+    )
     with pytest.raises(EngineCodeBroken, match=words):
         await named(host).collect()
     with pytest.raises(PulseError, match="down") as caught:

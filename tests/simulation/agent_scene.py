@@ -52,7 +52,7 @@ class MemoryRunFiles:
             agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
         )
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         return self.printed.get(run.id, Progress())
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:

@@ -50,7 +50,7 @@ from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
-from upulse_cli.wiring.executors import machine_executors, scope_of, watchers_of
+from upulse_cli.wiring.executors import machine_executors, needed_watchers_of, scope_of, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -153,7 +153,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 end_remains=acting.lives.end_effect,
-                watchers=(system,),
+                watchers=(system, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),

@@ -64,7 +64,7 @@ class Runs:
         return run
 
     async def sample(self, run: Run) -> RunSample:
-        seen, progress = await self.programs.look(run.main), await self.files.progress(run)
+        seen, progress = await self.programs.look(run.main), await self.files.progress(run, self.agent)
         return RunSample(progress.output, progress.quiet_us, seen.memory)
 
     async def end(self, run: Run) -> int | None:
@@ -175,3 +175,18 @@ async def test_what_a_run_may_have_is_limited_by_its_control_group_or_that_is_sa
     await runs.close()
     groups.close(wait=True)
     assert start_time_of(run.pid) is None
+
+
+async def test_turns_are_counted_as_they_are_printed_each_once(runs: Runs) -> None:
+    run = await runs.start("true", kind="claude")
+    output, turn = RunFolder.of(runs.home, run.id).output, '{"type": "assistant", "message": {}}\n'
+    assert await runs.end(run) == 0
+    for printed, turns in (
+        (turn * 3, 3),
+        (turn[:9], 3),
+        (turn[9:] + '{"type": "user"}\nassistant\n', 4),
+        ("", 4),
+    ):
+        with output.open("a") as file:
+            file.write(printed)
+        assert (await runs.files.progress(run, runs.agent)).turns == turns
