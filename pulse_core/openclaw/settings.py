@@ -16,8 +16,12 @@ from pulse_core.settings.processes import Name, ProcessSettings
 class OpenClawSettings(Group):
     """One `[[openclaw]]`: a gateway whose good configs are kept, and put back when a new one does not boot."""
 
-    process: Name = Field(description="name of the [[process]] that it is", examples=["gateway"])
-    folder: Path = Field("~/.openclaw", description="its state folder, with its config and its sessions")
+    process: Name = Field(description="name of the [[process]] that it is", examples=["openclaw"])
+    folder: Path = Field(
+        "~/.openclaw",
+        description="its state folder, with its config and its sessions",
+        examples=["/srv/openclaw"],
+    )
     config: Path | None = Field(
         None,
         description="its config; else `openclaw.json` in `folder`",
