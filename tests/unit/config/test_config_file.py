@@ -26,13 +26,13 @@ start = ["true"]
 name = "litellm"
 start = ["true"]
 [[process]]
-name = "gateway"
+name = "openclaw"
 start = ["true"]
 """
 USUAL = {
     "process": ['name = "other"', 'start = ["true"]'],
     "llm": ['url = "http://other/"'],
-    "openclaw": ['process = "gateway"'],
+    "openclaw": ['process = "openclaw"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
     "agent": ['name = "other"', 'kind = "claude"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
