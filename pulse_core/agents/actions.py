@@ -39,6 +39,15 @@ class WorkspaceParams(ActionParams):
     task: TaskId
 
 
+class EndOrphanParams(ActionParams):
+    """Which process, of which run that is over. dry_run: only say what would be ended."""
+
+    run: str = Field(max_length=100)
+    pid: int = Field(gt=1)
+    started: int
+    dry_run: bool = True
+
+
 RUN_AGENT = ActionDeclaration(
     "run-agent", RunParams, "Claims a task for an agent and starts its program.", exclusive_by="task"
 )
@@ -67,4 +76,11 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)
+END_ORPHAN = ActionDeclaration(
+    "end-agent-orphan",
+    EndOrphanParams,
+    "Ends, with all that came out of it, what an agent has left behind.",
+    exclusive_by="pid",
+)
+
+ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, END_ORPHAN)
