@@ -15,6 +15,7 @@ from pulse_adapters.workers.run_as import user_name
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.ports.loops import coalesced
 from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
@@ -46,7 +47,7 @@ class SocketService:
                     begun()
                     # A file that is removed tells nobody; with a home that was moved the socket was moved, too.
                     while self.home.socket.exists() or not self.home.path.exists():  # noqa: ASYNC110
-                        await asyncio.sleep(LOOK)
+                        await asyncio.sleep(coalesced(LOOK))
                 self.failed("socket", "its file was removed; it is made again")
             except (PulseError, OSError) as error:
                 self.failed("socket", str(error))
