@@ -3,16 +3,20 @@
 import os
 import re
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_core.agents.run_site import Workspace
+from pulse_adapters.workers.run_as import owner_of
+from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
 
 TIMEOUT_S = 100.0
 SLUG = 40
 """Most characters of the title in a branch's name."""
+COMMITS = 20
+"""Most commits of a branch that are told, the newest."""
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -26,7 +30,7 @@ class Worktree:
     """The worktree of a task at a path. Blocks: for threads; raises PulseError."""
 
     def __init__(self, project: Project, path: Path) -> None:
-        self._repository, self._base, self._path = Path(project.repository), project.base, path
+        self._repository, self._base, self._path = Path(project.repository or path), project.base, path
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -49,6 +53,13 @@ class Worktree:
             )
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
+
+    def commits(self) -> Sequence[str]:
+        """What is on its branch and not on the base, the newest first: ids and subjects."""
+        words = ("log", "--no-show-signature", "--format=%h %s", f"{self._start()}..HEAD")
+        found = [line[:200] for line in self._git(*words, at=self._path).splitlines()]
+        more = len(found) - COMMITS
+        return [*found[:COMMITS], *([f"and {more} older ones"] if more > 0 else [])]
 
     def remove(self) -> str:
         """Remove it; else why it is kept."""
@@ -92,9 +103,11 @@ class Worktree:
         env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
         there = at or self._repository
         try:
+            owner = owner_of(there)
             done = subprocess.run(
-                ("git", "-C", str(there), *_SAFE, *words), env=env, stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=TIMEOUT_S, check=False,
+                ("git", "-C", str(there), *_SAFE, *words), env={**env, **(owner.environment if owner else {})},
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+                user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
             raise PulseError(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error

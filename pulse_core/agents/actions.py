@@ -21,6 +21,12 @@ class StopRunParams(ActionParams):
     why: Text
 
 
+class PauseRunParams(StopRunParams):
+    """Which run, and why. over: it goes on, whatever it takes."""
+
+    over: bool = False
+
+
 class CleanRunParams(ActionParams):
     """Which run has ended."""
 
@@ -42,6 +48,9 @@ STOP_RUN = ActionDeclaration(
     "Ends an agent's program with all that came out of it.",
     exclusive_by="run",
 )
+PAUSE_RUN = ActionDeclaration(
+    "pause-agent-run", PauseRunParams, "Holds an agent's program, or has it go on.", exclusive_by="run"
+)
 CLEAN_RUN = ActionDeclaration(
     "clean-agent-run", CleanRunParams, "Ends what a run has left behind.", exclusive_by="run"
 )
@@ -58,4 +67,4 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)
+ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)

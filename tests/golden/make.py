@@ -9,6 +9,7 @@ from pulse_core.agents.events import (
     AgentResumed,
     AgentRunCleaned,
     AgentRunEnded,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -172,6 +173,7 @@ RUNS: tuple[tuple[str, Payload], ...] = (
     ("task_000002", WorkspaceRemoved()),
     ("task_000003", WorkspaceMade(path="/srv/third", branch="b")),
     ("task_000003", started("three")),
+    ("task_000003", AgentRunPaused(run="three", why="it took 51 turns, of at most 50")),
 )
 """Runs of agents."""
 

@@ -1,5 +1,6 @@
 """Agents in virtual time: a world whose programs end when a story says so, and whose files are in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
-from pulse_core.agents.run_site import Progress, Workspace
+from pulse_core.agents.run_files import Progress, Workspace
+from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.agents.watcher import AgentRunsWatcher
@@ -26,8 +28,9 @@ ONE, OTHER = "task_000001", "task_000002"
 
 
 @dataclass
-class MemorySite:
-    """Implements `pulse_core.agents.run_site.RunSite`. answers, printed: by run; kept: why a folder stays."""
+class MemoryRunFiles:
+    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays;
+    made: the commits in it."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
@@ -35,8 +38,9 @@ class MemorySite:
     removed: list[str] = field(default_factory=list)
     refusal: str = ""
     kept: str = ""
+    made: Sequence[str] = ()
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
             raise PulseError(self.refusal)
         return Workspace(f"/work/{task.id}", "feat/x" if project.repository else "")
@@ -48,11 +52,14 @@ class MemorySite:
             agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
         )
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         return self.printed.get(run.id, Progress())
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())
+
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        return self.made
 
     async def clean(self, run: Run, most: int) -> None:
         self.cleaned.append(run.id)
@@ -67,7 +74,7 @@ class AgentScene:
     """A world with agents."""
 
     def __init__(self, world: World) -> None:
-        self.world, self.programs, self.site = world, MemoryPrograms(), MemorySite()
+        self.world, self.programs, self.files = world, MemoryPrograms(), MemoryRunFiles()
 
         async def append(draft: Draft) -> Event:
             assert world.daemon is not None
@@ -75,7 +82,7 @@ class AgentScene:
 
         home = HomeLayout(Path("/home"))
         context = ExecutorContext(lambda: world.settings, self.state, append, self.programs, home)
-        made = (*task_executors(context), *agent_executors(context, self.site))
+        made = (*task_executors(context), *agent_executors(context, self.files))
         world.executors |= {one.action: one for one in made}
 
     def state(self) -> Any:
@@ -99,7 +106,7 @@ class AgentScene:
             self.programs,
             HomeLayout(Path("/home")),
         )
-        world.watchers = (AgentRunsWatcher(context, self.site),)
+        world.watchers = (AgentRunsWatcher(context, self.files),)
         await world.start()
 
     async def begin(self, **task: Any) -> None:
@@ -111,10 +118,19 @@ class AgentScene:
     async def create(self, id_: str = ONE, **task: Any) -> None:
         await self.say("task-created", id_, project="app", title="mend it", **task)
 
-    async def say(self, kind: str, subject: str = ONE, role: Role = Role.PERSON, **data: Any) -> Event:
+    async def say(
+        self,
+        kind: str,
+        subject: str = ONE,
+        role: Role = Role.PERSON,
+        scope: RunScope | None = None,
+        **data: Any,
+    ) -> Event:
         """Record what somebody says, through the front door."""
         assert self.world.daemon is not None
-        (recorded,) = await self.world.daemon.gate.append(role, "eve", [Draft(parse(kind, data), subject)])
+        (recorded,) = await self.world.daemon.gate.append(
+            role, "eve", [Draft(parse(kind, data), subject)], scope
+        )
         return recorded.event
 
     def task(self, id_: str = ONE) -> TaskState:
@@ -137,6 +153,6 @@ class AgentScene:
         """End the oldest live program."""
         run = self.runs.live[0]
         if answer is not None:
-            self.site.answers[run.id] = answer
+            self.files.answers[run.id] = answer
         self.programs.end(run.id, code)
         return run.id

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
-from pulse_core.agents.run_site import Workspace
+from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of, remove_folder
+from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
 
@@ -121,6 +121,29 @@ def test_one_without_any_work_is_removed(worktree: Worktree, repository: Path) -
     assert not path.exists()
     assert worktree.remove() == ""
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_of_a_project_that_nobody_remembers_it_is_looked_at_and_removed_all_the_same(
+    worktree: Worktree, repository: Path
+) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    forgotten = Worktree(Project(), path)
+    (path / "work.txt").write_text("work")
+    assert forgotten.remove() == "1 files in it are not committed"
+    (path / "work.txt").unlink()
+    assert forgotten.remove() == ""
+    assert not path.exists()
+    assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_the_newest_commits_that_the_base_does_not_have_are_told(worktree: Worktree) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    assert worktree.commits() == []
+    for number in range(COMMITS + 2):
+        git(path, "commit", "-q", "--allow-empty", "-m", f"step {number}")
+    told = worktree.commits()
+    assert told[0] == f"{git(path, 'rev-parse', '--short', 'HEAD')} step {COMMITS + 1}"
+    assert (len(told), told[-1]) == (COMMITS + 1, "and 2 older ones")
 
 
 def test_the_base_may_be_a_branch_of_the_remote_alone(repository: Path, tmp_path: Path) -> None:

@@ -40,6 +40,7 @@ USUAL = {
 INSTEAD = {
     ("process", "command"): ['name = "other"', 'match = "x"'],
     ("process", "systemd_unit"): ['name = "other"'],
+    ("llm", "models"): ['url = "http://other"', 'kind = "litellm"'],
     ("process", "systemd_user"): ['name = "other"', 'systemd_unit = "other.service"'],
     **{
         ("process", key): ['name = "other"', 'start = ["true"]', 'http = "http://127.0.0.1:80/"', *more]

@@ -32,7 +32,7 @@ def logs(
     home: HomeDir = None,
 ) -> None:
     """Print what the last run of a task has printed."""
-    from pulse_core.agents.run_site import RunFolder
+    from pulse_core.agents.run_files import RunFolder
     from pulse_core.app.state import current_state
     from pulse_core.model.errors import PulseError
     from pulse_core.tasks.listing import find_task
