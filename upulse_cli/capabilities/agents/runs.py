@@ -57,7 +57,9 @@ def logs(
 
 def show(output: Path, at: int) -> int:
     """Print what was printed from there on; returns where it ends by now."""
-    with output.open("rb") as file:
+    from pulse_adapters.workers.plain_file import open_plain
+
+    with open(open_plain(output), "rb") as file:
         file.seek(at)
         while piece := file.read(PIECE):
             sys.stdout.buffer.write(piece)
