@@ -45,7 +45,7 @@ def logs(
             raise PulseError(f"no agent has been at {id_} yet")
         time.sleep(LOOK_S)
     output = RunFolder.of(where.layout.path, run).output
-    if not output.exists():
+    if not output.is_file():
         return say("What it has printed is not kept any more.")
     at = show(output, 0)
     while follow and not has_ended(where, id_, run):
@@ -57,9 +57,7 @@ def logs(
 
 def show(output: Path, at: int) -> int:
     """Print what was printed from there on; returns where it ends by now."""
-    from pulse_adapters.workers.plain_file import open_plain
-
-    with open(open_plain(output), "rb") as file:
+    with output.open("rb") as file:
         file.seek(at)
         while piece := file.read(PIECE):
             sys.stdout.buffer.write(piece)
