@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.agents.run_tokens import new_run_token
-from pulse_adapters.agents.worktrees import Worktree, remove_folder
+from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
@@ -120,6 +120,15 @@ class DiskRunFiles:
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
         await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
+
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        """By the GitHub CLI, with the rights of whoever owns the repository."""
+        if not project.repository:
+            raise PulseError(f"the project {task.project} has no repository")
+        worktree, branch = Worktree(project, Path(path or project.repository)), branch_of(task.id, task.title)
+        return await asyncio.to_thread(worktree.open_pull_request, branch, title, body, draft)
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
