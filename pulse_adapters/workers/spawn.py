@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cache
 from typing import NamedTuple
 
+from pulse_adapters.workers.plain_file import open_plain
+
 
 class ProcessUser(NamedTuple):
     """Whom a new process runs as, if not as this one: with all groups that a login of that user has."""
@@ -93,7 +95,7 @@ def reach_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
     path = os.path.join(cwd or "", found)
     for _ in range(_INTERPRETERS):
         try:
-            file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            file = open_plain(path, follow=True)
         except OSError:
             break
         try:
