@@ -39,6 +39,15 @@ class WorkspaceParams(ActionParams):
     task: TaskId
 
 
+class PullRequestParams(ActionParams):
+    """Whose branch, and what is said of it; by default the task's title and its result."""
+
+    task: TaskId
+    title: str = Field("", max_length=200)
+    body: str = Field("", max_length=20_000)
+    draft: bool = False
+
+
 RUN_AGENT = ActionDeclaration(
     "run-agent", RunParams, "Claims a task for an agent and starts its program.", exclusive_by="task"
 )
@@ -67,4 +76,11 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)
+OPEN_PULL_REQUEST = ActionDeclaration(
+    "open-pull-request",
+    PullRequestParams,
+    "Opens a pull request for the branch of a task, or finds the one that there is.",
+    exclusive_by="task",
+)
+
+ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, OPEN_PULL_REQUEST)

@@ -78,5 +78,10 @@ class RunFiles(Protocol):
     async def clean(self, run: Run, most: int) -> None:
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
 
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        """Where the pull request of a task's branch is: the one that there is, or a new one. path: its folder, if known."""
+
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, if nothing is in it that is nowhere else; else why it is kept."""

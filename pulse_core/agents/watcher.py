@@ -102,6 +102,7 @@ class AgentRunsWatcher:
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
+        run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
         ended = AgentRunEnded(
             run=run.id,

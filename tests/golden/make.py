@@ -67,6 +67,7 @@ from pulse_core.tasks.events import (
     TaskGivenUp,
     TaskHeartbeat,
     TaskMoved,
+    TaskPullRequestOpened,
     TaskReleased,
     TaskResultRefused,
     TaskRetried,
@@ -140,6 +141,7 @@ TASKS: tuple[tuple[str, Payload], ...] = (
     ("task_000003", TaskGivenUp(why="not needed")),
     ("task_000002", TaskBlockersSet(blockers=("task_000001", "task_000003"))),
     ("task_000001", TaskClosed(why="accepted")),
+    ("task_000001", TaskPullRequestOpened(url="https://github.com/ada/app/pull/1")),
 )
 """Lives of tasks."""
 

@@ -346,6 +346,28 @@ def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
     told(story)
 
 
+def test_a_pull_request_is_opened_once_and_stands_with_its_task() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        wish = Effect(action="open-pull-request", key=f"open-pull-request:{ONE}", params={"task": ONE})
+        await asyncio.sleep(1)
+        scene.files.refusal = "3 commits of it are not pushed"
+        await scene.world.ask(wish)
+        await asyncio.sleep(1)
+        assert "3 commits of it are not pushed" in scene.world.events("effect-failed")[-1].data
+        scene.files.refusal = ""
+        scene.finish()
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.CLOSED
+        for _ in range(2):
+            await scene.world.ask(wish)
+            await asyncio.sleep(1)
+        assert scene.task().pull_request == "https://host/0/mend it"
+        assert len(scene.world.events("task-pull-request-opened")) == 1
+
+    told(story)
+
+
 def test_what_an_agent_has_committed_is_part_of_the_result() -> None:
     async def story(scene: AgentScene) -> None:
         scene.files.made = ["abc1234 mend it"]
