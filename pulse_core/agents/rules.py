@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    END_ORPHAN,
     MAKE_WORKSPACE,
     PAUSE_RUN,
     REMOVE_WORKSPACE,
@@ -30,6 +31,8 @@ from pulse_core.tasks.task import ENDED, Project, Status, obstacles
 
 KEY = "agent-runs"
 """The watcher of runs."""
+ORPHANS = "agent-orphans"
+"""The watcher of what they have left behind."""
 AGAIN = 60 * US_PER_SECOND
 """How long after an effect was settled the same one is wished again: what failed would else be tried without a pause."""
 
@@ -151,6 +154,22 @@ async def clean_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             key, reason = f"{REMOVE_WORKSPACE.name}:{id_}", "the task has ended"
             wished = Effect(action=REMOVE_WORKSPACE.name, key=key, params={"task": id_}, reason=reason)
             verdict = _wish(verdict, curr, wished)
+    return verdict
+
+
+async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """End what runs have left behind once it is old enough, or have it recorded once that it would be."""
+    verdict, general = await inner(prev, curr), GENERAL.of(curr.settings)
+    last, is_dry = curr.window(ORPHANS).last, general.orphans == "tell"
+    for pid, one in last.data.items() if last else ():
+        if one["age_us"] < general.orphan_age or one["run"] in curr.of(RUNS).runs:
+            continue
+        key = f"{END_ORPHAN.name}:{pid}:{one['started']}{':dry' if is_dry else ''}"
+        if is_dry and key in curr.effects.settled_at:
+            continue
+        params = {"run": one["run"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
+        reason = f"{one['agent']} has left process {pid} behind: its run is over, and its parent is gone"
+        verdict = _wish(verdict, curr, Effect(action=END_ORPHAN.name, key=key, params=params, reason=reason))
     return verdict
 
 

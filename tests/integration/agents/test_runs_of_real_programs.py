@@ -273,6 +273,24 @@ async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, sc
     assert json.loads(ended.model_dump_json())["error"] == failure[:4_000]
 
 
+async def test_what_a_run_has_left_behind_is_found_by_its_marks_and_by_nothing_else(runs: Runs) -> None:
+    script = "setsid sleep 86391 & echo $!; env -u PULSE_AGENT setsid sleep 86392 & echo $!"
+    run = await runs.start("sh", "-c", script)
+    assert await runs.end(run) == 0
+    left, unmarked = map(int, runs.output(run).split())
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await runs.programs.orphans(str(runs.home), {""})):
+            await asyncio.sleep(0.02)  # who is just being executed shows no mark
+    assert [(one.found.pid, one.effect, one.agent) for one in found] == [(left, run.id, "ada")]
+    assert found[0].memory > 0
+    assert await runs.programs.orphans(str(runs.home), {"nobody"}) == []
+    assert await runs.programs.orphans("/elsewhere", {""}) == []
+    await runs.programs.stop(run.id, found[0].found, 0.0)
+    assert start_time_of(left) is None
+    assert start_time_of(unmarked) is None  # it bears the mark of the run all the same
+    assert await runs.programs.orphans(str(runs.home), {""}) == []
+
+
 async def test_a_pipe_in_the_place_of_an_output_holds_up_nobody(runs: Runs) -> None:
     run = await runs.start("true")
     output = RunFolder.of(runs.home, run.id).output
