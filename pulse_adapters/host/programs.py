@@ -46,7 +46,7 @@ class LifePrograms:
 
     async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it."""
-        main = self._spawner.start(
+        main = await self._spawner.start(
             program.argv,
             cwd=program.cwd,
             env={**program.env, EFFECT_MARK: effect},
