@@ -19,7 +19,7 @@ from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.names import NOTIFY
+from pulse_core.model.names import NOTIFY, OPTIONAL_WATCHERS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
@@ -85,8 +85,10 @@ def _next_trial(curr: Snapshot) -> int | None:
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Start the agent that a task is assigned to, as soon as it may."""
+    """Start the agent that a task is assigned to, as soon as it may; none while nobody would watch it."""
     verdict = await inner(prev, curr)
+    if OPTIONAL_WATCHERS in curr.control.left_out:
+        return verdict
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
     for task in tasks.tasks.values() if agents else ():
         if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
