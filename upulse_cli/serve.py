@@ -120,7 +120,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     refuse_strangers(home)
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
-    home = Home(home.path.resolve())  # a link that led here may be removed, or lead elsewhere, before this ends
+    home = Home(home.path.resolve())  # a link that led here may be gone before this ends
     with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot

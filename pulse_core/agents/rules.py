@@ -19,7 +19,7 @@ from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.names import NOTIFY
+from pulse_core.model.names import NOTIFY, OPTIONAL_WATCHERS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
@@ -27,7 +27,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
-from pulse_core.tasks.task import ENDED, Project, Status, obstacles
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
 
 KEY = "agent-runs"
 """The watcher of runs."""
@@ -56,6 +56,7 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
+            verdict = _wish(verdict, curr, _run(task, agent.name))  # it begins as soon as that is recorded
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
@@ -84,19 +85,25 @@ def _next_trial(curr: Snapshot) -> int | None:
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Start the agent that a task is assigned to, as soon as it may."""
+    """Start the agent that a task is assigned to, as soon as it may; none while nobody would watch it."""
     verdict = await inner(prev, curr)
+    if OPTIONAL_WATCHERS in curr.control.left_out:
+        return verdict
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
     for task in tasks.tasks.values() if agents else ():
         if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
             continue
         if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue
-        params = {"task": task.id, "agent": agent.name}
-        reason = f"{task.title} is assigned to {agent.name}"
-        key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
-        verdict = _wish(verdict, curr, Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason))
+        verdict = _wish(verdict, curr, _run(task, agent.name))
     return verdict
+
+
+def _run(task: TaskState, agent: str) -> Effect:
+    """The wish that this agent begins a task."""
+    params, reason = {"task": task.id, "agent": agent}, f"{task.title} is assigned to {agent}"
+    key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
+    return Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason)
 
 
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
