@@ -11,8 +11,8 @@ from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 
 
-def watchers(context: WatcherContext) -> Sequence[Watcher]:
-    """The watcher of runs."""
+def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
+    """The watcher of runs; in safe mode runs are begun as ever, and whoever is not watched would lose his claim."""
     return (AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings)),)
 
 

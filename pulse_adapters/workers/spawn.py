@@ -8,7 +8,7 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 
@@ -107,16 +107,22 @@ def _opened(
     is_main = threading.current_thread() is threading.main_thread()
     candidates = _RESET - {signal.SIGPIPE, signal.SIGXFSZ} if is_main else ()
     ignored = [number for number in candidates if signal.getsignal(number) is signal.SIG_IGN]
+    if cwd is not None:
+        os.stat(cwd)  # what the child says of it says not what is wrong
     stdin, stdout, stderr = (descriptors.get(number, subprocess.DEVNULL) for number in range(3))
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, lambda *_: None)
     try:
         process = subprocess.Popen(
-            list(argv), executable=program, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr,
-            start_new_session=True, user=user and user.uid, group=user and user.gid,
+            list(argv), executable=program, cwd=None if user else cwd, env=env, stdin=stdin, stdout=stdout,
+            stderr=stderr, start_new_session=True, user=user and user.uid, group=user and user.gid,
             extra_groups=user and user.groups,
+            # Popen goes there before it becomes the user: by a link in its place the user would get into folders of root's.
+            preexec_fn=partial(os.chdir, cwd) if user and cwd is not None else None,
         )  # fmt: skip
+    except subprocess.SubprocessError as error:
+        raise PermissionError(errno.EACCES, f"not by {user and user.name}", cwd) from error
     finally:
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)

@@ -7,16 +7,21 @@ from typing import Any
 from pulse_core.agents.actions import (
     CLEAN_RUN,
     MAKE_WORKSPACE,
+    OPEN_PULL_REQUEST,
+    PAUSE_RUN,
     REMOVE_WORKSPACE,
     RUN_AGENT,
     STOP_RUN,
     CleanRunParams,
+    PauseRunParams,
+    PullRequestParams,
     RunParams,
     StopRunParams,
     WorkspaceParams,
 )
 from pulse_core.agents.events import (
     AgentRunCleaned,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -36,7 +41,7 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.admission import known_task
-from pulse_core.tasks.events import TaskExecuting
+from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
@@ -195,6 +200,20 @@ class StopRun(_OfRun):
             await self.context.programs.stop(run.id, run.main, soft)
 
 
+class PauseRun(_OfRun):
+    """`pause-agent-run`: holds the program with all that came out of it, or has it go on, and says why."""
+
+    action, params = PAUSE_RUN.name, PauseRunParams
+
+    async def execute(self, effect: Effect, params: PauseRunParams, event: Event) -> Result:
+        run = self.run(params.run)
+        if run is None or run.ended is not None or run.moment.boot != event.boot:
+            return Result({"already": True})
+        await self.context.programs.pause(run.id, run.main, over=params.over)
+        await self.record(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
+        return Result({"pid": run.pid})
+
+
 class CleanAgentRun(StopRun):
     """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
 
@@ -251,12 +270,30 @@ class RemoveWorkspace(_OfAgents):
         return Result({"kept": why} if why else {})
 
 
+class OpenPullRequest(_OfAgents):
+    """`open-pull-request`: the same one however often it is asked for."""
+
+    action, params = OPEN_PULL_REQUEST.name, PullRequestParams
+
+    async def execute(self, effect: Effect, params: PullRequestParams, event: Event) -> Result:
+        task, kept = self.task(params.task), self.runs.kept.get(params.task)
+        project = self.context.state().of(TASKS).projects.get(task.project, Project())
+        path = self.runs.worktrees.get(task.id, kept.path if kept else "")
+        title, body = params.title or task.title, params.body or task.result or task.prompt
+        url = await self.files.open_pull_request(task, project, path, title, body, params.draft)
+        if task.pull_request != url:
+            await self.record(TaskPullRequestOpened(url=url), task.id, event)
+        return Result({"url": url})
+
+
 def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
     return (
         RunAgent(context, files),
+        PauseRun(context, files),
         StopRun(context, files),
         CleanAgentRun(context, files),
         MakeWorkspace(context, files),
         RemoveWorkspace(context, files),
+        OpenPullRequest(context, files),
     )

@@ -65,6 +65,8 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "memory": sample.memory,
         "workspace": run.workspace,
         "unlimited": run.unlimited or None,
+        "turns": sample.turns,
+        "paused": run.held if run.paused else None,
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),
     }

@@ -11,6 +11,7 @@ from pulse_core.agents.events import (
     AgentResumed,
     AgentRunCleaned,
     AgentRunEnded,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -27,13 +28,19 @@ from pulse_core.projections.state import StateProjection
 T = TypeVar("T")
 DAY, MOST_COSTS = UNITS["d"], 1_000
 """How long costs are remembered, and of how many runs of an agent."""
+FEWEST_USUAL = 5
+"""Runs of an agent from which on it is known what is usual."""
 REMEMBERED = 1_000
 """Agents that were paused or resumed, and folders that were kept, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt at a task. unlimited: why it has no limits; stop: why it is to end; ended: when its program did."""
+    """One attempt at a task.
+
+    unlimited: why it has no limits; held: why it is or was paused, and paused: since when it is; stop: why it is to end;
+    ended: when its program did.
+    """
 
     id: str
     task: str
@@ -44,6 +51,8 @@ class Run:
     moment: Moment
     workspace: str = ""
     unlimited: str = ""
+    held: str = ""
+    paused: Moment | None = None
     stop: str = ""
     ended: Moment | None = None
 
@@ -54,11 +63,12 @@ class Run:
 
 
 class RunCost(NamedTuple):
-    """What one run has cost, and when it ended."""
+    """What one run has cost, as far as it told, and when it ended; turns: how many it took."""
 
     moment: Moment
     amount: float
     task: str
+    turns: int = 0
 
 
 class KeptWorkspace(NamedTuple):
@@ -85,6 +95,13 @@ class AgentRuns:
     def cost_of_task(self, task: str) -> float:
         """What the attempts at a task have cost within the last day."""
         return sum(one.amount for costs in self.costs.values() for one in costs if one.task == task)
+
+    def usual(self, agent: str) -> tuple[float, float]:
+        """The turns and the cost of an agent's usual run; zeros while too few are known."""
+        known = self.costs.get(agent, ())
+        if len(known) < FEWEST_USUAL:
+            return 0.0, 0.0
+        return sum(one.turns for one in known) / len(known), sum(one.amount for one in known) / len(known)
 
     def over_budget_us(self, agent: str, budget: float, now: Moment) -> int:
         """Microseconds until what an agent's runs have cost within a day is below its budget (0: any amount)."""
@@ -115,13 +132,17 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
             case AgentRunStarted.kind if data:
                 given: dict[str, Any] = {name: value for name, value in data.items() if name != "run"}
                 runs[str(data["run"])] = Run(str(data["run"]), event.subject, moment=event.moment, **given)
+            case AgentRunPaused.kind if run:
+                since = None if data.get("over") else event.moment
+                runs[run.id] = replace(run, held=str(data.get("why", "")), paused=since)
             case AgentRunStopRequested.kind if run:
                 runs[run.id] = replace(run, stop=str(data.get("why", "")))
             case AgentRunEnded.kind if run:
                 runs[run.id] = replace(run, ended=event.moment)
-                if amount := cost_in(data.get("usage")):
+                amount, turns = cost_in(data.get("usage")), data.get("turns", 0)
+                if amount or turns:
                     recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
-                    new = RunCost(event.moment, amount, run.task)
+                    new = RunCost(event.moment, amount, run.task, turns)
                     costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]
@@ -153,4 +174,4 @@ def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 5, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 6, AgentRuns, OF_RUNS, after)

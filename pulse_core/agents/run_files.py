@@ -45,10 +45,11 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How much a run has printed, and how many microseconds ago it last did."""
+    """How much a run has printed, how many microseconds ago it last did, and how many turns of it that shows."""
 
     output: int = 0
     quiet_us: int = 0
+    turns: int = 0
 
 
 class RunFiles(Protocol):
@@ -65,7 +66,7 @@ class RunFiles(Protocol):
     ) -> ProgramSpec:
         """What to start, with everything that it is told on the disk."""
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How far it is."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
@@ -76,6 +77,11 @@ class RunFiles(Protocol):
 
     async def clean(self, run: Run, most: int) -> None:
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
+
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        """Where the pull request of a task's branch is: the one that there is, or a new one. path: its folder, if known."""
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, if nothing is in it that is nowhere else; else why it is kept."""

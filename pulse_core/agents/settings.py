@@ -70,6 +70,18 @@ class AgentSettings(Group):
         description="whom its program runs as, which root's daemon alone can do; empty: the daemon's own user",
         examples=["agents"],
     )
+    turns: int = Field(0, ge=0, description="messages and steps that one run may take; 0: any number")
+    times_usual: float = Field(
+        10.0,
+        ge=0,
+        description="how many times the turns, or the cost, of its usual run of the last 24 hours one may take; 0: any",
+    )
+    hold: Duration = Field(
+        10 * MINUTE,
+        ge=0,
+        le=UNITS["d"],
+        description="how long a run of too many turns is paused, for a person to have it go on, before it is stopped",
+    )
     cost_per_day: float = Field(
         0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
     )

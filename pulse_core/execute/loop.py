@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
+from pulse_core.actions import parsed_params
 from pulse_core.execute.effect_tasks import (
     Attempt,
     EffectTasks,
@@ -36,6 +36,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.gate import Gate, check_executable
@@ -142,9 +143,7 @@ class ExecutorLoop:
                 while not self._stopping:
                     pause = await self._round()
                     self.beats += 1
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(pause):
-                            await self._stir.wait()
+                    await wait_within(self._stir, pause)
                     self._stir.clear()
                 self._group = None
             self.workers.outcomes.close()
@@ -211,10 +210,18 @@ class ExecutorLoop:
             wish = draft.payload
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
-            if self.slots.has_room(who := holder(draft.data)):
+            if self.slots.has_room(who := holder(draft.data)) and not self._is_cooling(wish):
                 self._reserve(draft.id, who)
                 both.append(executing_draft(draft.id, self.journal.new_id()))
         return both
+
+    def _is_cooling(self, wish: Effect) -> bool:
+        """Whether its key was settled so lately that it may not be begun yet."""
+        if (settled := self.current_state().effects.settled_at.get(wish.key)) is None:
+            return False
+        executor = self.workers.executors[wish.action]
+        cooldown = executor.policy(parsed_params(executor.params, wish)).cooldown
+        return self.clock.now().since(settled) < cooldown * US_PER_SECOND
 
     def _begin(self, ids: Sequence[str]) -> None:
         """Start those of them that were claimed."""
@@ -255,7 +262,7 @@ class ExecutorLoop:
 
     async def _round(self) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""
-        pause_us = self.settings().daemon.executor_scan_interval_ms * 1000
+        pause_us = coalesced(self.settings().daemon.executor_scan_interval_ms / 1000) * US_PER_SECOND
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
         state, now = self.current_state(), self.clock.now()

@@ -59,6 +59,9 @@ class Programs(Protocol):
     def watch(self, main: ProcessId) -> None:
         """Tell who listens that there is something to look at: now, and when it ends."""
 
+    async def pause(self, effect: str, main: ProcessId, over: bool = False) -> None:
+        """Hold all that came out of it by SIGSTOP; over: have it go on. Does nothing to what has ended."""
+
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         """End all that came out of it: SIGTERM to the main process' group, a wait of `soft` seconds, then SIGKILL.
 

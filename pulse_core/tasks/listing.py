@@ -87,6 +87,7 @@ def task_json(task: TaskState, now: Moment) -> Mapping[str, Any]:
         "result": task.result or None,
         "data": dict(task.data),
         "error": task.error or None,
+        "pull_request": task.pull_request or None,
     }
 
 

@@ -21,6 +21,7 @@ from pulse_core.tasks.events import (
     TaskFailed,
     TaskHeartbeat,
     TaskMoved,
+    TaskPullRequestOpened,
     TaskReleased,
     TaskResultRefused,
     TaskRetried,
@@ -183,6 +184,11 @@ class _TaskTable:
         if after_.status is Status.CLOSED or (after_.standing in STUCK) != (task.standing in STUCK):
             self._tell_dependents(task.id)
 
+    def pull_request_opened(self, event: Event) -> None:
+        for tasks in (self.tasks, self.ended):
+            if task := tasks.get(event.subject):
+                tasks[task.id] = task.changed(pull_request=decode_plain(event.data).get("url", ""))
+
     def _in_column(self, task: TaskState) -> TaskState:
         """The task in the column that its status wants; one that is to be done again lies where it was claimed from."""
         columns = self.projects.get(task.project, Project()).columns
@@ -246,11 +252,12 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
 
 _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
     **{kind.kind: _TaskTable.happened for kind in KINDS if kind is not TaskResultRefused},
+    TaskPullRequestOpened.kind: _TaskTable.pull_request_opened,
     TaskCreated.kind: _TaskTable.created,
     ProjectSet.kind: _TaskTable.project_set,
     ProjectRemoved.kind: _TaskTable.project_removed,
 }
 
 TASKS = StateProjection(
-    "pending-tasks", 3, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+    "pending-tasks", 4, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
 )

@@ -112,7 +112,7 @@ class TaskState:
     not closed; waits_for: these, and the blockers that are not closed; stuck_on: those of them that have failed, were given
     up or are blocked; token: the row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`;
     retry_us: how long after `since` an attempt that failed has to wait; error: of the last attempt, or why it is blocked or
-    given up.
+    given up; pull_request: where it is.
     """
 
     id: str
@@ -143,6 +143,7 @@ class TaskState:
     result: str = ""
     data: Mapping[str, Json] = field(default_factory=dict)
     error: str = ""
+    pull_request: str = ""
 
     def changed(self, **news: Any) -> "TaskState":
         """A copy with other values, at a tenth of the price of `replace`: a start without checkpoints makes very many."""

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +10,7 @@ from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
-from pulse_core.ports.loops import Supervise, unsupervised
+from pulse_core.ports.loops import Supervise, coalesced, unsupervised, wait_within
 from pulse_core.ports.stores import Vitals
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.journal import Journal
@@ -146,9 +145,7 @@ class WatchLoop:
             if failures:
                 await asyncio.sleep(rest)  # one that fails is not hurried by nudges
             else:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await watcher.nudge.wait()
+                await wait_within(watcher.nudge, coalesced(rest))
             failures = 0 if await self.collect_once(watcher) else failures + 1
 
     async def _keep(self, watcher: Watcher, reading: Reading) -> bool:

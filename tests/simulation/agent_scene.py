@@ -39,6 +39,7 @@ class MemoryRunFiles:
     refusal: str = ""
     kept: str = ""
     made: Sequence[str] = ()
+    pull_requests: dict[str, str] = field(default_factory=dict)
 
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
@@ -52,7 +53,7 @@ class MemoryRunFiles:
             agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
         )
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         return self.printed.get(run.id, Progress())
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
@@ -63,6 +64,13 @@ class MemoryRunFiles:
 
     async def clean(self, run: Run, most: int) -> None:
         self.cleaned.append(run.id)
+
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        if self.refusal:
+            raise PulseError(self.refusal)
+        return self.pull_requests.setdefault(task.id, f"https://host/{len(self.pull_requests)}/{title}")
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         if not self.kept:

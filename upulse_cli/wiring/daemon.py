@@ -43,6 +43,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
+from pulse_core.ports.loops import coalesced
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
@@ -50,7 +51,7 @@ from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
-from upulse_cli.wiring.executors import machine_executors, scope_of, watchers_of
+from upulse_cli.wiring.executors import machine_executors, needed_watchers_of, scope_of, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -153,7 +154,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 end_remains=acting.lives.end_effect,
-                watchers=(system,),
+                watchers=(system, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),
@@ -241,7 +242,7 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
 async def keep_lock(lock: HomeLock) -> None:
     """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
     while True:
-        await asyncio.sleep(LOCK_CHECK)
+        await asyncio.sleep(coalesced(LOCK_CHECK))
         lock.keep()
 
 

@@ -36,6 +36,11 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
 
 
+def needed_watchers_of(context: WatcherContext) -> Sequence[Watcher]:
+    """Those of adapters that watch what Pulse itself has begun: where they are left out, it must begin nothing."""
+    return [watcher for part in adapters("needed_watchers") for watcher in part.needed_watchers(context)]
+
+
 def scope_of(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
     """What a caller of the socket is bound to, by its pid, its uid and its token, as the capabilities' adapters say."""
     finders = [part.scopes(context) for part in adapters("scopes")]

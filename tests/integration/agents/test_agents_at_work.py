@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.workers.proc import start_time_of
+from tests.integration.agents import fake_gh
 from tests.integration.agents.agent_home import settings
 from tests.integration.cli.cli_home import CliHome, eventually
 
@@ -27,6 +28,8 @@ def git(at: Path, *words: str) -> str:
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     """A home whose daemon runs, with an agent, and a project with a repository."""
     monkeypatch.setenv("KEPT_BACK", "1")
+    monkeypatch.setenv("PATH", f"{fake_gh.install(tmp_path / 'bin')}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_GH", str(tmp_path / "pull-requests.json"))
     home, repository = CliHome(tmp_path / "home"), tmp_path / "repository"
     subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True, timeout=60)
     git(repository, "commit", "-q", "--allow-empty", "-m", "x")
@@ -100,6 +103,13 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     assert "not committed" in home.upulse("agents", "worktrees").out
     assert "worktrees 1 worktree of tasks that have ended" in home.upulse("status").out
     git(tmp_path / "repository", "merge", "-q", "--ff-only", git(workspace, "branch", "--show-current"))
+    asked = ("task", "pull-request", id_, "--draft")
+    assert "is not pushed; push it first" in home.upulse(*asked, code=1).err
+    subprocess.run(("git", "init", "-q", "--bare", str(tmp_path / "remote")), check=True, timeout=60)
+    git(workspace, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(workspace, "push", "-q", "origin", "HEAD")
+    assert [home.upulse(*asked).out.strip() for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2
+    assert task(home, id_)["pull_request"] == "https://github.com/ada/app/pull/1"
     for name in ("go", "helper"):
         (workspace / name).unlink()
     assert home.upulse("agents", "worktrees", "--remove", "--json").json == []

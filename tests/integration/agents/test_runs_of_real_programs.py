@@ -19,7 +19,7 @@ from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_gro
 from pulse_adapters.workers.proc import start_time_of
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import Run
-from pulse_core.agents.run_files import RunFolder
+from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AGENTS
 from pulse_core.composition import Settings
 from pulse_core.model.errors import PulseError
@@ -64,7 +64,7 @@ class Runs:
         return run
 
     async def sample(self, run: Run) -> RunSample:
-        seen, progress = await self.programs.look(run.main), await self.files.progress(run)
+        seen, progress = await self.programs.look(run.main), await self.files.progress(run, self.agent)
         return RunSample(progress.output, progress.quiet_us, seen.memory)
 
     async def end(self, run: Run) -> int | None:
@@ -117,7 +117,10 @@ async def test_an_agent_runs_as_its_user_in_a_folder_of_that_user(open_home: Pat
 
 
 @ROOT_ALONE
-async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_user(open_home: Path) -> None:
+async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_user(
+    open_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSE_SECRET_OF_ROOT", "x")
     runs, above = Runs(open_home), str(open_home.parent / "work")
     repository = open_home.parent / "repository"
     repository.mkdir()
@@ -126,7 +129,7 @@ async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_us
     # A filter runs whatever the repository's own settings say, also for a `git status`.
     script = (
         f"git init -q -b main . && echo '* filter=spy' > .gitattributes && git config filter.spy.clean "
-        f"'id -u >> {repository}/spied; cat' && git add -A && git {' '.join(named)} commit -q -m x"
+        f"'(id -u; env | grep SECRET) >> {repository}/spied; cat' && git add -A && git {' '.join(named)} commit -q -m x"
     )
     subprocess.run(
         ("sh", "-c", script),
@@ -175,3 +178,58 @@ async def test_what_a_run_may_have_is_limited_by_its_control_group_or_that_is_sa
     await runs.close()
     groups.close(wait=True)
     assert start_time_of(run.pid) is None
+
+
+async def test_turns_are_counted_as_they_are_printed_each_once(runs: Runs) -> None:
+    run = await runs.start("true", kind="claude")
+    output, turn = RunFolder.of(runs.home, run.id).output, '{"type": "assistant", "message": {}}\n'
+    assert await runs.end(run) == 0
+    for printed, turns in (
+        (turn * 3, 3),
+        (turn[:9], 3),
+        (turn[9:] + '{"type": "user"}\nassistant\n', 4),
+        ("", 4),
+    ):
+        with output.open("a") as file:
+            file.write(printed)
+        assert (await runs.files.progress(run, runs.agent)).turns == turns
+
+
+async def test_a_pipe_in_the_place_of_an_output_holds_up_nobody(runs: Runs) -> None:
+    run = await runs.start("true")
+    output = RunFolder.of(runs.home, run.id).output
+    assert await runs.end(run) == 0
+    output.unlink()
+    os.mkfifo(output)
+    assert (await runs.files.progress(run, runs.agent)).output == 0
+    with pytest.raises(PulseError, match="its output can't be read"):
+        await runs.files.answer(run, runs.agent)
+    await runs.files.clean(run, 1)
+
+
+@pytest.mark.parametrize("written", [0, 4_000_000_000])
+async def test_no_clock_that_is_set_makes_a_run_silent_or_lively(runs: Runs, written: int) -> None:
+    run = await runs.start("true")
+    assert await runs.end(run) == 0
+    first = await runs.files.progress(run, runs.agent)
+    os.utime(RunFolder.of(runs.home, run.id).output, (written, written))
+    second, third = [await runs.files.progress(run, runs.agent) for _ in range(2)]
+    assert 0 == first.quiet_us < second.quiet_us < third.quiet_us < 3_600_000_000
+
+
+@ROOT_ALONE
+async def test_a_link_in_the_place_of_a_task_s_folder_leads_root_nowhere(open_home: Path) -> None:
+    runs, above, secret = Runs(open_home), str(open_home.parent / "work"), open_home / "secret"
+    secret.mkdir()
+    run = await runs.start("true", user="nobody", workspaces=above)
+    assert await runs.end(run) == 0
+    Path(run.workspace).rmdir()
+    Path(run.workspace).symlink_to(secret)
+    assert await runs.files.remove_workspace(run.workspace, Project()) == "it is a link by now"
+    with pytest.raises(PulseError, match="no workspace can be made"):
+        await runs.start("true", user="nobody", workspaces=above)
+    program = await runs.files.program("late", TOKEN, TASK, runs.agent, Workspace(run.workspace))
+    with pytest.raises(PulseError, match="cannot be entered"):
+        await runs.programs.start("late", program)
+    assert os.stat(secret).st_uid == 0
+    await runs.close()

@@ -1,5 +1,9 @@
 """Worktrees of tasks in a real repository with a bare remote: made once, kept while anything in them could be lost."""
 
+import asyncio
+import json
+import os
+import select
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,6 +14,7 @@ from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of, remove
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
+from tests.integration.agents import fake_gh
 
 TASK = "task_000001"
 BRANCH = f"feat/{TASK}-mend-it"
@@ -146,6 +151,40 @@ def test_the_newest_commits_that_the_base_does_not_have_are_told(worktree: Workt
     assert (len(told), told[-1]) == (COMMITS + 1, "and 2 older ones")
 
 
+def test_a_pull_request_is_opened_once_for_a_branch_that_is_pushed(
+    worktree: Worktree, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, state = Path(worktree.make(TASK, "Mend it").path), tmp_path / "pull-requests.json"
+
+    def opened(draft: bool = False) -> str:
+        return worktree.open_pull_request(BRANCH, "Mend it", "It is bounded.", draft)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PulseError, match="there is no gh, the GitHub CLI, on the daemon's PATH"):
+        opened()
+    monkeypatch.setenv("PATH", f"{fake_gh.install(tmp_path / 'bin')}:{os.defpath}")
+    monkeypatch.setenv("FAKE_GH", str(state))
+    with pytest.raises(
+        PulseError, match=f"the branch {BRANCH} is not pushed; push it first: git -C {path} push"
+    ):
+        opened()
+    git(path, "push", "-q", "origin", "HEAD")
+    git(path, "commit", "-q", "--allow-empty", "-m", "mend it")
+    with pytest.raises(PulseError, match=f"1 commits of {BRANCH} are not pushed"):
+        opened()
+    git(path, "push", "-q", "origin", "HEAD")
+    assert [opened(draft=True) for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2
+    (made,) = json.loads(state.read_text())
+    assert {name: made[name] for name in ("baseRefName", "title", "body", "isDraft")} == {
+        "baseRefName": "main", "title": "Mend it", "body": "It is bounded.", "isDraft": True,
+    }  # fmt: skip
+    state.write_text(json.dumps([{**made, "state": "CLOSED"}]))
+    assert opened() == "https://github.com/ada/app/pull/2"
+    state.write_text("nonsense")
+    with pytest.raises(PulseError, match="gh pr failed in"):
+        opened()
+
+
 def test_the_base_may_be_a_branch_of_the_remote_alone(repository: Path, tmp_path: Path) -> None:
     git(repository, "push", "-q", "origin", "main:next")
     git(repository, "fetch", "-q")
@@ -182,3 +221,23 @@ def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
     (folder / "work.txt").unlink()
     assert remove_folder(folder) == ""
     assert remove_folder(folder) == ""
+
+
+async def test_a_git_that_waits_for_ever_is_ended_with_what_it_has_begun(
+    worktree: Worktree, repository: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(begun := tmp_path / "begun")
+    git(repository, "config", "filter.slow.smudge", f"exec sh -c 'echo $$ > {begun}; exec sleep 1000'")
+    (repository / ".gitattributes").write_text("* filter=slow\n")
+    git(repository, "add", ".gitattributes")
+    git(repository, "commit", "-q", "-m", "slow")
+    making = asyncio.create_task(asyncio.to_thread(worktree.make, TASK, "x"))
+    pid = int(await asyncio.to_thread(begun.read_text))
+    handle = os.pidfd_open(pid)
+    worktree.close()
+    with pytest.raises(PulseError, match="git worktree failed"):
+        await making
+    assert await asyncio.to_thread(select.select, [handle], [], [], 60.0) == ([handle], [], [])
+    os.close(handle)
+    with pytest.raises(PulseError, match="it was called off"):
+        worktree.make(TASK, "x")

@@ -25,10 +25,14 @@ start = ["true"]
 [[process]]
 name = "litellm"
 start = ["true"]
+[[process]]
+name = "openclaw"
+start = ["true"]
 """
 USUAL = {
     "process": ['name = "other"', 'start = ["true"]'],
     "llm": ['url = "http://other/"'],
+    "openclaw": ['process = "openclaw"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
     "agent": ['name = "other"', 'kind = "claude"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.model.event import Event
-from pulse_core.tasks.events import KINDS, LONGEST_PROMPT
+from pulse_core.tasks.events import KINDS, LONGEST_PROMPT, TaskCreated, TaskPullRequestOpened
 from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
 from pulse_core.tasks.task import MOVES, Status
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
@@ -23,7 +23,9 @@ PATHS: dict[Status, tuple[str, ...]] = {
     Status.GIVEN_UP: ("task-given-up",),
 }
 OF_TASKS = sorted(
-    kind.kind for kind in KINDS if kind.kind.startswith("task-") and kind.kind != "task-created"
+    kind.kind
+    for kind in KINDS
+    if kind.kind.startswith("task-") and kind not in (TaskCreated, TaskPullRequestOpened)
 )
 
 

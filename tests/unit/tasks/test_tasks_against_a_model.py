@@ -21,7 +21,7 @@ DONE_BY_HOLDER: dict[str, tuple[str, str, dict[str, Any]]] = {
     "give up": ("task-given-up", "given-up", {}),
 }
 DONE_BY_PERSON = {
-    "close": ("task-closed", {"pending", "acked", "failed"}, "closed"),
+    "close": ("task-closed", {"pending", "acked", "failed", "given-up"}, "closed"),
     "retry": ("task-retried", {"acked", "failed", "given-up"}, "pending"),
 }
 DEED = st.tuples(

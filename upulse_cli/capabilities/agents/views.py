@@ -40,7 +40,11 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         fold=("note",),
     )
     for one in runs:
-        note = "has ended" if one["ended"] else one["stop"] or one["unlimited"] or one["workspace"]
+        note = (
+            "has ended"
+            if one["ended"]
+            else one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
+        )
         sizes = format_size(one["output"]), format_size(one["memory"])
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
     return drawn

@@ -49,7 +49,8 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
     """All of one task; the words of others stand by themselves."""
     facts = Table.grid(padding=(0, 2))
     for name in ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token",
-                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error"):  # fmt: skip
+                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error",
+                 "pull_request"):  # fmt: skip
         value = said[name]
         if value in (None, [], ""):
             continue
