@@ -248,7 +248,7 @@ def attacked(engine: Engine) -> Engine:
 
 
 @pytest.mark.wall_clock
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("group", SHORT)
 def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who_did_it(
     attacked: Engine, group: int
