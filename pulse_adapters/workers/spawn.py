@@ -11,6 +11,8 @@ from contextlib import suppress
 from functools import cache, partial
 from typing import NamedTuple
 
+from pulse_adapters.workers.plain_file import open_plain
+
 
 class ProcessUser(NamedTuple):
     """Whom a new process runs as, if not as this one: with all groups that a login of that user has."""
@@ -27,6 +29,8 @@ class ProcessUser(NamedTuple):
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
+_INTERPRETERS = 5
+"""How many scripts may interpret each other; the kernel allows no more."""
 _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -77,6 +81,33 @@ def find_program(program: str, env: Mapping[str, str]) -> str:
     if found := shutil.which(program, path=env.get("PATH", os.defpath)):
         return found
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
+
+
+def reach_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
+    """The program's path, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
+
+    Whoever spawns holds up this whole process until the kernel is done: so this is asked in a thread first, since a file
+    system may not answer. What the kernel would refuse, it shall say itself.
+    """
+    found = find_program(program, env)
+    if cwd is not None:
+        os.access(cwd, os.X_OK)
+    path = os.path.join(cwd or "", found)
+    for _ in range(_INTERPRETERS):
+        try:
+            file = open_plain(path, follow=True)
+        except OSError:
+            break
+        try:
+            head = os.read(file, 256)
+        except OSError:
+            break
+        finally:
+            os.close(file)
+        if not head.startswith(b"#!") or not (words := head[2:].split(b"\n")[0].split()):
+            break
+        path = os.fsdecode(words[0])
+    return found
 
 
 @cache

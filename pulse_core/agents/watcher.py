@@ -32,7 +32,7 @@ FAILING = "failing"
 
 
 class AgentRunsWatcher:
-    """The watcher `agent-runs`. A sample has for each run: output, quiet_us, memory, processes, and why it is to end.
+    """The watcher `agent-runs`. A sample has for each run: a `RunSample`, processes, and why it is to end.
 
     It concludes heartbeats of claims, the ends of runs with what they mean for their tasks, and which agents fail. While
     nothing runs it is idle.
@@ -86,7 +86,7 @@ class AgentRunsWatcher:
         except PulseError:
             progress = Progress()
         task = self._context.state().of(TASKS).find(run.task)
-        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns)
+        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns, seen.cpu_us)
         usual = self._context.state().of(RUNS).usual(run.agent)[0]
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
         why = "" if run.stop else why
