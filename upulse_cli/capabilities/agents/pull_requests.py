@@ -18,9 +18,9 @@ def pull_request(
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Open a pull request for a task's branch, and print where it is.
+    """Open a pull request for a task's branch.
 
-    The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
+    Prints where it is. The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
     """
     from pulse_core.agents.actions import OPEN_PULL_REQUEST
     from pulse_core.app.effects import add_effect
