@@ -20,7 +20,8 @@ def pull_request(
 ) -> None:
     """Open a pull request for a task's branch.
 
-    Prints where it is. The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
+    Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
+    be pushed.
     """
     from pulse_core.agents.actions import OPEN_PULL_REQUEST
     from pulse_core.app.effects import add_effect
