@@ -52,7 +52,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     write = anchors.anchoring(
         HomeLayout(tmp_path / "home"), log, clock, nothing, nothing, lambda _, words: said.put_nowait(words)
     )
-    writing = asyncio.create_task(
+    writing = asyncio.ensure_future(
         write(AnchorSettings.model_construct(file=str(tmp_path / "anchor"), every=1_000))
     )
     assert "does not answer" in await said.get()
