@@ -3,7 +3,9 @@
 if __name__ == "__main__":
     import gc
 
-    import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
+    from upulse_cli.blocked_imports import block_in_daemon
+
+    block_in_daemon()  # before whatever would import what it keeps out
 
     gc.disable()  # nearly all that is imported stays: `sweep_seldom` begins to look for garbage
 
