@@ -33,13 +33,13 @@ def logs(
 ) -> None:
     """Print what the last run of a task has printed."""
     from pulse_core.agents.run_files import RunFolder
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
     from pulse_core.model.errors import PulseError
     from pulse_core.tasks.listing import find_task
     from pulse_core.tasks.projection import TASKS
 
     where = open_home(home)
-    id_ = find_task(current_state(where).of(TASKS), task).id
+    id_ = find_task(current_value(where, TASKS), task).id
     while (run := last_run(where, id_)) is None:
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")
