@@ -39,6 +39,15 @@ class WorkspaceParams(ActionParams):
     task: TaskId
 
 
+class EndOrphanParams(ActionParams):
+    """Which process, of which run that is over. dry_run: only say what would be ended."""
+
+    run: str = Field(max_length=100)
+    pid: int = Field(gt=1)
+    started: int
+    dry_run: bool = True
+
+
 class PullRequestParams(ActionParams):
     """Whose branch, and what is said of it; by default the task's title and its result."""
 
@@ -76,6 +85,14 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
+END_ORPHAN = ActionDeclaration(
+    "end-agent-orphan",
+    EndOrphanParams,
+    "Ends, with all that came out of it, what an agent has left behind.",
+    exclusive_by="pid",
+)
+
+
 OPEN_PULL_REQUEST = ActionDeclaration(
     "open-pull-request",
     PullRequestParams,
@@ -83,4 +100,13 @@ OPEN_PULL_REQUEST = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, OPEN_PULL_REQUEST)
+ACTIONS = (
+    RUN_AGENT,
+    PAUSE_RUN,
+    STOP_RUN,
+    CLEAN_RUN,
+    MAKE_WORKSPACE,
+    REMOVE_WORKSPACE,
+    OPEN_PULL_REQUEST,
+    END_ORPHAN,
+)

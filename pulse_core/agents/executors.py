@@ -6,6 +6,7 @@ from typing import Any
 
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    END_ORPHAN,
     MAKE_WORKSPACE,
     OPEN_PULL_REQUEST,
     PAUSE_RUN,
@@ -13,6 +14,7 @@ from pulse_core.agents.actions import (
     RUN_AGENT,
     STOP_RUN,
     CleanRunParams,
+    EndOrphanParams,
     PauseRunParams,
     PullRequestParams,
     RunParams,
@@ -229,6 +231,20 @@ class CleanAgentRun(StopRun):
         return Result()
 
 
+class EndOrphan(_OfAgents):
+    """`end-agent-orphan`: only who still bears the mark of a run that is over."""
+
+    action, params = END_ORPHAN.name, EndOrphanParams
+
+    async def execute(self, effect: Effect, params: EndOrphanParams, event: Event) -> Result:
+        programs = self.context.programs
+        if params.run in self.runs.runs or not programs.is_of(params.run, params.pid):
+            return Result({"already": True})
+        if not params.dry_run:
+            await programs.stop(params.run, ProcessId(params.pid, params.started), 0.0)
+        return Result({"dry_run": params.dry_run})
+
+
 class MakeWorkspace(_OfAgents):
     """`make-workspace`: for whoever has claimed a task without being started by Pulse."""
 
@@ -292,6 +308,7 @@ def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Execu
         RunAgent(context, files),
         PauseRun(context, files),
         StopRun(context, files),
+        EndOrphan(context, files),
         CleanAgentRun(context, files),
         MakeWorkspace(context, files),
         RemoveWorkspace(context, files),

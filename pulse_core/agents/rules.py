@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    END_ORPHAN,
     MAKE_WORKSPACE,
     PAUSE_RUN,
     REMOVE_WORKSPACE,
@@ -18,7 +19,7 @@ from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.names import NOTIFY
+from pulse_core.model.names import NOTIFY, OPTIONAL_WATCHERS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
@@ -26,10 +27,12 @@ from pulse_core.rules.onion import Inner
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
-from pulse_core.tasks.task import ENDED, Project, Status, obstacles
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
 
 KEY = "agent-runs"
 """The watcher of runs."""
+ORPHANS = "agent-orphans"
+"""The watcher of what they have left behind."""
 AGAIN = 60 * US_PER_SECOND
 """How long after an effect was settled the same one is wished again: what failed would else be tried without a pause."""
 
@@ -53,6 +56,7 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
+            verdict = _wish(verdict, curr, _run(task, agent.name))  # it begins as soon as that is recorded
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
@@ -81,19 +85,25 @@ def _next_trial(curr: Snapshot) -> int | None:
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Start the agent that a task is assigned to, as soon as it may."""
+    """Start the agent that a task is assigned to, as soon as it may; none while nobody would watch it."""
     verdict = await inner(prev, curr)
+    if OPTIONAL_WATCHERS in curr.control.left_out:
+        return verdict
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
     for task in tasks.tasks.values() if agents else ():
         if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
             continue
         if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue
-        params = {"task": task.id, "agent": agent.name}
-        reason = f"{task.title} is assigned to {agent.name}"
-        key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
-        verdict = _wish(verdict, curr, Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason))
+        verdict = _wish(verdict, curr, _run(task, agent.name))
     return verdict
+
+
+def _run(task: TaskState, agent: str) -> Effect:
+    """The wish that this agent begins a task."""
+    params, reason = {"task": task.id, "agent": agent}, f"{task.title} is assigned to {agent}"
+    key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
+    return Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason)
 
 
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -149,6 +159,22 @@ async def clean_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             key, reason = f"{REMOVE_WORKSPACE.name}:{id_}", "the task has ended"
             wished = Effect(action=REMOVE_WORKSPACE.name, key=key, params={"task": id_}, reason=reason)
             verdict = _wish(verdict, curr, wished)
+    return verdict
+
+
+async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """End what runs have left behind once it is old enough, or have it recorded once that it would be."""
+    verdict, general = await inner(prev, curr), GENERAL.of(curr.settings)
+    last, is_dry = curr.window(ORPHANS).last, general.orphans == "tell"
+    for pid, one in last.data.items() if last else ():
+        if one["age_us"] < general.orphan_age or one["run"] in curr.of(RUNS).runs:
+            continue
+        key = f"{END_ORPHAN.name}:{pid}:{one['started']}{':dry' if is_dry else ''}"
+        if is_dry and key in curr.effects.settled_at:
+            continue
+        params = {"run": one["run"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
+        reason = f"{one['agent']} has left process {pid} behind: its run is over, and its parent is gone"
+        verdict = _wish(verdict, curr, Effect(action=END_ORPHAN.name, key=key, params=params, reason=reason))
     return verdict
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
+from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Progress, Workspace
 from pulse_core.agents.run_scope import RunScope
@@ -114,7 +115,7 @@ class AgentScene:
             self.programs,
             HomeLayout(Path("/home")),
         )
-        world.watchers = (AgentRunsWatcher(context, self.files),)
+        world.optional_watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
         await world.start()
 
     async def begin(self, **task: Any) -> None:

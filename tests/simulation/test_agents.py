@@ -15,6 +15,8 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.host import ProcessId
+from pulse_core.ports.programs import OrphanProgram
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
@@ -563,3 +565,39 @@ def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() ->
         assert task.error == "it exited with status 1; it cost 5.10, and 0.50 is usual"
 
     told(story)
+
+
+def test_in_safe_mode_nothing_is_begun_since_nobody_would_watch_it() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for _ in range(3):
+            await scene.world.crash()
+            await scene.start()
+        await scene.create()
+        await asyncio.sleep(120)
+        assert (scene.task().status, scene.programs.started) == (Status.ASSIGNED, [])
+        await scene.say("safe-mode-left", "", why="it is mended")
+        await asyncio.sleep(120)
+        assert scene.task().status is Status.EXECUTING
+
+    told(story)
+
+
+def test_what_runs_have_left_behind_is_ended_and_a_run_that_goes_on_is_not() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        (run,) = scene.runs.live
+        hour = 3_600_000_000
+        scene.programs.live["gone"] = ProcessId(77, 5)
+        scene.programs.left = [
+            OrphanProgram(run.main, run.id, "ada", hour),
+            OrphanProgram(ProcessId(77, 5), "gone", "ada", hour),
+        ]
+        await asyncio.sleep(120)
+        assert scene.programs.stopped == ["gone"]
+        (effect,) = scene.world.events("effect", subject="end-agent-orphan:77:5")
+        assert json.loads(effect.data)["params"]["run"] == "gone"
+
+    told(story, agents={"orphans": "end"})

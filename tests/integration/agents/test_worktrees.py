@@ -1,7 +1,9 @@
 """Worktrees of tasks in a real repository with a bare remote: made once, kept while anything in them could be lost."""
 
+import asyncio
 import json
 import os
+import select
 import shutil
 import subprocess
 from pathlib import Path
@@ -219,3 +221,23 @@ def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
     (folder / "work.txt").unlink()
     assert remove_folder(folder) == ""
     assert remove_folder(folder) == ""
+
+
+async def test_a_git_that_waits_for_ever_is_ended_with_what_it_has_begun(
+    worktree: Worktree, repository: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(begun := tmp_path / "begun")
+    git(repository, "config", "filter.slow.smudge", f"exec sh -c 'echo $$ > {begun}; exec sleep 1000'")
+    (repository / ".gitattributes").write_text("* filter=slow\n")
+    git(repository, "add", ".gitattributes")
+    git(repository, "commit", "-q", "-m", "slow")
+    making = asyncio.create_task(asyncio.to_thread(worktree.make, TASK, "x"))
+    pid = int(await asyncio.to_thread(begun.read_text))
+    handle = os.pidfd_open(pid)
+    worktree.close()
+    with pytest.raises(PulseError, match="git worktree failed"):
+        await making
+    assert await asyncio.to_thread(select.select, [handle], [], [], 60.0) == ([handle], [], [])
+    os.close(handle)
+    with pytest.raises(PulseError, match="it was called off"):
+        worktree.make(TASK, "x")

@@ -60,7 +60,7 @@ async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_i
     join = f"echo $$ >{life.path}/cgroup.procs && " if life else ""
     upulse = f"{sys.executable} -m upulse_cli daemon start --home {home.path}"
     marks = {"PULSE_EFFECT": "it began", "PULSE_PROCESS": f"agent@{tmp_path}"}
-    agent = Spawner().start(
+    agent = await Spawner().start(
         ["sh", "-c", f"{join}{upulse} && exec sleep 1000"], output=tmp_path / "log", env=marks
     )
     try:

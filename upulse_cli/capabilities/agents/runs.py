@@ -45,7 +45,7 @@ def logs(
             raise PulseError(f"no agent has been at {id_} yet")
         time.sleep(LOOK_S)
     output = RunFolder.of(where.layout.path, run).output
-    if not output.exists():
+    if not output.is_file():
         return say("What it has printed is not kept any more.")
     at = show(output, 0)
     while follow and not has_ended(where, id_, run):
