@@ -18,7 +18,7 @@ def pull_request(
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Open a pull request for a task's branch, and print where it is.
+    """Open a pull request for a task's branch; print its URL.
 
     The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
     """
