@@ -55,7 +55,7 @@ def main() -> int:
         sys.exit(clean(error))
     if options.background:
         leave_life(home.path)
-    speak(home.daemon_log if options.background else None)
+    speak(Home(home.path.resolve()).daemon_log if options.background else None)
     faulthandler.enable()
     sweep_seldom()
     return_large_blocks()
@@ -120,6 +120,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     refuse_strangers(home)
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
+    home = Home(home.path.resolve())  # a link that led here may be gone before this ends
     with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot

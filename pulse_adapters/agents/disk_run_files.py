@@ -42,8 +42,9 @@ class DiskRunFiles:
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
         self._threads = ThreadPoolExecutor(THREADS, "workspaces")
-        self._changed: dict[str, tuple[int, float]] = {}  # by run: its size, and since when it has that
-        self._turns: dict[str, tuple[int, int]] = {}  # by run: bytes that were read, and turns in them
+        self._seen: dict[
+            str, tuple[int, float, int, int]
+        ] = {}  # by run: size, since when, bytes read, and turns in them
 
     async def _do(self, call: Callable[[], T], worktree: Worktree | None = None) -> T:
         """Do this in a thread; what git does for nobody any more is ended, or a stop of the daemon would wait for it."""
@@ -118,17 +119,14 @@ class DiskRunFiles:
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
         output, turn = self._folder(run.id).output, TOOLS[agent.kind].turn if agent else ""
-        read, turns = self._turns.pop(run.id, (0, 0))
-        self._turns[run.id] = read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
-        for old in list(self._turns)[:-KEPT]:
-            del self._turns[old]
+        last, since, read, turns = self._seen.pop(run.id, (-1, 0.0, 0, 0))
+        read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
         size = await asyncio.to_thread(_size, output)
         # By neither the wall clock nor a file's time: one can be set, and both go on while the machine sleeps.
-        last, since = self._changed.pop(run.id, (-1, 0.0))
         now = time.monotonic()
-        self._changed[run.id] = size, (since := since if last == size else now)
-        for old in list(self._changed)[:-KEPT]:
-            del self._changed[old]
+        self._seen[run.id] = size, (since := since if last == size else now), read, turns
+        for old in list(self._seen)[:-KEPT]:
+            del self._seen[old]
         return Progress(size, round((now - since) * 1e6), turns)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:

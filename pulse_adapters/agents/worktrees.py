@@ -68,6 +68,10 @@ class Worktree:
             self._git(
                 "worktree", "add", "--force", "--force", "--no-track", "-b", branch, str(new), self._start()
             )
+            for name, value in (("remote", "origin"), ("merge", f"refs/heads/{branch}")):
+                self._git(
+                    "config", f"branch.{branch}.{name}", value, check=False
+                )  # so that `git push` is all it takes
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
 

@@ -14,10 +14,15 @@ class RunParams(ActionParams):
     agent: Name
 
 
-class StopRunParams(ActionParams):
-    """Which run, and why."""
+class CleanRunParams(ActionParams):
+    """Which run has ended."""
 
     run: str = Field(max_length=100)
+
+
+class StopRunParams(CleanRunParams):
+    """Which run, and why."""
+
     why: Text
 
 
@@ -27,22 +32,15 @@ class PauseRunParams(StopRunParams):
     over: bool = False
 
 
-class CleanRunParams(ActionParams):
-    """Which run has ended."""
-
-    run: str = Field(max_length=100)
-
-
 class WorkspaceParams(ActionParams):
     """Whose worktree."""
 
     task: TaskId
 
 
-class EndOrphanParams(ActionParams):
+class EndOrphanParams(CleanRunParams):
     """Which process, of which run that is over. dry_run: only say what would be ended."""
 
-    run: str = Field(max_length=100)
     pid: int = Field(gt=1)
     started: int
     dry_run: bool = True

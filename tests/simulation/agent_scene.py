@@ -115,7 +115,7 @@ class AgentScene:
             self.programs,
             HomeLayout(Path("/home")),
         )
-        world.optional_watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
+        world.watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
         await world.start()
 
     async def begin(self, **task: Any) -> None:

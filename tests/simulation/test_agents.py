@@ -567,23 +567,6 @@ def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() ->
     told(story)
 
 
-def test_in_safe_mode_nothing_is_begun_since_nobody_would_watch_it() -> None:
-    async def story(scene: AgentScene) -> None:
-        await scene.start()
-        await scene.say("project-set", "app")
-        for _ in range(3):
-            await scene.world.crash()
-            await scene.start()
-        await scene.create()
-        await asyncio.sleep(120)
-        assert (scene.task().status, scene.programs.started) == (Status.ASSIGNED, [])
-        await scene.say("safe-mode-left", "", why="it is mended")
-        await asyncio.sleep(120)
-        assert scene.task().status is Status.EXECUTING
-
-    told(story)
-
-
 def test_what_runs_have_left_behind_is_ended_and_a_run_that_goes_on_is_not() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()

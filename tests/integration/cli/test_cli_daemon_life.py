@@ -31,8 +31,13 @@ def home(tmp_path: Path) -> Iterator[CliHome]:
         home.end_everything()
 
 
-def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None:
-    started = home.upulse("daemon", "start")
+def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome, tmp_path: Path) -> None:
+    link = tmp_path / "link"  # it need not be there for longer than the start
+    link.symlink_to(home.path)
+    started = CliHome(link).upulse("daemon", "start")
+    link.unlink()
+    for word in ("pause", "resume"):
+        home.upulse(word)
     first, demo = home.status()["daemon"]["pid"], home.pid_when_up("demo")
     assert f"process {first}" in started.err
     home.upulse("daemon", "restart")
