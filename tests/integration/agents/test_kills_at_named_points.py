@@ -13,6 +13,7 @@ import pytest
 from pulse_core.app.append import append
 from tests.integration.cli import cli_home
 from tests.integration.cli.cli_home import CliHome, eventually
+from tests.processes import child_of_test
 from upulse_cli.options import open_home
 
 POINTS = (
@@ -69,7 +70,8 @@ def test_a_daemon_killed_at_any_point_of_a_run_neither_repeats_nor_forgets_it(
         append(open_home(str(home.path)), "safe-mode-left", data={"why": "it is the test that kills it"})
         tasks.append(home.upulse("task", "add", "app", point.replace(":", " ")).out.strip())
         argv = (sys.executable, "-m", "tests.campaign.dying_daemon", point, "1", "--home", str(home.path))
-        with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
+        child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        with child_of_test(child) as daemon:
             try:
                 daemon.wait(timeout=60)
             except (

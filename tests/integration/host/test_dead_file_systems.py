@@ -32,7 +32,7 @@ def mended() -> Iterator[threading.Event]:
 def reach(mended: threading.Event) -> Callable[..., str]:
     def look(program: str, env: dict[str, str], cwd: str | None) -> str:
         if DEAD in (program, cwd):
-            mended.wait()
+            mended.wait(60)
         return reach_program(program, env, cwd)
 
     return look
@@ -43,7 +43,7 @@ async def test_one_that_does_not_answer_is_asked_once_and_no_longer_than_its_pat
 
     def question() -> str:
         asked.append("x")
-        mended.wait()
+        mended.wait(60)
         return "it"
 
     for _ in range(3):
@@ -61,7 +61,7 @@ async def test_many_that_ask_the_same_at_once_get_one_answer() -> None:
 
     def question() -> int:
         asked.append("x")
-        go.wait()
+        go.wait(60)
         return 1
 
     asking = asyncio.gather(*(files.ask("/slow", question) for _ in range(9)))
@@ -102,7 +102,7 @@ async def test_nobody_starts_there_and_everybody_else_starts(
 async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
     table: LinuxProcessTable, mended: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PidFiles, "observe", lambda *_: mended.wait())
+    monkeypatch.setattr(PidFiles, "observe", lambda *_: mended.wait(60))
     table._files = FileThreads(0.0)
     process = ProcessSettings.model_validate({"name": "it", "start": ["sleep"], "pid_file": f"{DEAD}/pid"})
     sight = (await table.look([process], {}))["it"]

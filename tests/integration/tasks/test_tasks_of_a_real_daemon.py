@@ -14,6 +14,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import CliHome, eventually
+from tests.processes import child_of_test
 
 CLAIMERS = 50
 
@@ -101,7 +102,9 @@ def test_a_holder_that_was_stopped_until_its_lease_had_ended_comes_too_late(home
 
     assert (ready("ada"), ready("eve")) == ([task], [])
     argv = (sys.executable, "-c", HOLDER, str(Home(home.path).socket), task)
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+    with child_of_test(
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ) as holder:
         try:
             assert holder.stdin
             assert holder.stdout

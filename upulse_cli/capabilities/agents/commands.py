@@ -93,7 +93,7 @@ def worktrees(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """List the folders of tasks, and why those of ended ones stay."""
+    """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.actions import REMOVE_WORKSPACE
     from pulse_core.agents.listing import worktrees_json
     from pulse_core.agents.projection import RUNS
