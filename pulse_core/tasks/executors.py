@@ -103,7 +103,10 @@ class ReleaseTask(_Recording):
     action, params = RELEASE_TASK.name, ReleaseParams
 
     async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
-        if (task := self.task(params.task)).token != params.token:
+        task = self.task(params.task)
+        if task.token != params.token or task.lease_left(
+            event.moment
+        ):  # its holder may have come back meanwhile
             return Result({"already": True})
         most = SETTINGS.of(self.context.settings()).attempts
         ended: Payload = TaskReleased(token=params.token, why=params.why, expired=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.payload import Wake
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
@@ -153,7 +154,10 @@ class WatchLoop:
         window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
         if reading.conclusions:
             try:
-                await self.journal.announce(reading.conclusions, self.answered)
+                if any(one.payload.wakes is not Wake.NEVER for one in reading.conclusions):
+                    await self.journal.announce(reading.conclusions, self.answered)
+                else:  # no tick answers these soon, and it would look at nothing more until the next one
+                    await self.journal.append_or_hold(*reading.conclusions)
             except PulseError as error:
                 words = f"its conclusions could not be recorded: {error}"
                 self.failed(f"watcher:{watcher.name}", words)
