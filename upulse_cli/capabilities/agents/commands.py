@@ -98,14 +98,14 @@ def worktrees(
     """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.listing import worktrees_json
     from pulse_core.agents.projection import RUNS
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
 
     where = open_home(home)
     if remove:
         busy = current_tasks(where).tasks
-        for id_ in current_state(where).of(RUNS).kept.keys() - busy.keys():
+        for id_ in current_value(where, RUNS).kept.keys() - busy.keys():
             carry_out(where, "remove-workspace", id_)
-    found = worktrees_json(current_state(where).of(RUNS))
+    found = worktrees_json(current_value(where, RUNS))
     if as_json:
         put_json(found)
     for one in () if as_json else found:
