@@ -105,7 +105,7 @@ def test_what_is_no_config_is_not_read(tmp_path: Path, state: Path, files: Gatew
         files.look()
     config.unlink()
     os.mkfifo(config)
-    with pytest.raises(PulseError, match="is no file of the user Pulse runs as"):
+    with pytest.raises(PulseError, match="it is no plain file"):
         files.look()
 
 
