@@ -40,7 +40,7 @@ class OrphansWatcher:
             {
                 str(one.found.pid): {
                     "run": one.effect, "agent": one.agent, "started": one.found.started,
-                    "age_us": one.age_us, "memory": one.memory,
+                    "age_us": one.age_us, "memory": one.memory
                 }
                 for one in left
             }

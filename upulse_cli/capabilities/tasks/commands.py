@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_ids
+from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_history, task_ids
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
@@ -118,7 +118,6 @@ def list_(
 def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show all of a task, with what happened to it."""
     from pulse_core.tasks.listing import find_task, task_json
-    from upulse_cli.capabilities.tasks.history import task_history
 
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
