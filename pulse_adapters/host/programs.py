@@ -195,5 +195,5 @@ def _orphans(home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
         if effects.get(seen.parent) != effect and terminal == [b"0"] and uid_of(pid) in uids:
             age_us = (ticks_now() - seen.started) * 1_000_000 // TICKS_PER_SECOND
             memory = _memory(descendants({pid}, now))
-            found.append(OrphanProgram(seen.found, effect, agent, age_us, memory))
+            found.append(OrphanProgram(*seen.found, effect, agent, age_us, memory))
     return found

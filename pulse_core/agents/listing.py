@@ -81,19 +81,9 @@ def worktrees_json(runs: AgentRuns) -> list[Mapping[str, Any]]:
 
 def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:
     """The runs that are not cleaned up, oldest first, and what others have left behind."""
-    last = curr.window(ORPHANS).last
-    left = [
-        Run(
-            one["run"],
-            "",
-            one["agent"],
-            0,
-            int(pid),
-            one["started"],
-            curr.now.plus(-one["age_us"]),
-            stop="is left behind",
-        )
-        for pid, one in (last.data.items() if last else ())
-    ]
-    orphans = [{**run_json(run, curr), "memory": last.data[str(run.pid)]["memory"]} for run in left if last]
+    last, orphans = curr.window(ORPHANS).last, list[Mapping[str, Any]]()
+    for pid, one in last.data.items() if last else ():
+        moment = curr.now.plus(-one["age_us"])
+        run = Run(one["effect"], "", one["agent"], 0, int(pid), one["started"], moment, stop="is left behind")
+        orphans.append({**run_json(run, curr), "memory": one["memory"]})
     return [*(run_json(run, curr) for run in curr.of(RUNS).runs.values()), *orphans]

@@ -12,7 +12,7 @@ OFTEN_S, IDLE_S, MOST = 60.0, 3_600.0, 100
 
 
 class OrphansWatcher:
-    """The watcher `agent-orphans`. A sample has for each process, by its pid: run, agent, started, age_us, memory."""
+    """The watcher `agent-orphans`. A sample has for each process, by its pid: an `OrphanProgram`."""
 
     name = key = ORPHANS
     timeout = 60.0
@@ -36,12 +36,4 @@ class OrphansWatcher:
         state = self._context.state()
         runs = state.of(RUNS).runs.keys() | state.effects.open.keys()
         left = [one for one in found if one.effect not in runs][:MOST]
-        return Reading(
-            {
-                str(one.found.pid): {
-                    "run": one.effect, "agent": one.agent, "started": one.found.started,
-                    "age_us": one.age_us, "memory": one.memory
-                }
-                for one in left
-            }
-        )  # fmt: skip
+        return Reading({str(one.pid): one._asdict() for one in left})

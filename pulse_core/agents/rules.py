@@ -163,12 +163,12 @@ async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     verdict, general = await inner(prev, curr), GENERAL.of(curr.settings)
     last, is_dry = curr.window(ORPHANS).last, general.orphans == "tell"
     for pid, one in last.data.items() if last else ():
-        if one["age_us"] < general.orphan_age or one["run"] in curr.of(RUNS).runs:
+        if one["age_us"] < general.orphan_age or one["effect"] in curr.of(RUNS).runs:
             continue
         of = f"{pid}:{one['started']}{':dry' if is_dry else ''}"
         if is_dry and f"{END_ORPHAN.name}:{of}" in curr.effects.settled_at:
             continue
-        params = {"run": one["run"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
+        params = {"run": one["effect"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
         reason = f"{one['agent']} has left process {pid} behind: its run is over, and its parent is gone"
         verdict = _wish(verdict, curr, END_ORPHAN, of, params, reason)
     return verdict
@@ -196,3 +196,9 @@ def _notices(curr: Snapshot) -> Iterator[Effect]:
         )
         params = {"title": title, "text": text, "over": is_told}
         yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)
+
+
+RULES = (
+    assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_of_failing_agents,
+)  # fmt: skip
+"""The outermost first."""

@@ -39,7 +39,8 @@ class OrphanProgram(NamedTuple):
     """A process without a terminal whose parent, with which it came out of what the effect began, is gone. agent: its
     PULSE_AGENT; memory: resident bytes of it and its descendants."""
 
-    found: ProcessId
+    pid: int
+    started: int
     effect: str
     agent: str
     age_us: int

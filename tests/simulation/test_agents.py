@@ -589,8 +589,8 @@ def test_what_runs_have_left_behind_is_ended_and_a_run_that_goes_on_is_not() -> 
         hour = 3_600_000_000
         scene.programs.live["gone"] = ProcessId(77, 5)
         scene.programs.left = [
-            OrphanProgram(run.main, run.id, "ada", hour),
-            OrphanProgram(ProcessId(77, 5), "gone", "ada", hour),
+            OrphanProgram(*run.main, run.id, "ada", hour),
+            OrphanProgram(77, 5, "gone", "ada", hour),
         ]
         await asyncio.sleep(120)
         assert scene.programs.stopped == ["gone"]

@@ -28,6 +28,7 @@ from pulse_core.agents.settings import AGENTS
 from pulse_core.composition import Settings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import Moment
+from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.events import TaskAcked
 from pulse_core.tasks.task import Project, Status, TaskState
 from tests.engine_user import ROOT_ALONE, open_folder
@@ -281,11 +282,11 @@ async def test_what_a_run_has_left_behind_is_found_by_its_marks_and_by_nothing_e
     async with asyncio.timeout(PATIENCE_S):
         while not (found := await runs.programs.orphans(str(runs.home), {""})):
             await asyncio.sleep(0.02)  # who is just being executed shows no mark
-    assert [(one.found.pid, one.effect, one.agent) for one in found] == [(left, run.id, "ada")]
+    assert [(one.pid, one.effect, one.agent) for one in found] == [(left, run.id, "ada")]
     assert found[0].memory > 0
     assert await runs.programs.orphans(str(runs.home), {"nobody"}) == []
     assert await runs.programs.orphans("/elsewhere", {""}) == []
-    await runs.programs.stop(run.id, found[0].found, 0.0)
+    await runs.programs.stop(run.id, ProcessId(found[0].pid, found[0].started), 0.0)
     assert start_time_of(left) is None
     assert start_time_of(unmarked) is None  # it bears the mark of the run all the same
     assert await runs.programs.orphans(str(runs.home), {""}) == []

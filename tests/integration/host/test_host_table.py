@@ -258,6 +258,7 @@ async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_
     path = tmp_path / "pid"
     path.write_text(str(new.pid))
     process, dead = by(pid_file=str(path), start=["sleep", "1000"]), list[ProcessId]()
+    await until(lambda: command_line(new.pid) == ["sleep", "1000"])
     sight = await seen(table, process, old)
     assert (sight.found, sight.known) == ((old,), True)
     table.hold([old], dead.append)

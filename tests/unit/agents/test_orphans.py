@@ -10,7 +10,7 @@ MINUTE = 60_000_000
 
 
 def a_story(age_minutes: int = 11, **agents: Any) -> Story:
-    seen = {"run": "run-1", "agent": "ada", "started": 5, "age_us": age_minutes * MINUTE, "memory": 4_096}
+    seen = {"effect": "run-1", "agent": "ada", "started": 5, "age_us": age_minutes * MINUTE, "memory": 4_096}
     return given(end_orphans, settings={"agents": agents}).sample(ORPHANS, **{"77": seen})
 
 

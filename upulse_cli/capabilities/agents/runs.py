@@ -34,13 +34,13 @@ def logs(
     """Print what the last run of a task has printed."""
     from pulse_core.agents.events import AgentRunEnded, AgentRunStarted
     from pulse_core.agents.run_files import RunFolder
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
     from pulse_core.model.errors import PulseError
     from pulse_core.tasks.listing import find_task
     from pulse_core.tasks.projection import TASKS
 
     where = open_home(home)
-    id_ = find_task(current_state(where).of(TASKS), task).id
+    id_ = find_task(current_value(where, TASKS), task).id
     while not (found := runs_with(where, id_, AgentRunStarted.kind)):
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")
