@@ -16,6 +16,7 @@ from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
+from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
@@ -143,13 +144,14 @@ class DiskRunFiles:
         await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), min(most, MOST_KEPT))
 
     async def open_pull_request(
-        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+        self, task: TaskState, project: Project, path: str, said: PullRequestParams
     ) -> str:
         """By the GitHub CLI, with the rights of whoever owns the repository."""
         if not project.repository:
             raise PulseError(f"the project {task.project} has no repository")
         worktree, branch = Worktree(project, Path(path or project.repository)), branch_of(task.id, task.title)
-        return await self._do(lambda: worktree.open_pull_request(branch, title, body, draft), worktree)
+        title, body = said.title or task.title, said.body or task.result or task.prompt
+        return await self._do(lambda: worktree.open_pull_request(branch, title, body, said.draft), worktree)
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""

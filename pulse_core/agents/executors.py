@@ -279,8 +279,7 @@ class OpenPullRequest(_OfAgents):
         task, kept = self.task(params.task), self.runs.kept.get(params.task)
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
         path = self.runs.worktrees.get(task.id, kept.path if kept else "")
-        title, body = params.title or task.title, params.body or task.result or task.prompt
-        url = await self.files.open_pull_request(task, project, path, title, body, params.draft)
+        url = await self.files.open_pull_request(task, project, path, params)
         if task.pull_request != url:
             await self.append(TaskPullRequestOpened(url=url), task.id, event)
         return Result({"url": url})

@@ -43,14 +43,6 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     return drawn
 
 
-def worktree_table(worktrees: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a folder of a task."""
-    drawn = PlainTable("task", "note", "path", fold=("note", "path"))
-    for one in worktrees:
-        drawn.line(one["task"], one["kept"] or "in use", one["path"])
-    return drawn
-
-
 def stats_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     """One line an agent."""
     drawn = PlainTable(

@@ -1,4 +1,4 @@
-"""The tasks of a home as they are now, changes of one, and what happened to it."""
+"""The tasks of a home as they are now, and changes of one."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -34,7 +34,7 @@ def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> "
 
 
 def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:
-    """Its events as JSON values, oldest first, without heartbeats."""
+    """What happened to one task: its events as JSON values, oldest first, without heartbeats."""
     from pulse_core.ports.readers import EventQuery
     from pulse_core.tasks.events import TaskHeartbeat
 
