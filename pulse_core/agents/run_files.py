@@ -68,7 +68,7 @@ class RunFiles(Protocol):
         """What to start, with everything that it is told on the disk."""
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
-        """How far it is."""
+        """How far it is, nothing if that can't be seen; raises nothing."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""

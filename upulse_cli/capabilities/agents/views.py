@@ -29,16 +29,9 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
 def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """One line a run."""
     drawn = PlainTable(
-        "task",
-        "agent",
-        "pid",
-        "since",
-        "printed",
-        "memory",
-        "note",
-        right=("pid", "printed", "memory"),
-        fold=("note",),
-    )
+        "task", "agent", "pid", "since", "printed", "memory", "note",
+        right=("pid", "printed", "memory"), fold=("note",),
+    )  # fmt: skip
     for one in runs:
         note = (
             "has ended"

@@ -4,13 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from upulse_cli.capabilities.tasks.current import (
-    change,
-    current_tasks,
-    project_names,
-    task_history,
-    task_ids,
-)  # fmt: skip
+from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_history, task_ids
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
