@@ -98,6 +98,7 @@ class AgentRunsWatcher:
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
+        code = code if (told := await self._files.exit_code(run)) is None else told
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
         size = progress.output

@@ -260,6 +260,23 @@ async def test_what_a_program_leaves_that_ended_by_itself_is_ended_too(runs: Run
     assert (await runs.files.answer(run, runs.agent)).text == "done"
 
 
+@pytest.mark.parametrize(
+    ("script", "kind", "code"),
+    [
+        ("exit 7", "command", 7),
+        ("kill -9 $$", "command", -9),
+        ("exit 200", "command", 200),
+        ("exit 7", "claude", None),
+    ],
+)
+async def test_how_it_ended_is_known_to_a_daemon_that_did_not_start_it_unless_its_output_says_so(
+    runs: Runs, script: str, kind: str, code: int | None
+) -> None:
+    run = await runs.start("sh", "-c", script, kind=kind)
+    await runs.end(run)
+    assert await runs.files.exit_code(run) == code
+
+
 @pytest.mark.parametrize("kind", ["command", "claude", "codex", "cursor", "hermes"])
 @pytest.mark.parametrize("script", GARBAGE)
 async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, script: str) -> None:
