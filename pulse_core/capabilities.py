@@ -16,6 +16,7 @@ CAPABILITIES: tuple[str, ...] = (
     "llm",
     "tasks",
     "agents",
+    "guidance",
 )
 
 NEEDS: Mapping[str, tuple[str, ...]] = {"agents": ("tasks",)}

@@ -53,7 +53,9 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use. window: returns the present window of a key; home: its directory."""
+    """What a capability's watcher may use. window: returns the present window of a key; home: its directory; append: records
+    drafts as the daemon's own, after the checks that those from outside must pass, too; for what others may record at the
+    same time."""
 
     prober: Prober
     clock: Clock
@@ -62,6 +64,7 @@ class WatcherContext:
     window: Callable[[str], Window]
     programs: Programs
     home: HomeLayout
+    append: Callable[[Draft], Awaitable[Event]]
 
 
 @dataclass(frozen=True)

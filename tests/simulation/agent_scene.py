@@ -98,6 +98,7 @@ class AgentScene:
             window,
             self.programs,
             HomeLayout(Path("/home")),
+            lambda draft: world.daemon.gate.append_own(draft),  # type: ignore[union-attr]
         )
         world.watchers = (AgentRunsWatcher(context, self.files),)
         await world.start()

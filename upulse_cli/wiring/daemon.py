@@ -132,7 +132,7 @@ async def real_daemon(
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
             *watchers_of(
-                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
+                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home, append)
             ),
         )
         daemon = Daemon(

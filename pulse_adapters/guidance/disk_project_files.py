@@ -1,0 +1,193 @@
+"""The files of projects on this machine."""
+
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from pulse_adapters.guidance.project_folder import ProjectFolder, make_folder
+from pulse_core.guidance.exchange import state_text
+from pulse_core.guidance.look import FileObservation
+from pulse_core.guidance.project_files import Lines
+from pulse_core.guidance.projection import Project
+from pulse_core.guidance.protocol import EVENTS, FILES, FOLDER, STATE, TEMPLATES
+from pulse_core.model.errors import PulseError
+
+LONGEST_TEXT = 256 * 1024
+"""Bytes of a file that agents are shown."""
+LONGEST_STATE = 1 << 20
+SETTLE_S = 0.05
+"""Whoever truncates a file and then writes it takes less than this."""
+STEP_S = 0.01
+
+Signature = tuple[int, int, int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What `events.jsonl` was when it was last right, and how many changes were in it."""
+
+    signature: Signature
+    count: int
+
+
+class DiskProjectFiles:
+    """`ProjectFiles` on this machine. settle: seconds for which a file that was just written is read again and again."""
+
+    def __init__(self, settle: float = SETTLE_S) -> None:
+        self._settle = settle
+        self._published: dict[str, Published] = {}
+
+    def prepare(self, root: str) -> None:
+        make_folder(root)
+        try:
+            with ProjectFolder.open(root) as folder:
+                for name, text in TEMPLATES.items():
+                    folder.create(name, text)
+        except OSError as error:
+            raise PulseError(f"{root}/{FOLDER} can't be written: {error.strerror}") from error
+
+    def is_empty(self, root: str) -> bool:
+        with suppress(OSError), ProjectFolder.open(root) as folder:
+            return not any(name in FILES for name in os.listdir(folder.descriptor))
+        return not os.path.lexists(f"{root}/{FOLDER}")
+
+    def observe(self, root: str, known: Mapping[str, str | None]) -> Mapping[str, FileObservation]:
+        seen, youngest = _observed(root)
+        until = time.monotonic() + 10 * self._settle
+        while self._settle and known and any(seen[name].sha256 != known.get(name) for name in FILES):
+            if not 0 <= time.time_ns() - youngest < self._settle * 1e9 or time.monotonic() >= until:
+                break
+            time.sleep(STEP_S)
+            seen, youngest = _observed(root)
+        return seen
+
+    def texts(self, root: str) -> Mapping[str, str]:
+        found = dict.fromkeys(FILES, "")
+        with suppress(OSError), ProjectFolder.open(root) as folder:
+            for name in FILES:
+                with suppress(OSError):
+                    data = folder.read(name, LONGEST_TEXT + 1)
+                    text = data[:LONGEST_TEXT].decode("utf-8", "replace")
+                    cut = f"\n\n(cut at {LONGEST_TEXT:,} bytes; read {FOLDER}/{name})"
+                    found[name] = text + cut if len(data) > LONGEST_TEXT else text
+        return found
+
+    def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
+        state, lines = None, list[bytes]()
+        with suppress(OSError), ProjectFolder.open(root) as folder:
+            with suppress(OSError):
+                state = folder.read(STATE, LONGEST_STATE)
+            with (
+                suppress(OSError),
+                folder.file(EVENTS) as descriptor,
+                open(descriptor, "rb", closefd=False) as file,
+            ):
+                lines = file.readlines()
+        return state, iter(lines)
+
+    def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
+        # Without the folder there is no place for them.
+        with suppress(OSError), ProjectFolder.open(root) as folder, folder.locked():
+            newest = project()
+            text = state_text(root, newest)
+            if not _holds(folder, STATE, text):
+                folder.replace(STATE, (text,))
+            self._publish_events(folder, root, newest, lines)
+
+    def _publish_events(
+        self, folder: ProjectFolder, root: str, project: Project, lines: Lines | None
+    ) -> None:
+        """Append what is missing at the end of a file that is known; another one is compared with the log, line by line."""
+        last = self._published.pop(root, None)
+        last = last and _advanced(folder, last, project)
+        if last is None or not 0 <= project.count - last.count <= len(project.recent):
+            last = _checked(folder, project, lines)
+        if last and (missing := project.recent[len(project.recent) - (project.count - last.count) :]):
+            found = folder.append(EVENTS, "".join(change.line() for change in missing))
+            last = Published(_signature(found), project.count)
+        if last:
+            self._published[root] = last
+
+
+def _observed(root: str) -> tuple[Mapping[str, FileObservation], int]:
+    """What the four files hold, and when one of them, or their folder, was written last (nanoseconds)."""
+    seen, youngest = dict.fromkeys(FILES, FileObservation()), 0
+    with suppress(OSError), ProjectFolder.open(root) as folder:
+        youngest = os.fstat(folder.descriptor).st_mtime_ns
+        for name in FILES:
+            with suppress(OSError):
+                seen[name], written = folder.observe(name)
+                youngest = max(youngest, written)
+    return seen, youngest
+
+
+def _holds(folder: ProjectFolder, name: str, text: str) -> bool:
+    """Whether a file holds exactly this text."""
+    with suppress(OSError):
+        data = text.encode()
+        return stat.S_ISREG(folder.stat(name).st_mode) and folder.read(name, len(data) + 1) == data
+    return False
+
+
+def _signature(found: os.stat_result) -> Signature:
+    """What differs once a file was written, or replaced."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _advanced(folder: ProjectFolder, last: Published, project: Project) -> Published | None:
+    """What is known of the file now: the same, or more if another process has added lines; None if it is something else."""
+    try:
+        now, old = _signature(folder.stat(EVENTS)), last.signature
+        if now == old:
+            return last
+        if now[:2] != old[:2] or now[2] <= old[2]:
+            return None
+        with folder.file(EVENTS) as descriptor:
+            added = os.pread(descriptor, now[2] - old[2], old[2])
+    except OSError:
+        return None
+    count = last.count
+    for change in project.recent:
+        line = change.line().encode()
+        if change.number == count + 1 and added.startswith(line):
+            added, count = added[len(line) :], change.number
+    return None if added else Published(now, count)
+
+
+def _checked(folder: ProjectFolder, project: Project, lines: Lines | None) -> Published | None:
+    """The file as the log says it must be, put right if it is not; None where all that is known is its end, and that is
+    something else."""
+    recent = [change.line() for change in project.recent]
+    if project.count == len(recent):
+        lines = lambda: iter(recent)  # noqa: E731
+    if lines is None:
+        return _with_known_end(folder, project, recent)
+    found = folder.stat(EVENTS) if _is_same(folder, lines()) else folder.replace(EVENTS, lines())
+    return Published(_signature(found), project.count)
+
+
+def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
+    """Whether the file holds these lines and nothing else."""
+    try:
+        if not stat.S_ISREG(folder.stat(EVENTS).st_mode):
+            return False
+        with folder.file(EVENTS) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            return all(one == (line or "").encode() for one, line in zip_longest(file, lines))
+    except OSError:
+        return False
+
+
+def _with_known_end(folder: ProjectFolder, project: Project, recent: list[str]) -> Published | None:
+    """The file if one of these lines is its last, and those before it are the ones before."""
+    with suppress(OSError), folder.file(EVENTS) as descriptor:
+        found = os.fstat(descriptor)
+        size = sum(map(len, recent))
+        end = os.pread(descriptor, size, max(0, found.st_size - size))
+        for count in range(len(recent), 0, -1):
+            if end.endswith("".join(recent[:count]).encode()):
+                return Published(_signature(found), project.recent[count - 1].number)
+    return None

@@ -1,0 +1,69 @@
+"""Tells at once that a file of a project was changed, through inotify; what can't be watched is found by the next look."""
+
+import asyncio
+import ctypes
+import os
+import struct
+from collections.abc import Callable, Iterable
+
+from pulse_core.guidance.protocol import FILES, FOLDER
+
+CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x8, 0x40, 0x80, 0x100, 0x200
+ONLY_DIRECTORY = 0x1000000
+_CHANGES = CLOSE_WRITE | MOVED_FROM | MOVED_TO | DELETE | ONLY_DIRECTORY
+_NAMES = CREATE | MOVED_FROM | MOVED_TO | DELETE | ONLY_DIRECTORY
+_HEAD = struct.Struct("iIII")
+_ROOM = 65_536
+
+
+class FileWatch:
+    """Calls `changed` in the running loop; `watch` says of which projects, `close` ends it."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._descriptor: int | None = None
+        self._watches: dict[int, frozenset[str]] = {}
+
+    def watch(self, roots: Iterable[str]) -> None:
+        """Watch these projects and no others; a folder that bears a name by now is watched instead of the one before."""
+        wanted = list(roots)
+        if self._descriptor is None and wanted:
+            descriptor = int(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+            if descriptor < 0:
+                return
+            self._descriptor = descriptor
+            asyncio.get_running_loop().add_reader(descriptor, self._read)
+        before, self._watches = self._watches, {}
+        for root in wanted:
+            self._add(root, _NAMES, frozenset({FOLDER}))
+            self._add(f"{root}/{FOLDER}", _CHANGES, frozenset(FILES))
+        for watch in before.keys() - self._watches.keys():
+            self._libc.inotify_rm_watch(self._descriptor, watch)
+
+    def close(self) -> None:
+        """Watch nothing more."""
+        if self._descriptor is not None:
+            asyncio.get_running_loop().remove_reader(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _add(self, path: str, mask: int, names: frozenset[str]) -> None:
+        watch = int(self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), ctypes.c_uint32(mask)))
+        if watch >= 0:
+            self._watches[watch] = names
+
+    def _read(self) -> None:
+        assert self._descriptor is not None
+        try:
+            raw = os.read(self._descriptor, _ROOM)
+        except BlockingIOError:
+            return
+        place, is_meant = 0, False
+        while place < len(raw):
+            watch, _, _, length = _HEAD.unpack_from(raw, place)
+            place += _HEAD.size + length
+            name = os.fsdecode(raw[place - length : place].rstrip(b"\0"))
+            is_meant = is_meant or not name or name in self._watches.get(watch, ())
+        if is_meant:
+            self._changed()

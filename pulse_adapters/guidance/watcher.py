@@ -1,0 +1,77 @@
+"""The daemon's watcher of the projects that were added: what has changed in their files is recorded at once."""
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+
+from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
+from pulse_adapters.guidance.file_watch import FileWatch
+from pulse_core.capability import WatcherContext
+from pulse_core.guidance.admission import Superseded
+from pulse_core.guidance.look import next_change
+from pulse_core.guidance.projection import GUIDANCE, Project
+from pulse_core.guidance.service import MOST_TRIES
+from pulse_core.model.errors import PulseError
+from pulse_core.model.json_types import Json
+from pulse_core.model.vitals import Reading, Window
+
+OFTEN_S, IDLE_S = 10.0, 3_600.0
+"""Seconds between two looks where inotify says nothing, and while there is no project."""
+
+
+class GuidanceWatcher:
+    """The watcher `guidance`. A sample has the number of watched projects, and of those that wait for an agent."""
+
+    name = key = "guidance"
+    timeout = 120.0
+
+    def __init__(self, context: WatcherContext) -> None:
+        self._context, self._files = context, DiskProjectFiles()
+        self.nudge = asyncio.Event()
+        self._watch = FileWatch(self.nudge.set)
+
+    @property
+    def interval(self) -> float:
+        """Seconds until the next look."""
+        return OFTEN_S if self._projects() else IDLE_S
+
+    def should_wake(self, window: Window) -> bool:
+        """Never: what it records wakes the tick."""
+        return False
+
+    async def collect(self) -> Reading:
+        """Look at each project; what another process records at the same time is not recorded twice."""
+        roots = list(self._projects())
+        self._watch.watch(roots)
+        faults = []
+        for root in roots:
+            try:
+                await self._look(root)
+            except PulseError as error:
+                faults.append(f"{root}: {error}")
+        if faults:
+            raise PulseError("; ".join(faults))
+        data: Mapping[str, Json] = {
+            "projects": len(roots),
+            "pending": sum(bool(project.pending) for project in self._projects().values()),
+        }
+        return Reading(data)
+
+    async def _look(self, root: str) -> None:
+        for _ in range(MOST_TRIES):
+            project = self._project(root)
+            seen = await asyncio.to_thread(self._files.observe, root, project.hashes)
+            draft = next_change(root, project, seen, self._context.clock.now().at, secrets.token_hex(4))
+            if draft is None:
+                break
+            with suppress(Superseded):
+                await self._context.append(draft)
+        await asyncio.to_thread(self._files.publish, root, lambda: self._project(root), None)
+
+    def _projects(self) -> Mapping[str, Project]:
+        found = self._context.state().of(GUIDANCE).projects
+        return {root: project for root, project in found.items() if project.is_watched}
+
+    def _project(self, root: str) -> Project:
+        return self._context.state().of(GUIDANCE).projects[root]
