@@ -40,6 +40,7 @@ class DiskProjectFiles:
     def __init__(self, settle: float = SETTLE_S) -> None:
         self._settle = settle
         self._published: dict[str, Published] = {}
+        self._written: dict[str, tuple[Project, Signature, Signature]] = {}
 
     def prepare(self, root: str) -> None:
         make_folder(root)
@@ -91,12 +92,17 @@ class DiskProjectFiles:
 
     def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
         # Without the folder there is no place for them.
-        with suppress(OSError), ProjectFolder.open(root) as folder, folder.locked():
-            newest = project()
-            text = state_text(root, newest)
-            if not _holds(folder, STATE, text):
-                folder.replace(STATE, (text,))
-            self._publish_events(folder, root, newest, lines)
+        with suppress(OSError), ProjectFolder.open(root) as folder:
+            if self._written.get(root) == (project(), *_signatures(folder)):
+                return
+            self._written.pop(root, None)
+            with folder.locked():
+                newest = project()
+                text = state_text(root, newest)
+                if not _holds(folder, STATE, text):
+                    folder.replace(STATE, (text,))
+                self._publish_events(folder, root, newest, lines)
+                self._written[root] = (newest, *_signatures(folder))
 
     def _publish_events(
         self, folder: ProjectFolder, root: str, project: Project, lines: Lines | None
@@ -136,6 +142,17 @@ def _holds(folder: ProjectFolder, name: str, text: str) -> bool:
 def _signature(found: os.stat_result) -> Signature:
     """What differs once a file was written, or replaced."""
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _signatures(folder: ProjectFolder) -> tuple[Signature, Signature]:
+    """Of both files; zeros for one that is missing."""
+    found = []
+    for name in (STATE, EVENTS):
+        try:
+            found.append(_signature(folder.stat(name)))
+        except OSError:
+            found.append((0, 0, 0, 0, 0))
+    return found[0], found[1]
 
 
 def _advanced(folder: ProjectFolder, last: Published, project: Project) -> Published | None:
