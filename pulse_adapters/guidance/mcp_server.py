@@ -44,6 +44,10 @@ class GuidanceServer:
         """Do this in the thread in which everything is done later."""
         return self._thread.submit(begin).result()
 
+    def close(self) -> None:
+        """Answer nothing more."""
+        self._thread.shutdown()
+
     async def serve(self, listener: socket.socket, token: str | None) -> None:
         """Answer on this socket until a signal ends it."""
         host = listener.getsockname()[0]
@@ -67,11 +71,11 @@ class GuidanceServer:
             watching.cancel()
             with suppress(asyncio.CancelledError):
                 await watching
-            self._thread.shutdown()
+            self.close()
 
     def app(self, host: str, token: str | None) -> "ASGIApp":
         """The HTTP application."""
-        found = self._mcp().streamable_http_app(
+        found = self.mcp().streamable_http_app(
             streamable_http_path=ENDPOINT,
             json_response=True,
             stateless_http=True,
@@ -80,7 +84,8 @@ class GuidanceServer:
         )
         return found if token is None else RequireToken(found, token)
 
-    def _mcp(self) -> "MCPServer[Any]":
+    def mcp(self) -> "MCPServer[Any]":
+        """What there is to ask."""
         server: MCPServer[Any] = MCPServer("PulseAgent", log_level="ERROR", subscriptions=False)
 
         @server.resource(CONTEXT_URI, mime_type="text/plain")
