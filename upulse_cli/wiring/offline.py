@@ -24,10 +24,12 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.record.gate import Gate
-from pulse_core.record.view import View, advance_state, restore_from_checkpoints
+from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from upulse_cli.wiring.executors import machine_executors
 
 LOCK_WAIT = 2.0
+MANY = 2_000
+"""Rows that are folded for one append before their fold is kept for the next one."""
 
 
 def write_settings(home: Home, demo: bool) -> bool:
@@ -97,6 +99,9 @@ async def offline_gate(home: HomeContext) -> AsyncIterator[Gate]:
     ) as log:
         await refuse_lost_rows(log, checkpoints)
         state = await restore_from_checkpoints(log, await checkpoints.load())
+        known = state.seq
         view.reset_to(await advance_state(log, state, log.head.seq))
         log.listen(view.on_events)
         yield Gate(log, view, lambda: settings, machine_executors(layout, lambda: settings, view).executors)
+        if log.head.seq - known > MANY:
+            await save_checkpoints(log, checkpoints, view())
