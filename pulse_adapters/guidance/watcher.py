@@ -3,7 +3,6 @@
 import asyncio
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
 from pulse_adapters.guidance.file_watch import FileWatch
@@ -62,12 +61,17 @@ class GuidanceWatcher:
         for _ in range(MOST_TRIES):
             project = self._project(root)
             seen = await asyncio.to_thread(self._files.observe, root, project.hashes)
-            draft = next_change(root, project, seen, self._context.clock.now().at, secrets.token_hex(4))
-            if draft is None:
+            try:
+                while change := next_change(root, project, seen, self._now(), secrets.token_hex(4)):
+                    await self._context.append(change.draft)
+                    project = change.after
                 break
-            with suppress(Superseded):
-                await self._context.append(draft)
+            except Superseded:
+                continue
         await asyncio.to_thread(self._files.publish, root, lambda: self._project(root), None)
+
+    def _now(self) -> int:
+        return self._context.clock.now().at
 
     def _projects(self) -> Mapping[str, Project]:
         found = self._context.state().of(GUIDANCE).projects

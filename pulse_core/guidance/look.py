@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pulse_core.guidance.events import GuidanceChanged
 from pulse_core.guidance.projection import Project
-from pulse_core.guidance.protocol import FILES, ChangeKind, make_event_id, row_id
+from pulse_core.guidance.protocol import FILES, Change, ChangeKind, make_event_id, row_id
 from pulse_core.model.event import Draft
 
 
@@ -16,12 +16,21 @@ class FileObservation(NamedTuple):
     size: int = 0
 
 
+class NextChange(NamedTuple):
+    """An event to record, and the project once it is."""
+
+    draft: Draft
+    after: Project
+
+
 def next_change(
     root: str, project: Project, seen: Mapping[str, FileObservation], now: int, digits: str
-) -> Draft | None:
-    """The first difference between what is recorded and what was seen, as an event to record; None if there is none.
+) -> NextChange | None:
+    """The first difference between what is recorded and what was seen; None if there is none.
 
-    now: UTC microseconds; digits: eight random ones, hexadecimal. The times in ids of a project only grow.
+    What was seen is compared with nothing newer: for the next difference, `after` is the project, and whoever was quicker is
+    noticed by the number. now: UTC microseconds; digits: eight random ones, hexadecimal. The times in ids of a project only
+    grow.
     """
     for name in FILES:
         before, found = project.hashes.get(name), seen[name]
@@ -32,14 +41,16 @@ def next_change(
             kind = ChangeKind.DELETED
         elif before is None:
             kind = ChangeKind.CREATED
-        id_ = make_event_id(max(now, project.latest_at + 1), digits)
+        at = max(now, project.latest_at + 1)
+        size = None if found.sha256 is None else found.size
+        change = Change(project.count + 1, make_event_id(at, digits), at, kind, name, found.sha256, size)
         payload = GuidanceChanged(
-            number=project.count + 1,
-            event_id=id_,
+            number=change.number,
+            event_id=change.id,
             change=kind,
             file=name,
             sha256=found.sha256,
-            size=None if found.sha256 is None else found.size,
+            size=size,
         )
-        return Draft(payload, root, id=row_id(root, id_))
+        return NextChange(Draft(payload, root, id=row_id(root, change.id)), project.after_change(change))
     return None

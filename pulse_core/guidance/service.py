@@ -18,7 +18,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 
 MOST_TRIES = 100
-"""Changes that one question waits for: somebody writes faster than it can look."""
+"""Looks of one question, each of which another process has made of no use."""
 
 
 class GuidanceLog(Protocol):
@@ -69,11 +69,13 @@ class GuidanceService:
             for _ in range(MOST_TRIES):
                 project = self.project(root)
                 seen = self._files.observe(root, project.hashes)
-                draft = next_change(root, project, seen, self._now(), self._digits())
-                if draft is None:
+                try:
+                    while change := next_change(root, project, seen, self._now(), self._digits()):
+                        self._log.append(change.draft)
+                        project = change.after
                     break
-                with suppress(Superseded):
-                    self._log.append(draft)
+                except Superseded:
+                    continue
             self._publish(root)
             return self.project(root)
 
