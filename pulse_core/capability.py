@@ -7,12 +7,13 @@
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from pulse_core.actions import ActionDeclaration
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Payload, Role
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
@@ -33,12 +34,36 @@ Two drafts with the same subject are never checked at the same time: what the fi
 """
 
 
-class RefusedOnRecord(Refused):
-    """A draft that may not be recorded, though it must not be lost that somebody wanted that. record: says so."""
+class RecordedBefore(Refused):
+    """What a draft says was said before by the same caller, who asks again. row: of that event, which is the answer."""
 
-    def __init__(self, words: str, record: Payload) -> None:
+    def __init__(self, words: str, row: int) -> None:
         super().__init__(words)
-        self.record = record
+        self.row = row
+
+
+class RefusedOnRecord(Refused):
+    """A draft that may not be recorded, though it must not be lost that somebody wanted that.
+
+    record: says so, of this subject.
+    """
+
+    def __init__(self, words: str, record: Payload, subject: str) -> None:
+        super().__init__(words)
+        self.record, self.subject = record, subject
+
+
+class Scope(Protocol):
+    """What a caller is bound to that may do less than its role says. actor: the name that its events bear."""
+
+    @property
+    def actor(self) -> str: ...
+
+    def bounded(self, draft: Draft, state: State) -> Draft:
+        """The draft as it may be recorded, which is checked as all are; raises Refused."""
+
+    def shown(self, state: State) -> Mapping[str, Json]:
+        """All that it may read."""
 
 
 class SurvivalRule(NamedTuple):

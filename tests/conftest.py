@@ -13,6 +13,8 @@ import hypothesis
 import pytest
 import typer.main
 
+from pulse_adapters.action_host import proxies
+from pulse_adapters.ipc import daemon_client
 from tests.control_groups import group_of_run
 from tests.engine_user import python_for_all
 
@@ -100,5 +102,8 @@ hypothesis.settings.register_profile(
     "tests", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("tests")
+# Who is silent for a second or two on a busy machine is no dead one; tests that are about these limits set them.
+daemon_client.STATUS_WAIT = 20.0
+proxies.ASKING = 20.0
 # Made for every command line anew, the tree of commands takes three quarters of what a command in this process takes.
 typer.main.get_command = cache(typer.main.get_command)

@@ -10,7 +10,7 @@ from typing import AnyStr
 
 from pulse_adapters.workers.proc import command_line, live_processes
 
-PATIENCE = 30.0
+PATIENCE = 60.0
 """Seconds for what ends within one on an idle machine."""
 
 

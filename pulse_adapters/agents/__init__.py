@@ -1,20 +1,26 @@
 """Agents on this machine: the folders in which they work, what they are told there, and what they have printed."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
+from pulse_adapters.agents.run_tokens import run_scopes
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.watcher import AgentRunsWatcher
-from pulse_core.capability import ExecutorContext, WatcherContext
+from pulse_core.capability import ExecutorContext, Scope, WatcherContext
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 
 
-def watchers(context: WatcherContext) -> Sequence[Watcher]:
-    """The watcher of runs."""
+def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
+    """The watcher of runs; in safe mode runs are begun as ever, and whoever is not watched would lose his claim."""
     return (AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings)),)
 
 
 def executors(context: ExecutorContext) -> Sequence[Executor]:
     """The executors of agents."""
     return agent_executors(context, DiskRunFiles(context.home.path, context.settings))
+
+
+def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
+    """What callers of the socket that are runs are bound to."""
+    return run_scopes(context)

@@ -3,17 +3,21 @@
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.agents.worktrees import Worktree, remove_folder
+from pulse_adapters.agents.run_tokens import new_run_token
+from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.run_as import may_enter, process_user
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text
+from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text, turns_in
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
@@ -29,21 +33,22 @@ class DiskRunFiles:
 
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
+        self._turns: dict[str, tuple[int, int]] = {}  # by run: bytes that were read, and turns in them
 
     def _folder(self, run: str) -> RunFolder:
         return RunFolder.of(self._home, run)
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         """The task's folder, made if it is not there."""
         above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
-        path = above / task.id
+        path = above / user / task.id
         try:
-            await asyncio.to_thread(above.mkdir, 0o700, True, True)
+            await asyncio.to_thread(_make_place, above, process_user(user), project.repository)
             if project.repository:
                 return await asyncio.to_thread(Worktree(project, path).make, task.id, task.title)
-            await asyncio.to_thread(path.mkdir, 0o700, False, True)
+            await asyncio.to_thread(_make_folder, path, process_user(user))
         except OSError as error:
-            raise PulseError(f"no workspace can be made in {above}: {error.strerror}") from error
+            raise PulseError(f"no workspace can be made in {path.parent}: {error.strerror}") from error
         return Workspace(str(path))
 
     async def program(
@@ -51,9 +56,10 @@ class DiskRunFiles:
     ) -> ProgramSpec:
         """What to start; its prompt lies in its folder."""
         folder, tool = self._folder(run), TOOLS[agent.kind]
-        prompt, told_by = prompt_of(task), agent.prompt or tool.prompt
+        prompt, told_by, user = prompt_of(task), agent.prompt or tool.prompt, process_user(agent.user)
         try:
-            await asyncio.to_thread(_make_files, folder, prompt)
+            run_token = new_run_token(run, task.id, token, agent.name)
+            await asyncio.to_thread(_make_files, folder, prompt, run_token)
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
         values = {
@@ -66,12 +72,14 @@ class DiskRunFiles:
         }
         env = {
             **selected_variables(*agent.pass_env),
+            **(user.environment if user else {}),
             **agent.env,
             "PULSE_AGENT": agent.name,
             "PULSE_TASK": task.id,
-            "PULSE_TOKEN": str(token),
+            "PULSE_TOKEN": run_token,
             "PULSE_WORKSPACE": workspace.path,
-            "PULSE_PROMPT_FILE": str(folder.prompt),
+            **({} if user else {"PULSE_PROMPT_FILE": str(folder.prompt)}),
+            "PULSE_SOCKET": f"{self._settings().socket.directory or HomeLayout(self._home).run}/pulse.sock",
             "UPULSE_HOME": str(self._home),
         }
         if told_by == "environment":
@@ -82,11 +90,20 @@ class DiskRunFiles:
             env,
             str(folder.output),
             str(folder.prompt) if told_by == "stdin" else os.devnull,
+            agent.user,
+            agent.memory,
+            agent.processes,
+            agent.cpu_weight,
         )
 
-    async def progress(self, run: Run) -> Progress:
-        """How large its output is, and how old."""
-        return await asyncio.to_thread(_progress, self._folder(run.id).output)
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
+        """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
+        output, turn = self._folder(run.id).output, TOOLS[agent.kind].turn if agent else ""
+        read, turns = self._turns.pop(run.id, (0, 0))
+        self._turns[run.id] = read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
+        for old in list(self._turns)[:-KEPT]:
+            del self._turns[old]
+        return (await asyncio.to_thread(_progress, output))._replace(turns=turns)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""
@@ -96,13 +113,26 @@ class DiskRunFiles:
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """What lies on the branch of a worktree alone."""
+        return await asyncio.to_thread(Worktree(project, Path(path)).commits) if project.repository else ()
+
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
         await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
 
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        """By the GitHub CLI, with the rights of whoever owns the repository."""
+        if not project.repository:
+            raise PulseError(f"the project {task.project} has no repository")
+        worktree, branch = Worktree(project, Path(path or project.repository)), branch_of(task.id, task.title)
+        return await asyncio.to_thread(worktree.open_pull_request, branch, title, body, draft)
+
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
-        if project.repository:
+        if project.repository or (Path(path) / ".git").is_file():  # the project may be forgotten
             return await asyncio.to_thread(Worktree(project, Path(path)).remove)
         return await asyncio.to_thread(remove_folder, Path(path))
 
@@ -123,14 +153,42 @@ def last_lines(output: Path) -> list[str]:
         return file.read(LAST).decode(errors="replace").splitlines()
 
 
-def _make_files(folder: RunFolder, prompt: str) -> None:
-    """Write the prompt, and make the output: the start, which is in the loop, asks the disk for no change then."""
+def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:
+    """Make the folder of all workspaces, and for those of another user one that is that user's."""
+    above.mkdir(0o711 if user else 0o700, True, True)
+    if user:
+        if repository and os.stat(repository).st_uid != user.uid:
+            raise PulseError(f"{repository} is not {user.name}'s; give the project a clone that is")
+        _make_folder(above / user.name, user)
+        if not may_enter(user, above):
+            raise PulseError(f"{user.name} may not enter {above}; name another folder in [agents] workspaces")
+
+
+def _make_folder(path: Path, user: ProcessUser | None) -> None:
+    path.mkdir(0o700, exist_ok=True)
+    if user:  # in whose folder it may be a link to anywhere by now
+        os.chown(path, user.uid, user.gid, follow_symlinks=False)
+
+
+def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
+    """Write prompt and token, and make the output: the start, which is in the loop, asks the disk for no change then."""
     folder.path.parent.mkdir(mode=0o700, exist_ok=True)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    made = os.open(folder.prompt, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(made, "w") as file:
-        file.write(prompt)
+    for path, text in ((folder.prompt, prompt), (folder.token, token)):
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+            file.write(text)
     os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def _count_turns(output: Path, turn: str, read: int, turns: int) -> tuple[int, int]:
+    """How far it was read, and the turns until there, one piece later; a line that no piece holds is passed over."""
+    with suppress(OSError), output.open("rb") as file:
+        file.seek(read)
+        piece = file.read(MOST_KEPT) if turn else b""
+        whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
+        lines = piece[:whole].decode(errors="replace").splitlines()
+        return read + whole, turns + turns_in(lines, turn)
+    return read, turns
 
 
 def _progress(output: Path) -> Progress:

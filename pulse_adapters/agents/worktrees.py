@@ -1,11 +1,15 @@
 """Git worktrees of tasks: one for each, on a branch of its own, removed only when nothing in it could be lost."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.workers.run_as import owner_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
@@ -13,6 +17,9 @@ from pulse_core.tasks.task import Project
 TIMEOUT_S = 100.0
 SLUG = 40
 """Most characters of the title in a branch's name."""
+COMMITS = 20
+"""Most commits of a branch that are told, the newest."""
+_GH = ("gh",)
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -26,7 +33,7 @@ class Worktree:
     """The worktree of a task at a path. Blocks: for threads; raises PulseError."""
 
     def __init__(self, project: Project, path: Path) -> None:
-        self._repository, self._base, self._path = Path(project.repository), project.base, path
+        self._repository, self._base, self._path = Path(project.repository or path), project.base, path
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -49,6 +56,29 @@ class Worktree:
             )
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
+
+    def commits(self) -> Sequence[str]:
+        """What is on its branch and not on the base, the newest first: ids and subjects."""
+        words = ("log", "--no-show-signature", "--format=%h %s", f"{self._start()}..HEAD")
+        found = [line[:200] for line in self._git(*words, at=self._path).splitlines()]
+        more = len(found) - COMMITS
+        return [*found[:COMMITS], *([f"and {more} older ones"] if more > 0 else [])]
+
+    def open_pull_request(self, branch: str, title: str, body: str, draft: bool) -> str:
+        """Where the pull request of a branch is: one that is open or merged, else a new one, by `gh`. Nothing is pushed."""
+        if not shutil.which("gh"):
+            raise PulseError("there is no gh, the GitHub CLI, on the daemon's PATH")
+        how = f"push it first: git -C {self._path} push -u origin {branch}"
+        if not self._git("for-each-ref", f"refs/remotes/*/{branch}"):
+            raise PulseError(f"the branch {branch} is not pushed; {how}")
+        if (count := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
+            raise PulseError(f"{count} commits of {branch} are not pushed; {how}")
+        listed = self._run(_GH, "pr", "list", "--head", branch, "--state", "all", "--json", "url,state")
+        found = {str(one["state"]): str(one["url"]) for one in reversed(json.loads(listed or "[]"))}
+        if url := found.get("OPEN") or found.get("MERGED"):
+            return url
+        said = ("--head", branch, "--base", self._base, "--title", title, "--body", body)
+        return self._run(_GH, "pr", "create", *said, *(["--draft"] if draft else [])).splitlines()[-1]
 
     def remove(self) -> str:
         """Remove it; else why it is kept."""
@@ -88,21 +118,27 @@ class Worktree:
 
     def _git(self, *words: str, at: Path | None = None, check: bool = True) -> str:
         """What git prints; with `check` a failure raises PulseError, else it is an empty answer."""
+        return self._run(("git", *_SAFE), *words, at=at, check=check)
+
+    def _run(self, program: Sequence[str], *words: str, at: Path | None = None, check: bool = True) -> str:
+        """What a program prints there, as whoever owns that."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0"}
-        there = at or self._repository
+        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
+        there, name = at or self._repository, program[0]
         try:
+            owner = owner_of(there)
             done = subprocess.run(
-                ("git", "-C", str(there), *_SAFE, *words), env=env, stdin=subprocess.DEVNULL,
-                capture_output=True, timeout=TIMEOUT_S, check=False,
+                (*program, *words), cwd=there, env={**env, **(owner.environment if owner else {})},
+                stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
+                user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
             )  # fmt: skip
         except subprocess.TimeoutExpired as error:
-            raise PulseError(f"git {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
+            raise PulseError(f"{name} {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
         except OSError as error:
-            raise PulseError(f"git can't be run in {there}: {error.strerror}") from error
+            raise PulseError(f"{name} can't be run in {there}: {error.strerror}") from error
         if done.returncode and check:
             words_ = " ".join(os.fsdecode(done.stderr).split())[:1_000] or f"exit {done.returncode}"
-            raise PulseError(f"git {words[0]} failed in {there}: {words_}")
+            raise PulseError(f"{name} {words[0]} failed in {there}: {words_}")
         return "" if done.returncode else os.fsdecode(done.stdout).strip()
 
 

@@ -11,8 +11,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.host.life_evidence import is_in_group
 from pulse_adapters.host.marked_processes import MarkedProcesses
-from pulse_adapters.workers.control_group import LIFE, ControlGroup, NoControlGroups, home_groups, own_group
+from pulse_adapters.workers.control_group import (
+    CONTROLLERS,
+    LIFE,
+    UNLIMITED,
+    ControlGroup,
+    GroupLimits,
+    NoControlGroups,
+    home_groups,
+    own_group,
+)
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
 from pulse_core.ports.host import Life, ProcessId
 
@@ -35,27 +45,35 @@ class LifeGroups:
         self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
 
-    def begin(self, life: Life) -> None:
+    def fault(self) -> str:
+        """Why limits have no effect on what is in a group; empty if they have. Blocks: for threads."""
+        try:
+            missing = frozenset(CONTROLLERS) - home_groups(self._home).controllers()
+        except (NoControlGroups, OSError) as error:
+            return str(error)
+        return f"control groups here don't limit {', '.join(sorted(missing))}" if missing else ""
+
+    def begin(self, life: Life, limits: GroupLimits = UNLIMITED) -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
         self._pending.add(life.effect)
         with suppress(RuntimeError):  # it was closed meanwhile
-            self._thread.submit(self._begin, life)
+            self._thread.submit(self._begin, life, limits)
 
-    def _begin(self, life: Life) -> None:
+    def _begin(self, life: Life, limits: GroupLimits) -> None:
         try:
-            self._move(life)
+            self._move(life, limits)
         finally:
             self._pending.discard(life.effect)
             self._over.discard(life.effect)
 
-    def _move(self, life: Life) -> None:
+    def _move(self, life: Life, limits: GroupLimits) -> None:
         with suppress(NoControlGroups, OSError):
             folder, own = home_groups(self._home), own_group()
             for one in list(folder.children()):
                 if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
                     self._groups.pop(one.name.removeprefix(LIFE), None)
             self._complete &= self._groups.keys()
-            group = self._groups[life.effect] = folder.child(LIFE + life.effect)
+            group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             pause = PAUSE_S
@@ -105,6 +123,12 @@ class LifeGroups:
             return ()
         there = (read_stat(pid) for pid in group.members())
         return tuple(one.found for one in there if one and one.alive)
+
+    def holds(self, effect: str, pid: int) -> bool:
+        """Whether a process is in the group of this life, which an earlier daemon may have made."""
+        with suppress(OSError):  # the home is gone
+            return is_in_group(pid, effect, self._home)
+        return False
 
     def end(self, effect: str) -> None:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""

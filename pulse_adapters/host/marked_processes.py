@@ -21,8 +21,8 @@ from pulse_core.ports.host import ProcessId
 SETTLED = TICKS_PER_SECOND // 4
 """Clock ticks after which a process that shows no environment has none: who is just being executed shows none either."""
 
-SEARCHES, PAUSE_S = 5, 0.002
-"""How often it is searched again, at most, while somebody is just being executed and shows no mark."""
+PAUSES_S = tuple(0.002 * 2**number for number in range(7))
+"""Before each further search while somebody is just being executed and shows no mark: on a busy machine that takes long."""
 
 
 class Bearer(NamedTuple):
@@ -91,15 +91,15 @@ class MarkedProcesses:
         begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None,
     ) -> bool:
         """Whether this holds after the last search, or after another one, if that may have missed somebody."""
-        for _ in range(SEARCHES):
+        for pause in PAUSES_S:
             if is_found():
                 return True
             if not (self.unsure or self.lost):
-                break
+                return False
             if self.unsure:
-                await asyncio.sleep(PAUSE_S)
+                await asyncio.sleep(pause)
             self.search(begun)
-        return False
+        return is_found()
 
     def bearers(self) -> Iterator[Bearer]:
         """Those that were alive at the last search."""

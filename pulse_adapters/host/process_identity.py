@@ -9,8 +9,6 @@ from typing import NamedTuple
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
 from pulse_adapters.workers.environment import PROCESS_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
-from pulse_adapters.workers.spawn import ProcessUser
-from pulse_core.model.errors import PulseError
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
@@ -116,25 +114,6 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     if outside_pulse(pid, command_line_of(pid)) is None:
         return f"process {pid} is Pulse's own, or its engine's"
     return ""
-
-
-def start_user(process: ProcessSettings) -> ProcessUser | None:
-    """Whom `start` runs as, if not as this process. Raises PulseError if it can't."""
-    if not process.user:
-        return None
-    try:
-        known = pwd.getpwnam(process.user)
-    except KeyError as error:
-        raise PulseError(f"there is no user {process.user!r} on this machine") from error
-    if known.pw_uid == os.geteuid():
-        return None
-    if os.geteuid() != 0:
-        raise PulseError(
-            f"only root's daemon can start it as {process.user!r}; install that (sudo upulse daemon install), "
-            "or take `user` away"
-        )
-    groups = os.getgrouplist(known.pw_name, known.pw_gid)
-    return ProcessUser(known.pw_name, known.pw_dir, known.pw_uid, known.pw_gid, tuple(groups))
 
 
 def is_of_its_user(process: ProcessSettings, pid: int) -> bool:

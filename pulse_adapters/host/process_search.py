@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 
-from pulse_adapters.host.marked_processes import PAUSE_S, SEARCHES
+from pulse_adapters.host.marked_processes import PAUSES_S, SETTLED
 from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.proc import (
     environment,
@@ -15,6 +15,7 @@ from pulse_adapters.workers.proc import (
     read_stat,
     session_of,
     start_time_of,
+    ticks_now,
 )
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
@@ -27,6 +28,7 @@ OWN = frozenset({"upulse_cli", "pulse_adapters"})
 """Packages whose modules are programs of Pulse."""
 
 _SLICE = 50  # processes after which the event loop is given a turn in any case: a fraction of a millisecond
+_EXEC_S = 0.01
 _BYTES = 4 * SEARCHED  # no character is longer than four bytes
 
 
@@ -35,12 +37,12 @@ async def find_matching(
 ) -> Mapping[str, tuple[ProcessId, ...]]:
     """The live processes whose argv, joined by spaces, match, by the pattern's name, oldest first.
 
-    Who is just being executed shows no command line: it is looked at again, some milliseconds long.
+    Who is just being executed shows no command line: it is looked at again, a quarter of a second long.
     Pulse itself never matches, nor its command line, nor its children, nor what is in one of the sessions `besides`.
     """
     matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
     ahead, rested = list(pids()), time.perf_counter()
-    for _ in range(SEARCHES):
+    for pause in (*PAUSES_S, 0.0):
         lines, blank = command_lines(ahead), list[int]()
         while some := list(islice(lines, _SLICE)):
             blank += [pid for pid, raw in some if not raw]
@@ -54,9 +56,9 @@ async def find_matching(
                         await asyncio.sleep(0)
                         rested = time.perf_counter()
             await asyncio.sleep(0)
-        if not (ahead := [pid for pid in blank if is_in_exec(pid)]):
+        if not (ahead := [pid for pid in blank if may_be_in_exec(pid, pause)]):
             break
-        await asyncio.sleep(PAUSE_S)
+        await asyncio.sleep(pause)
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
 
 
@@ -65,9 +67,14 @@ def command_lines(among: Iterable[int]) -> Iterator[tuple[int, bytes]]:
     return ((pid, command_line_of(pid)) for pid in among)
 
 
-def is_in_exec(pid: int) -> bool:
-    """Whether one that shows no command line is alive and none of the kernel's threads, so that it soon shows one."""
-    return bool(session_of(pid) and start_time_of(pid) is not None)
+def may_be_in_exec(pid: int, pause: float) -> bool:
+    """Whether one that shows no command line may show one after this pause: it is alive and none of the kernel's threads.
+
+    Who is old may have emptied its line; it is given one of the shorter pauses, for an exec of late.
+    """
+    if not session_of(pid) or (started := start_time_of(pid)) is None:
+        return False
+    return pause < _EXEC_S or ticks_now() - started <= SETTLED
 
 
 def command_line_of(pid: int) -> bytes:

@@ -2,17 +2,28 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
-from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.marked_processes import bearer_of, find_bearers
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.control_group import GroupLimits
 from pulse_adapters.workers.environment import EFFECT_MARK
-from pulse_adapters.workers.proc import is_alive, live_processes, open_pidfd, read_proc_file, session_of
-from pulse_adapters.workers.process_tree import end_chosen, in_tree
+from pulse_adapters.workers.proc import (
+    descendants,
+    is_alive,
+    live_processes,
+    open_pidfd,
+    read_proc_file,
+    send,
+    session_of,
+)
+from pulse_adapters.workers.process_tree import end_chosen, in_tree, live_process_table
+from pulse_adapters.workers.run_as import process_user
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.programs import ProgramObservation, ProgramSpec
@@ -36,16 +47,31 @@ class LifePrograms:
             env={**program.env, EFFECT_MARK: effect},
             output=Path(program.output),
             stdin=Path(program.stdin),
+            user=process_user(program.user),
             inherits=False,
         )
         if self._groups:
-            asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, Life(effect, main))
+            limits = (program.processes or None, program.memory or None, program.cpu_weight or None)
+            asyncio.get_running_loop().call_later(
+                MOMENT_S, self._groups.begin, Life(effect, main), GroupLimits(*limits)
+            )
         return main
+
+    async def limits_fault(self) -> str:
+        """Why limits have no effect here."""
+        return await asyncio.to_thread(self._groups.fault) if self._groups else "no control groups are made"
 
     async def find(self, effect: str) -> ProcessId | None:
         """Who leads the session of those that bear the mark."""
         found = await find_bearers(effect=effect)
         return next((one for one in found if session_of(one.pid) == one.pid), None)
+
+    def is_of(self, effect: str, pid: int) -> bool:
+        """Whether it came out of that."""
+        bearer = bearer_of(pid)
+        return bool(
+            (bearer and bearer.effect == effect) or (self._groups and self._groups.holds(effect, pid))
+        )
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""
@@ -53,6 +79,20 @@ class LifePrograms:
             ended = self._spawner.ended(main)
             return ProgramObservation(False, ended.code if ended else None)
         return await asyncio.to_thread(_observation, main)
+
+    async def pause(self, effect: str, main: ProcessId, over: bool = False) -> None:
+        """Hold all that came out of it, or have it go on; who forked meanwhile is found by the next search."""
+        number, seen = signal.SIGCONT if over else signal.SIGSTOP, set[ProcessId]()
+        while is_alive(main):
+            now = live_process_table()
+            chosen = set(in_tree(main, f"{EFFECT_MARK}={effect}")(now))
+            found = {now[pid].found for pid in descendants(chosen, now)} - seen
+            if not found:
+                return
+            seen |= found
+            for one in found:
+                send(one, number)
+            await asyncio.sleep(0)
 
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         """End all that came out of it."""

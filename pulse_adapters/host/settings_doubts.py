@@ -8,9 +8,9 @@ from pulse_adapters.host.process_identity import (
     doubtful_matches,
     is_as_begun,
     is_produced_by,
-    start_user,
 )
 from pulse_adapters.workers.proc import is_alive
+from pulse_adapters.workers.run_as import process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
@@ -29,7 +29,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         if process.name in shared:
             words.append(shared[process.name])
         try:
-            start_user(process) if process.start else None
+            process_user(process.user) if process.start else None
         except PulseError as error:
             words.append(str(error))
         seen = PidFiles().observe(process.pid_file, process.start) if process.pid_file else None

@@ -124,6 +124,8 @@ class Spawner:
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
+        if (child := self._children.get(found.pid)) and child.found == found:
+            self._reap(child)  # it may be dead already, and the loop not be told yet
         return self._ended.get(found)
 
     def end_of(self, found: ProcessId) -> str:

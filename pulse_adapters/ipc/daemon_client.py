@@ -1,5 +1,6 @@
 """The daemon of a home, asked over its socket."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import cast
 
@@ -24,11 +25,11 @@ class SocketDaemonClient:
 
     def status(self) -> HomeStatus:
         with Client(self._layout.socket, STATUS_WAIT, self._say) as client:
-            return cast(HomeStatus, client.ask("status"))
+            return cast(HomeStatus, client.ask("status", **self._token()))
 
     def append(self, draft: Mapping[str, Json]) -> tuple[Mapping[str, Json], bool]:
         with Client(self._layout.socket, say=self._say) as client:
-            event = dict(client.ask("append", drafts=[draft])["events"][0])
+            event = dict(client.ask("append", drafts=[draft], **self._token())["events"][0])
         return event, bool(event.pop("existing"))
 
     def follow(
@@ -37,6 +38,11 @@ class SocketDaemonClient:
         with Client(self._layout.socket, patience, self._say) as client:
             for item in client.stream("follow", since=since, kinds=sorted(kinds), brief=brief):
                 yield item["event"]
+
+    def _token(self) -> Mapping[str, str]:
+        """What a run of an agent of this home says with each request."""
+        is_own = os.environ.get("UPULSE_HOME") == str(self._layout.path)
+        return {"token": token} if is_own and (token := os.environ.get("PULSE_TOKEN")) else {}
 
     def lock_holder(self) -> LockHolder | None:
         return holder(self._layout.lock)

@@ -3,18 +3,21 @@
 import asyncio
 import errno
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pulse_adapters.ipc.peer import group_id
-from pulse_adapters.ipc.server import Handler, serve, serve_without_file
+from pulse_adapters.ipc.peer import Peer, group_id
+from pulse_adapters.ipc.server import Answer, Handler, serve, serve_without_file
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
+from pulse_core.capability import Scope
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.errors import PulseError, Refused, UnknownName
+from pulse_core.model.json_types import Json
+from pulse_core.model.payload import Role
 from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
@@ -26,7 +29,8 @@ class SocketService:
     """Serves the socket of a home where the settings want it: a `Service` of the daemon.
 
     settings_faults: those that the settings had at the start, told in the status; without_group: what is said of a
-    socket whose group this machine has lost; failed: hears what could not be done.
+    socket whose group this machine has lost; failed: hears what could not be done; scope: what a caller is bound to, by its
+    pid, its uid and the token that it says.
     """
 
     home: HomeLayout
@@ -34,6 +38,7 @@ class SocketService:
     settings_faults: Sequence[str]
     without_group: str
     failed: Callable[[str, str], None]
+    scope: Callable[[int, int, str], Scope | None] = lambda pid, uid, token: None
 
     async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
@@ -83,7 +88,20 @@ class SocketService:
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
 
     def _answers(self, request_handler: RequestHandler) -> Handler:
-        return lambda peer, request: request_handler.answer(Caller(peer.role, user_name(peer.uid)), request)
+        def answer(peer: Peer, request: Mapping[str, Json]) -> Answer:
+            token = str(request.get("token") or "")
+            try:
+                scope = self.scope(peer.pid, peer.uid, token)
+            except Refused as error:
+                if token:
+                    self.failed("socket", str(error))
+                raise
+            caller = (
+                Caller(Role.AGENT, scope.actor, scope) if scope else Caller(peer.role, user_name(peer.uid))
+            )
+            return request_handler.answer(caller, request)
+
+        return answer
 
     def _on_error(self, error: Exception) -> None:
         self.failed("socket", f"{type(error).__name__}: {error}")

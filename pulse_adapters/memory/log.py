@@ -55,6 +55,13 @@ class MemoryLog:
         self._listeners.clear()
         self._listeners = []  # a commit that is under way has the old list, and tells nobody who comes later
 
+    async def break_off(self) -> None:
+        """End the commits that are under way, as the death of the writer does: what is not in the log never will be."""
+        for commit in self._commits:
+            commit.cancel()
+        if self._commits:
+            await asyncio.wait(self._commits)
+
     async def check(self) -> None:
         if self.gone:
             raise LogGone(self.gone)
@@ -136,6 +143,9 @@ class MemoryLog:
             batch = self.events[first : min(first + BATCH, last)]
             if wanted := [event for event in batch if kinds is None or event.kind in kinds]:
                 yield wanted
+
+    async def has(self, id_: str) -> bool:
+        return id_ in self._ids
 
     async def chain_at(self, seq: int) -> bytes | None:
         return self.chains[seq] if 0 <= seq < len(self.chains) else None

@@ -14,17 +14,19 @@ class MemoryPrograms:
     """Implements `pulse_core.ports.Programs`.
 
     started: each start, as (effect, program); live: main processes by effect; exits: exit codes by main process, lost by
-    `forget`, as a restart of the daemon does; stopped: effects that were stopped; refusal: why nothing can be
-    started; immortal: nothing can be stopped.
+    `forget`, as a restart of the daemon does; stopped, paused: effects that were stopped, or are held; refusal: why nothing
+    can be started; immortal: nothing can be stopped; unlimited: why limits have no effect.
     """
 
     started: list[tuple[str, ProgramSpec]] = field(default_factory=list)
     live: dict[str, ProcessId] = field(default_factory=dict)
     exits: dict[ProcessId, int] = field(default_factory=dict)
     stopped: list[str] = field(default_factory=list)
+    paused: set[str] = field(default_factory=set)
     memory: int = 1 << 20
     refusal: str = ""
     immortal: bool = False
+    unlimited: str = ""
     _calls: list[Callable[[], None]] = field(default_factory=list)
     _next: int = 1_000
 
@@ -36,13 +38,23 @@ class MemoryPrograms:
         self.started.append((effect, program))
         return main
 
+    async def limits_fault(self) -> str:
+        return self.unlimited
+
     async def find(self, effect: str) -> ProcessId | None:
         return self.live.get(effect)
+
+    def is_of(self, effect: str, pid: int) -> bool:
+        return effect in self.live and self.live[effect].pid == pid
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         if main in self.live.values():
             return ProgramObservation(True, None, self.memory, 1)
         return ProgramObservation(False, self.exits.get(main))
+
+    async def pause(self, effect: str, main: ProcessId, over: bool = False) -> None:
+        if effect in self.live:
+            (self.paused.discard if over else self.paused.add)(effect)
 
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         self.stopped.append(effect)

@@ -95,8 +95,8 @@ def _trust(_hour: int) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=None if has_own else certifi.where())
 
 
-async def fetch(asked: ProbeRequest, timeout: float) -> int:
-    """The status of a page that was received whole within `timeout` seconds; raises ProbeFailed."""
+async def fetch(asked: ProbeRequest, timeout: float) -> tuple[int, str]:
+    """The status of a page that was received whole within `timeout` seconds, and its body; raises ProbeFailed."""
     progress = FetchProgress()
     try:
         async with asyncio.timeout(timeout):
@@ -107,7 +107,7 @@ async def fetch(asked: ProbeRequest, timeout: float) -> int:
         raise probe_failure(error) from error
     if asked.body and not SearchPattern(asked.body).finds(progress.body):
         raise ProbeFailed("body", f"it answered {status}, and {asked.body!r} is not in its body")
-    return status
+    return status, progress.body.decode(errors="replace")
 
 
 async def _fetch(asked: ProbeRequest, progress: FetchProgress) -> int:
@@ -121,9 +121,11 @@ async def _fetch(asked: ProbeRequest, progress: FetchProgress) -> int:
     verify = trusted_context() if needs_tls and not asked.local else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if asked.local:
         verify.check_hostname, verify.verify_mode = False, ssl.CERT_NONE
+    token = os.environ.get(asked.bearer) if asked.bearer else None
+    headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else HEADERS
     async with (
         httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,
-        client.stream("GET", url, headers=HEADERS, extensions={"trace": progress.trace}) as response,
+        client.stream("GET", url, headers=headers, extensions={"trace": progress.trace}) as response,
     ):
         progress.status = response.status_code
         async for chunk in response.aiter_raw():
@@ -131,7 +133,7 @@ async def _fetch(asked: ProbeRequest, progress: FetchProgress) -> int:
             if progress.received > asked.largest:
                 words = f"it answered {response.status_code}, and did not come to an end after {asked.largest} bytes"
                 raise ProbeFailed("endless", words)
-            if asked.body:
+            if asked.body or asked.keeps:
                 progress.body += chunk
     return response.status_code
 

@@ -42,7 +42,8 @@ async def answer(question: Message) -> Message:
             found = {"addresses": await module.resolve(question["target"], question["servers"], timeout)}
         else:
             asked = ProbeRequest(**{name: question[name] for name in ProbeRequest._fields})
-            found = {"status": await module.fetch(asked, timeout)}
+            status, body = await module.fetch(asked, timeout)
+            found = {"status": status, **({"body": body} if asked.keeps else {})}
     except ProbeFailed as failed:
         found = {"trouble": failed.trouble, "detail": failed.words[:LONGEST_DETAIL]}
     except ModuleNotFoundError as error:

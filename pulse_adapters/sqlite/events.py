@@ -194,6 +194,9 @@ class SqliteEventLog:
                 return
             seq = rows[-1][0]
 
+    async def has(self, id_: str) -> bool:
+        return bool(await self._read("SELECT 1 FROM event WHERE id = ?", (id_,)))
+
     async def chain_at(self, seq: int) -> bytes | None:
         if seq == 0:
             return NO_CHAIN

@@ -4,8 +4,11 @@ import asyncio
 import os
 import pwd
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.workers.spawn import ProcessUser
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
 
 
@@ -32,3 +35,46 @@ def user_name(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return f"uid {uid}"
+
+
+def process_user(name: str) -> ProcessUser | None:
+    """Whom something is started as, if not as this process; empty: as this one. Raises PulseError if it can't be."""
+    if not name:
+        return None
+    try:
+        known = pwd.getpwnam(name)
+    except KeyError as error:
+        raise PulseError(f"there is no user {name!r} on this machine") from error
+    if known.pw_uid == os.geteuid():
+        return None
+    if os.geteuid() != 0:
+        raise PulseError(
+            f"only root's daemon can start it as {name!r}; install that (sudo upulse daemon install), "
+            "or take `user` away"
+        )
+    return _account(known)
+
+
+def owner_of(path: str | os.PathLike[str]) -> ProcessUser | None:
+    """Whose this is, if root runs this and it is another user's: as root nothing may be run that obeys what lies there."""
+    found = os.stat(path)
+    if os.geteuid() != 0 or found.st_uid == 0:
+        return None
+    try:
+        return _account(pwd.getpwuid(found.st_uid))
+    except KeyError:
+        return ProcessUser(str(found.st_uid), "/", found.st_uid, found.st_gid, ())
+
+
+def may_enter(user: ProcessUser, path: Path) -> bool:
+    """Whether a user may enter this folder, and all that it lies in."""
+    found = [(one.st_mode, one.st_uid, one.st_gid) for one in map(os.stat, (path, *path.parents))]
+    return all(
+        mode & (0o100 if uid == user.uid else 0o010 if gid in user.groups else 0o001)
+        for mode, uid, gid in found
+    )
+
+
+def _account(known: pwd.struct_passwd) -> ProcessUser:
+    groups = os.getgrouplist(known.pw_name, known.pw_gid)
+    return ProcessUser(known.pw_name, known.pw_dir, known.pw_uid, known.pw_gid, tuple(groups))

@@ -21,6 +21,12 @@ class StopRunParams(ActionParams):
     why: Text
 
 
+class PauseRunParams(StopRunParams):
+    """Which run, and why. over: it goes on, whatever it takes."""
+
+    over: bool = False
+
+
 class CleanRunParams(ActionParams):
     """Which run has ended."""
 
@@ -33,6 +39,15 @@ class WorkspaceParams(ActionParams):
     task: TaskId
 
 
+class PullRequestParams(ActionParams):
+    """Whose branch, and what is said of it; by default the task's title and its result."""
+
+    task: TaskId
+    title: str = Field("", max_length=200)
+    body: str = Field("", max_length=20_000)
+    draft: bool = False
+
+
 RUN_AGENT = ActionDeclaration(
     "run-agent", RunParams, "Claims a task for an agent and starts its program.", exclusive_by="task"
 )
@@ -41,6 +56,9 @@ STOP_RUN = ActionDeclaration(
     StopRunParams,
     "Ends an agent's program with all that came out of it.",
     exclusive_by="run",
+)
+PAUSE_RUN = ActionDeclaration(
+    "pause-agent-run", PauseRunParams, "Holds an agent's program, or has it go on.", exclusive_by="run"
 )
 CLEAN_RUN = ActionDeclaration(
     "clean-agent-run", CleanRunParams, "Ends what a run has left behind.", exclusive_by="run"
@@ -58,4 +76,11 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE)
+OPEN_PULL_REQUEST = ActionDeclaration(
+    "open-pull-request",
+    PullRequestParams,
+    "Opens a pull request for the branch of a task, or finds the one that there is.",
+    exclusive_by="task",
+)
+
+ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, OPEN_PULL_REQUEST)

@@ -114,7 +114,7 @@ def under_way(curr: Snapshot) -> frozenset[str]:
 def ready(curr: Snapshot) -> list[TaskState]:
     """Tasks that wait for an agent, the first to be done first: by priority, with what they have waited; then by age."""
     tasks, attempts = curr.of(TASKS), TASK_SETTINGS.of(curr.settings).attempts
-    parents, aging = tasks.parents, GENERAL.of(curr.settings).aging
+    aging = GENERAL.of(curr.settings).aging
     wished = under_way(curr)
     found = [
         task
@@ -123,7 +123,7 @@ def ready(curr: Snapshot) -> list[TaskState]:
         and task.attempts < attempts
         and task.id not in wished
         and not task.retry_left(curr.now)
-        and not any(obstacles(task, parents, ""))
+        and not any(obstacles(task, ""))
     ]
     return sorted(found, key=lambda task: (-_priority(task, aging, curr.now), task.created.at, task.id))
 

@@ -19,6 +19,17 @@ class AgentRunStarted(Payload, kind="agent-run-started", wakes=Wake.NEVER):
     pid: int
     started: int = Field(description="start time of the process, clock ticks after boot")
     workspace: str = Field("", description="where it works")
+    unlimited: str = Field(
+        "", description="why what it may have is not limited, though the settings want that"
+    )
+
+
+class AgentRunPaused(Payload, kind="agent-run-paused", wakes=Wake.SOON):
+    """A run takes far more than usual, and is held for a person to look at it; or goes on, whatever it takes."""
+
+    run: RunId
+    why: Text
+    over: bool = False
 
 
 class AgentRunStopRequested(Payload, kind="agent-run-stop-requested", wakes=Wake.NEVER):
@@ -35,7 +46,7 @@ class AgentRunEnded(Payload, kind="agent-run-ended", wakes=Wake.NOW):
     exit: int | None = Field(None, description="its exit code, negative for a signal; none: nobody knows it")
     error: Text = Field("", description="why it failed; empty: it did its task")
     output: int = Field(0, description="bytes that it has printed")
-    object: str = Field("", description="hash of the end of its output")
+    turns: int = Field(0, description="its messages and steps")
     usage: dict[str, Json] = Field({}, max_length=50)
 
 
@@ -76,6 +87,7 @@ class AgentResumed(Payload, kind="agent-resumed", by=Role.PERSON, wakes=Wake.NOW
 
 
 KINDS: tuple[type[Payload], ...] = (
-    AgentRunStarted, AgentRunStopRequested, AgentRunEnded, AgentRunCleaned, WorkspaceMade, WorkspaceRemoved, WorkspaceKept,
+    AgentRunStarted, AgentRunPaused, AgentRunStopRequested,
+     AgentRunEnded, AgentRunCleaned, WorkspaceMade, WorkspaceRemoved, WorkspaceKept,
     AgentPaused, AgentResumed,
 )  # fmt: skip

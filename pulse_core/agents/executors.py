@@ -7,16 +7,21 @@ from typing import Any
 from pulse_core.agents.actions import (
     CLEAN_RUN,
     MAKE_WORKSPACE,
+    OPEN_PULL_REQUEST,
+    PAUSE_RUN,
     REMOVE_WORKSPACE,
     RUN_AGENT,
     STOP_RUN,
     CleanRunParams,
+    PauseRunParams,
+    PullRequestParams,
     RunParams,
     StopRunParams,
     WorkspaceParams,
 )
 from pulse_core.agents.events import (
     AgentRunCleaned,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -36,9 +41,9 @@ from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.admission import known_task
-from pulse_core.tasks.events import TaskExecuting
+from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import Project, Status, TaskState
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
 
@@ -76,10 +81,10 @@ class _OfAgents:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
-    async def workspace(self, task: TaskState) -> Workspace:
+    async def workspace(self, task: TaskState, user: str = "") -> Workspace:
         """The folder of a task, made if it is new."""
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        return await self.files.workspace(task, project)
+        return await self.files.workspace(task, project, user)
 
     async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
@@ -108,7 +113,7 @@ class RunAgent(_OfAgents):
             raise GivenUp(str(error)) from error
         workspace: Workspace | None = None
         try:
-            workspace = await self.workspace(task)
+            workspace = await self.workspace(task, agent.user)
             program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
@@ -128,7 +133,11 @@ class RunAgent(_OfAgents):
         event: Event,
     ) -> Result:
         path, process = workspace.path, main._asdict()
-        started = AgentRunStarted(run=event.id, agent=agent.name, token=token, workspace=path, **process)
+        is_limited = agent.memory or agent.processes or agent.cpu_weight
+        fault = await self.context.programs.limits_fault() if is_limited else ""
+        started = AgentRunStarted(
+            run=event.id, agent=agent.name, token=token, workspace=path, unlimited=fault, **process
+        )
         try:
             await self.record(started, task.id, event)
         except PulseError:
@@ -156,7 +165,7 @@ class RunAgent(_OfAgents):
         agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
         if agent and (main := await self.context.programs.find(event.id)):
             try:
-                workspace = await self.workspace(task)
+                workspace = await self.workspace(task, agent.user)
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
             return await self._started(task, task.token, agent, workspace, main, event)
@@ -189,6 +198,20 @@ class StopRun(_OfRun):
     async def _stop(self, run: Run, soft: float, event: Event) -> None:
         if run.moment.boot == event.boot:
             await self.context.programs.stop(run.id, run.main, soft)
+
+
+class PauseRun(_OfRun):
+    """`pause-agent-run`: holds the program with all that came out of it, or has it go on, and says why."""
+
+    action, params = PAUSE_RUN.name, PauseRunParams
+
+    async def execute(self, effect: Effect, params: PauseRunParams, event: Event) -> Result:
+        run = self.run(params.run)
+        if run is None or run.ended is not None or run.moment.boot != event.boot:
+            return Result({"already": True})
+        await self.context.programs.pause(run.id, run.main, over=params.over)
+        await self.record(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
+        return Result({"pid": run.pid})
 
 
 class CleanAgentRun(StopRun):
@@ -229,26 +252,48 @@ class RemoveWorkspace(_OfAgents):
     action, params = REMOVE_WORKSPACE.name, WorkspaceParams
 
     async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
-        if (path := self.runs.worktrees.get(params.task)) is None:
+        kept, state = self.runs.kept.get(params.task), self.context.state().of(TASKS)
+        path, task = self.runs.worktrees.get(params.task, kept.path if kept else ""), state.find(params.task)
+        if not path:
             return Result({"already": True})
-        state = self.context.state().of(TASKS)
-        task = state.find(params.task)
+        is_run = any(run.task == params.task for run in self.runs.runs.values())
+        if is_run or (task and task.status not in ENDED):
+            raise GivenUp(f"{params.task} has not ended")
         project = state.projects.get(task.project, Project()) if task else Project()
         try:
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        kept = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
-        await self.record(kept, params.task, event)
+        await self.record(
+            WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved(), params.task, event
+        )
         return Result({"kept": why} if why else {})
+
+
+class OpenPullRequest(_OfAgents):
+    """`open-pull-request`: the same one however often it is asked for."""
+
+    action, params = OPEN_PULL_REQUEST.name, PullRequestParams
+
+    async def execute(self, effect: Effect, params: PullRequestParams, event: Event) -> Result:
+        task, kept = self.task(params.task), self.runs.kept.get(params.task)
+        project = self.context.state().of(TASKS).projects.get(task.project, Project())
+        path = self.runs.worktrees.get(task.id, kept.path if kept else "")
+        title, body = params.title or task.title, params.body or task.result or task.prompt
+        url = await self.files.open_pull_request(task, project, path, title, body, params.draft)
+        if task.pull_request != url:
+            await self.record(TaskPullRequestOpened(url=url), task.id, event)
+        return Result({"url": url})
 
 
 def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
     return (
         RunAgent(context, files),
+        PauseRun(context, files),
         StopRun(context, files),
         CleanAgentRun(context, files),
         MakeWorkspace(context, files),
         RemoveWorkspace(context, files),
+        OpenPullRequest(context, files),
     )

@@ -13,11 +13,13 @@ from pulse_core.tasks.task import TaskState
 
 
 class RunSample(NamedTuple):
-    """What was seen of a run: bytes that it has printed, microseconds since it last did, and the memory of its processes."""
+    """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, and
+    its turns."""
 
     output: int = 0
     quiet_us: int = 0
     memory: int = 0
+    turns: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":
@@ -40,12 +42,25 @@ def reason_to_stop(
         return f"there is no [[agent]] {run.agent!r} any more"
     if now.since(run.moment) >= agent.timeout:
         return f"it took longer than {rough_duration(agent.timeout)}"
+    if run.paused and now.since(run.paused) >= agent.hold:
+        return f"{run.held}, and nobody has had it go on"
     if sample.output > agent.output:
         return f"it printed {format_size(sample.output)}, of at most {format_size(agent.output)}"
     if agent.silence and sample.quiet_us >= agent.silence:
         return f"it printed nothing for {rough_duration(agent.silence)}"
     if agent.memory and sample.memory > agent.memory:
         return f"its processes had {format_size(sample.memory)} of memory, of at most {format_size(agent.memory)}"
+    return ""
+
+
+def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: float) -> str:
+    """Why the run is to be held for a person; empty if it may go on. usual: turns of a usual one, 0 if nobody knows."""
+    if agent is None or run.held:
+        return ""
+    if agent.turns and sample.turns > agent.turns:
+        return f"it took {sample.turns} turns, of at most {agent.turns}"
+    if agent.times_usual and usual and sample.turns > agent.times_usual * usual:
+        return f"it took {sample.turns} turns, and {usual:.0f} are usual"
     return ""
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.agents.events import (
     KINDS,
@@ -11,6 +11,7 @@ from pulse_core.agents.events import (
     AgentResumed,
     AgentRunCleaned,
     AgentRunEnded,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -24,15 +25,22 @@ from pulse_core.model.payload import decode_plain
 from pulse_core.ports.host import ProcessId
 from pulse_core.projections.state import StateProjection
 
+T = TypeVar("T")
 DAY, MOST_COSTS = UNITS["d"], 1_000
 """How long costs are remembered, and of how many runs of an agent."""
+FEWEST_USUAL = 5
+"""Runs of an agent from which on it is known what is usual."""
 REMEMBERED = 1_000
-"""Agents that were paused or resumed, and are remembered."""
+"""Agents that were paused or resumed, and folders that were kept, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One attempt at a task. stop: why it is to end; ended: when its program did."""
+    """One attempt at a task.
+
+    unlimited: why it has no limits; held: why it is or was paused, and paused: since when it is; stop: why it is to end;
+    ended: when its program did.
+    """
 
     id: str
     task: str
@@ -42,6 +50,9 @@ class Run:
     started: int
     moment: Moment
     workspace: str = ""
+    unlimited: str = ""
+    held: str = ""
+    paused: Moment | None = None
     stop: str = ""
     ended: Moment | None = None
 
@@ -52,21 +63,31 @@ class Run:
 
 
 class RunCost(NamedTuple):
-    """What one run has cost, and when it ended."""
+    """What one run has cost, as far as it told, and when it ended; turns: how many it took."""
 
     moment: Moment
     amount: float
     task: str
+    turns: int = 0
+
+
+class KeptWorkspace(NamedTuple):
+    """The folder of a task that has ended, and why it stays."""
+
+    path: str
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
 class AgentRuns:
-    """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; paused: since when, by agent;
+    """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; kept: those that stay after
+    their tasks, by task, the newest; paused: since when, by agent;
     resumed: when a person last resumed an agent, by agent: failures before that don't count; costs: of the last day's runs
     that told theirs, by agent, oldest first."""
 
     runs: Mapping[str, Run] = field(default_factory=dict)
     worktrees: Mapping[str, str] = field(default_factory=dict)
+    kept: Mapping[str, KeptWorkspace] = field(default_factory=dict)
     paused: Mapping[str, Moment] = field(default_factory=dict)
     resumed: Mapping[str, Moment] = field(default_factory=dict)
     costs: Mapping[str, tuple[RunCost, ...]] = field(default_factory=dict)
@@ -74,6 +95,13 @@ class AgentRuns:
     def cost_of_task(self, task: str) -> float:
         """What the attempts at a task have cost within the last day."""
         return sum(one.amount for costs in self.costs.values() for one in costs if one.task == task)
+
+    def usual(self, agent: str) -> tuple[float, float]:
+        """The turns and the cost of an agent's usual run; zeros while too few are known."""
+        known = self.costs.get(agent, ())
+        if len(known) < FEWEST_USUAL:
+            return 0.0, 0.0
+        return sum(one.turns for one in known) / len(known), sum(one.amount for one in known) / len(known)
 
     def over_budget_us(self, agent: str, budget: float, now: Moment) -> int:
         """Microseconds until what an agent's runs have cost within a day is below its budget (0: any amount)."""
@@ -95,7 +123,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
     relevant = [event for event in events if event.kind in OF_RUNS]
     if not relevant:
         return state
-    runs, worktrees = dict(state.runs), dict(state.worktrees)
+    runs, worktrees, kept = dict(state.runs), dict(state.worktrees), dict(state.kept)
     paused, resumed, costs = dict(state.paused), dict(state.resumed), dict(state.costs)
     for event in relevant:
         data = decode_plain(event.data)
@@ -104,27 +132,35 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
             case AgentRunStarted.kind if data:
                 given: dict[str, Any] = {name: value for name, value in data.items() if name != "run"}
                 runs[str(data["run"])] = Run(str(data["run"]), event.subject, moment=event.moment, **given)
+            case AgentRunPaused.kind if run:
+                since = None if data.get("over") else event.moment
+                runs[run.id] = replace(run, held=str(data.get("why", "")), paused=since)
             case AgentRunStopRequested.kind if run:
                 runs[run.id] = replace(run, stop=str(data.get("why", "")))
             case AgentRunEnded.kind if run:
                 runs[run.id] = replace(run, ended=event.moment)
-                if amount := cost_in(data.get("usage")):
+                amount, turns = cost_in(data.get("usage")), data.get("turns", 0)
+                if amount or turns:
                     recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
-                    new = RunCost(event.moment, amount, run.task)
+                    new = RunCost(event.moment, amount, run.task, turns)
                     costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]
             case WorkspaceMade.kind if data:
                 worktrees[event.subject] = str(data["path"])
+                kept.pop(event.subject, None)
             case WorkspaceRemoved.kind | WorkspaceKept.kind:
                 worktrees.pop(event.subject, None)
+                kept.pop(event.subject, None)
+                if "path" in data:
+                    kept[event.subject] = KeptWorkspace(str(data["path"]), str(data.get("why", "")))
             case AgentPaused.kind:
                 paused[event.subject] = event.moment
             case AgentResumed.kind:
                 paused.pop(event.subject, None)
                 resumed.pop(event.subject, None)
                 resumed[event.subject] = event.moment
-    return AgentRuns(runs, worktrees, _newest(paused), _newest(resumed), costs)
+    return AgentRuns(runs, worktrees, _newest(kept), _newest(paused), _newest(resumed), costs)
 
 
 def cost_in(usage: object) -> float:
@@ -133,9 +169,9 @@ def cost_in(usage: object) -> float:
     return float(told) if isinstance(told, int | float) and told > 0 else 0.0
 
 
-def _newest(found: Mapping[str, Moment]) -> Mapping[str, Moment]:
+def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
     return dict(islice(found.items(), max(0, len(found) - REMEMBERED), None))
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 3, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 6, AgentRuns, OF_RUNS, after)

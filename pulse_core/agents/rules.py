@@ -3,10 +3,17 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from pulse_core.agents.actions import CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, RUN_AGENT, STOP_RUN
+from pulse_core.agents.actions import (
+    CLEAN_RUN,
+    MAKE_WORKSPACE,
+    PAUSE_RUN,
+    REMOVE_WORKSPACE,
+    RUN_AGENT,
+    STOP_RUN,
+)
 from pulse_core.agents.assignment import obstacles_of, plan, unavailable, under_way
 from pulse_core.agents.breaker import failing_agents, pause_left
-from pulse_core.agents.limits import RunSample, reason_to_stop
+from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
 from pulse_core.model.kinds import Effect
@@ -77,11 +84,10 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     """Start the agent that a task is assigned to, as soon as it may."""
     verdict = await inner(prev, curr)
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
-    parents = tasks.parents if agents else frozenset()
     for task in tasks.tasks.values() if agents else ():
         if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
             continue
-        if unavailable(agent, curr) or any(obstacles(task, parents, agent.name)):
+        if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue
         params = {"task": task.id, "agent": agent.name}
         reason = f"{task.title} is assigned to {agent.name}"
@@ -114,8 +120,13 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         sample = RunSample.of(window.data.get(run.id) if window else None)
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
+            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)[0]):
+                params, key = {"run": run.id, "why": pause}, f"{PAUSE_RUN.name}:{run.id}"
+                wished = Effect(action=PAUSE_RUN.name, key=key, params=params, reason=pause)
+                verdict = _wish(verdict, curr, wished)
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
+                verdict = verdict.after_wait(agent.hold - curr.now.since(run.paused) if run.paused else None)
             continue
         params, key = {"run": run.id, "why": why}, f"{STOP_RUN.name}:{run.id}"
         verdict = _wish(verdict, curr, Effect(action=STOP_RUN.name, key=key, params=params, reason=why))

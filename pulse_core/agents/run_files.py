@@ -1,5 +1,6 @@
 """Where runs work, what they are told, and what they leave on the disk."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -26,6 +27,11 @@ class RunFolder(NamedTuple):
         return self.path / "prompt.md"
 
     @property
+    def token(self) -> Path:
+        """What it shows to be answered over the socket."""
+        return self.path / "token"
+
+    @property
     def output(self) -> Path:
         """What it prints."""
         return self.path / "output.log"
@@ -39,31 +45,43 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How much a run has printed, and how many microseconds ago it last did."""
+    """How much a run has printed, how many microseconds ago it last did, and how many turns of it that shows."""
 
     output: int = 0
     quiet_us: int = 0
+    turns: int = 0
 
 
 class RunFiles(Protocol):
     """Makes and reads files of runs. Whatever fails raises PulseError with what a person can do about it."""
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
-        """The task's folder, the same one each time: a worktree on its own branch, if the project has a repository."""
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
+        """The task's folder, the same one each time: a worktree on its own branch, if the project has a repository.
+
+        user: whose it is, if not the daemon's own.
+        """
 
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
     ) -> ProgramSpec:
         """What to start, with everything that it is told on the disk."""
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How far it is."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
 
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        """The commits in a task's folder that the project's base branch does not have, the newest first."""
+
     async def clean(self, run: Run, most: int) -> None:
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
+
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        """Where the pull request of a task's branch is: the one that there is, or a new one. path: its folder, if known."""
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, if nothing is in it that is nowhere else; else why it is kept."""

@@ -58,6 +58,30 @@ class AgentSettings(Group):
     memory: int = Field(
         0, ge=0, description="bytes that the processes of a run may have together; 0: any number"
     )
+    processes: int = Field(
+        0, ge=0, le=1 << 20, description="processes and threads that a run may have together; 0: any number"
+    )
+    cpu_weight: int = Field(
+        0, ge=0, le=10_000, description="share of the CPU against 100 of whatever else wants it; 0: 100, too"
+    )
+    user: str = Field(
+        "",
+        max_length=64,
+        description="whom its program runs as, which root's daemon alone can do; empty: the daemon's own user",
+        examples=["agents"],
+    )
+    turns: int = Field(0, ge=0, description="messages and steps that one run may take; 0: any number")
+    times_usual: float = Field(
+        10.0,
+        ge=0,
+        description="how many times the turns, or the cost, of its usual run of the last 24 hours one may take; 0: any",
+    )
+    hold: Duration = Field(
+        10 * MINUTE,
+        ge=0,
+        le=UNITS["d"],
+        description="how long a run of too many turns is paused, for a person to have it go on, before it is stopped",
+    )
     cost_per_day: float = Field(
         0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
     )
@@ -89,6 +113,10 @@ class AgentSettings(Group):
     def _has_command(self) -> "AgentSettings":
         if self.kind == "command" and not self.command:
             raise ValueError("an agent of kind 'command' needs a command")
+        if self.user and (self.prompt == "file" or "{prompt_file}" in "".join((*self.command, *self.args))):
+            raise ValueError(
+                "an agent with a user can't read a file of the home; give it its prompt on stdin"
+            )
         return self
 
 

@@ -34,18 +34,22 @@ Reader = Callable[[Sequence[str]], RunAnswer]
 class Tool:
     """A kind of agent.
 
-    program: looked for in PATH; before, after: arguments around the model's and the settings' own; model: the option that
-    names a model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in.
+    program: looked for in PATH; turn: the type of the records that are counted as its turns; before, after: arguments around
+    the model's and the settings' own; model: the option that names a model; prompt: how it is told what to do; version,
+    login: arguments that show whether it is there, and logged in; logged_in: what the latter prints then, of one whose
+    exit code does not say.
     """
 
     program: str
     read: Reader
+    turn: str = ""
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     model: str = "--model"
     prompt: str = "stdin"
     version: tuple[str, ...] = ("--version",)
     login: tuple[str, ...] = ()
+    logged_in: str = ""
 
     def argv(self, command: Sequence[str], args: Sequence[str], model: str) -> tuple[str, ...]:
         """Its command line, with {…} where something has to be filled in. command: instead of `program`."""
@@ -114,6 +118,11 @@ def read_text(lines: Sequence[str]) -> RunAnswer:
     return RunAnswer(text=text[-MOST_TEXT:], error=text[-1_000:])
 
 
+def turns_in(lines: Iterable[str], turn: str) -> int:
+    """How many of these lines are records of this type."""
+    return sum(record.get("type") == turn for record in _records(lines)) if turn else 0
+
+
 def _tokens(usage: object) -> dict[str, Json]:
     if not isinstance(usage, dict):
         return {}
@@ -125,12 +134,14 @@ TOOLS: Mapping[str, Tool] = {
     "claude": Tool(
         "claude",
         read_result_record,
+        "assistant",
         before=("-p", "--output-format", "stream-json", "--verbose"),
-        login=("auth", "status"),
+        login=("auth", "status", "--text"),
     ),
     "codex": Tool(
         "codex",
         read_turn_records,
+        "item.completed",
         before=("exec", "--json", "--skip-git-repo-check"),
         after=("-",),
         login=("login", "status"),
@@ -138,6 +149,7 @@ TOOLS: Mapping[str, Tool] = {
     "cursor": Tool(
         "cursor-agent",
         read_result_record,
+        "assistant",
         before=("-p", "--force", "--trust", "--output-format", "stream-json"),
         after=("{prompt}",),
         prompt="argument",
@@ -150,6 +162,7 @@ TOOLS: Mapping[str, Tool] = {
         after=("-q", "{prompt}"),
         prompt="argument",
         login=("status",),
+        logged_in="(?m)^◆ (API Keys|Auth Providers|API-Key Providers)$[^◆]*✓",
     ),
 }
 """The kinds of agents by their names in the settings."""

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from pulse_core.agents.breaker import failing_agents
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, reason_to_stop
+from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.outcome import failed_attempt, failure_of
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
@@ -20,9 +21,9 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
-from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
+from pulse_core.tasks.events import TaskAcked, TaskFailed, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import TaskState
+from pulse_core.tasks.task import Project, TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
 CONDITION = "agent:"
@@ -81,12 +82,14 @@ class AgentRunsWatcher:
             self._watched.add(run.id)
             self._context.programs.watch(run.main)
         try:
-            progress = await self._files.progress(run)
+            progress = await self._files.progress(run, agent)
         except PulseError:
             progress = Progress()
         task = self._context.state().of(TASKS).find(run.task)
-        sample = RunSample(progress.output, progress.quiet_us, seen.memory)
-        why = "" if run.stop else reason_to_stop(run, task, agent, sample, now)
+        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns)
+        usual = self._context.state().of(RUNS).usual(run.agent)[0]
+        why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
+        why = "" if run.stop else why
         data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
         left = task.lease_left(now) if task and task.token == run.token else None
         if task and left is not None and left * 3 < task.lease_us * 2:
@@ -96,26 +99,40 @@ class AgentRunsWatcher:
     async def _end(self, run: Run, agent: AgentSettings | None, code: int | None) -> list[Draft]:
         try:
             answer = await self._files.answer(run, agent)
-            progress = await self._files.progress(run)
+            progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
         error = failure_of(answer, code, run.stop)
         ended = AgentRunEnded(
-            run=run.id, exit=code, error=error, output=progress.output, usage=dict(answer.usage)
+            run=run.id,
+            exit=code,
+            error=error,
+            output=progress.output,
+            turns=progress.turns,
+            usage=dict(answer.usage),
         )
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:
-            drafts.append(Draft(self._result(run, task, agent, answer, error), run.task))
+            drafts.append(Draft(await self._result(run, task, agent, answer, error), run.task))
         return drafts
 
-    def _result(
+    async def _result(
         self, run: Run, task: TaskState, agent: AgentSettings | None, answer: RunAnswer, error: str
     ) -> Payload:
         if error:
-            cost = self._context.state().of(RUNS).cost_of_task(task.id) + cost_in(answer.usage)
-            return failed_attempt(task, agent, error, self._context.settings(), run.token, cost)
+            runs, cost = self._context.state().of(RUNS), cost_in(answer.usage)
+            usual = runs.usual(run.agent)[1]
+            if agent and agent.times_usual and usual and cost > agent.times_usual * usual:
+                error = f"{error}; it cost {cost:.2f}, and {usual:.2f} is usual"
+            elif not run.paused:
+                whole = runs.cost_of_task(task.id) + cost
+                return failed_attempt(task, agent, error, self._context.settings(), run.token, whole)
+            return TaskFailed(token=run.token, error=error)  # a person decides
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
+        project = self._context.state().of(TASKS).projects.get(task.project, Project())
+        with suppress(PulseError):  # whatever the agent has done to its folder, it did its task
+            data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)
 
     def _failing(self) -> Mapping[str, int]:

@@ -14,6 +14,7 @@ from pulse_core.model.home_status import (
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
@@ -51,6 +52,7 @@ def compute_status(
     looked: when the daemon that answers last looked at the processes; None if none does.
     """
     snapshot = Snapshot(0, now, settings, {}, state)
+    windows = {key: Window((Sample(0, key, now, data),)) for key, data in vitals.items()}
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     shared = overlaps(settings.process)
     status: HomeStatus = {
@@ -105,7 +107,7 @@ def compute_status(
             "waiting": len(state.notices.open),
             "held_back": hold_reason(state, settings, now) or None,
         },
-        "capabilities": status_lines(snapshot),
+        "capabilities": status_lines(Snapshot(0, now, settings, windows, state)),
         "tick": {
             "count": beat.count,
             "last_ms": beat.took_us[-1] / 1000 if beat.took_us else None,

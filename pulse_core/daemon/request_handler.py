@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.app.projections import described_projection
+from pulse_core.capability import Scope
 from pulse_core.daemon.shared_report import SharedReport
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
@@ -24,10 +25,11 @@ UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 class Caller(NamedTuple):
-    """The caller: the role of the socket's peer, and the name that its events bear as actor."""
+    """The caller: the role of the socket's peer, the name that its events bear as actor, and what it is bound to."""
 
     role: Role
     name: str
+    scope: Scope | None = None
 
 
 @dataclass(frozen=True)
@@ -47,13 +49,17 @@ class RequestHandler:
             raise Refused(
                 "you may not talk to this daemon; be its owner, root, or in the group of [socket] group"
             )
+        if caller.scope and operation not in ("append", "state"):
+            raise Refused(
+                f"a run of an agent may append and ask for its state, which is its task; not {operation}"
+            )
         match operation:
             case "append":
                 return self._append(caller, request)
             case "follow":
                 return self._follow(request)
             case "state":
-                return self._projection(request)
+                return self._scope(caller.scope) if caller.scope else self._projection(request)
             case "status":
                 return self._status()
         raise UnknownName("operation", operation, OPERATIONS)
@@ -65,8 +71,11 @@ class RequestHandler:
         """One projection: for agents, which may talk to the daemon but can't read its home. The loop goes on meanwhile."""
         yield await asyncio.to_thread(described_projection, self.state(), str(request.get("projection", "")))
 
+    async def _scope(self, scope: Scope) -> AsyncIterator[Mapping[str, Json]]:
+        yield {"value": scope.shown(self.state())}
+
     async def _append(self, caller: Caller, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:
-        recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request))
+        recorded = await self.gate.append(caller.role, caller.name, parse_drafts(request), caller.scope)
         yield {"events": [{**one.event.spelled(), "existing": one.existing} for one in recorded]}
 
     async def _follow(self, request: Mapping[str, Json]) -> AsyncIterator[Mapping[str, Json]]:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
+from pulse_core.actions import parsed_params
 from pulse_core.execute.effect_tasks import (
     Attempt,
     EffectTasks,
@@ -211,10 +212,18 @@ class ExecutorLoop:
             wish = draft.payload
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
-            if self.slots.has_room(who := holder(draft.data)):
+            if self.slots.has_room(who := holder(draft.data)) and not self._is_cooling(wish):
                 self._reserve(draft.id, who)
                 both.append(executing_draft(draft.id, self.journal.new_id()))
         return both
+
+    def _is_cooling(self, wish: Effect) -> bool:
+        """Whether its key was settled so lately that it may not be begun yet."""
+        if (settled := self.current_state().effects.settled_at.get(wish.key)) is None:
+            return False
+        executor = self.workers.executors[wish.action]
+        cooldown = executor.policy(parsed_params(executor.params, wish)).cooldown
+        return self.clock.now().since(settled) < cooldown * US_PER_SECOND
 
     def _begin(self, ids: Sequence[str]) -> None:
         """Start those of them that were claimed."""

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pulse_core.llm.settings import LlmSettings
+from pulse_core.llm.settings import LIVE, LlmSettings, live_url, role_of
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
@@ -18,8 +18,10 @@ PREFIX = "llm:"
 """What the names of the conditions begin with; the URL follows."""
 
 DOWN, REFUSES, TLS, UNREACHABLE = "down", "refuses", "tls", "unreachable"
+NOT_READY, PROVIDER = "not-ready", "provider"
 """States: no answer, or an error of its own; it answers, but with 3xx or 4xx; its certificate or TLS is at fault;
-there is no way to it. Only in the first one may a restart help."""
+there is no way to it; a gateway that is there itself can't do all of its work; a provider behind it fails. Only in the
+first one may a restart help."""
 
 STATES = {
     Trouble.TLS_EXPIRED: TLS,
@@ -51,6 +53,8 @@ def process_started(llm: LlmSettings, state: State, now: Moment) -> Moment | Non
 
 def excuse_for(llm: LlmSettings, settings: Settings, state: State, now: Moment) -> str:
     """Why the endpoint need not answer at this moment; empty if it must."""
+    if (live := live_url(llm)) != llm.url and state.conditions[f"{PREFIX}{live}"]:
+        return f"{live} gives no good answer"
     if (process := process_of(llm, settings)) is None:
         return ""
     name, history = process.name, state.processes[process.name]
@@ -99,10 +103,12 @@ def check_status(answer: ProbeResult) -> ProbeResult:
     return answer
 
 
-def state_of(answer: ProbeResult) -> str:
+def state_of(answer: ProbeResult, llm: LlmSettings) -> str:
     """The state that an answer in trouble shows."""
     if answer.trouble is Trouble.STATUS and answer.status is not None and answer.status < 500:
         return REFUSES
+    if answer.trouble and role_of(llm) != LIVE:
+        return PROVIDER if answer.trouble is Trouble.BODY else NOT_READY
     return STATES.get(answer.trouble, DOWN) if answer.trouble else ""
 
 
@@ -128,7 +134,7 @@ def _good(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
 
 def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     before, needed = look.trail, look.llm.evidence
-    states = (*before.states, state_of(look.answer))[-needed:]
+    states = (*before.states, state_of(look.answer, look.llm))[-needed:]
     trail = LlmHistory(before.failures + 1, before.first or look.asked, states)
     # Down only if each of them shows that, or else the last state that a restart does not fix.
     state = next((state for state in reversed(states) if state != DOWN), DOWN)

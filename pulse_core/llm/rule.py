@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
-from pulse_core.llm.settings import ENDPOINTS, LlmSettings
+from pulse_core.llm.settings import LlmSettings, endpoints_of
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
@@ -34,7 +34,7 @@ class EndpointPlan(NamedTuple):
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart the process behind an endpoint that fails, with backoff, and notify if that does not help."""
     verdict = (await inner(prev, curr)).plus(*over_notices(curr))
-    for llm in {llm.url: llm for llm in ENDPOINTS.of(curr.settings)}.values():
+    for llm in {llm.url: llm for llm in endpoints_of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:
             continue

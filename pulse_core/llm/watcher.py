@@ -14,7 +14,8 @@ from pulse_core.llm.endpoint import (
     is_excused_failure,
     name_of,
 )
-from pulse_core.llm.settings import ENDPOINTS, LlmSettings
+from pulse_core.llm.gateway import LARGEST_BODY, read_answer
+from pulse_core.llm.settings import LlmSettings, endpoints_of, live_url
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
@@ -83,7 +84,7 @@ class Llm:
     @property
     def timeout(self) -> float:
         """Seconds that `collect` may take: it returns at the next answer, or when another question is due."""
-        longest = max((llm.interval + llm.timeout for llm in ENDPOINTS.of(self.settings())), default=0)
+        longest = max((llm.interval + llm.timeout for llm in endpoints_of(self.settings())), default=0)
         return longest / US_PER_SECOND + SLACK_S
 
     def should_wake(self, window: Window) -> bool:
@@ -111,7 +112,7 @@ class Llm:
         sample; returns the ends of conditions of those that are not watched any more."""
         known, self._endpoints = self._endpoints, {}
         last = self.window().last
-        for llm in ENDPOINTS.of(self.settings()):
+        for llm in endpoints_of(self.settings()):
             said, trail = last.data.get(llm.url, {}) if last else {}, LlmHistory()
             if "since" in said:
                 trail = LlmHistory(said["failures"], Moment(*said["since"]), tuple(said["states"]))
@@ -126,15 +127,23 @@ class Llm:
         for url, endpoint in self._endpoints.items():
             if endpoint.coming is None and endpoint.due(now) <= now:
                 endpoint.put, endpoint.asked = now, self.clock.now()
-                endpoint.coming = self.prober.ask(ProbeRequest("http", url, endpoint.llm.timeout))
+                question, llm = ProbeRequest("http", url, endpoint.llm.timeout), endpoint.llm
+                if llm.kind != "page":
+                    question = question._replace(
+                        largest=LARGEST_BODY, keeps=True, bearer=llm.key.removeprefix("env:")
+                    )
+                endpoint.coming = self.prober.ask(question)
 
     def _taken(self, endpoint: EndpointState) -> tuple[Draft, ...]:
         """Take the answer that has arrived; returns what follows from it."""
         assert endpoint.coming is not None
         assert endpoint.asked is not None
-        endpoint.newest, endpoint.coming = check_status(endpoint.coming.result()), None
         state, now, llm = self.current_state(), self.clock.now(), endpoint.llm
+        endpoint.newest, endpoint.coming = check_status(read_answer(llm, endpoint.coming.result())), None
         why = excuse_for(llm, self.settings(), state, now)
+        live = self._endpoints.get(live_url(llm), endpoint)
+        if live is not endpoint and live.newest and live.newest.trouble:
+            why = f"{live.llm.url} gives no good answer"
         if not why and is_excused_failure(endpoint.asked, llm, state, now):
             why = "its process was only just started"
         stands, trail = state.conditions[name_of(llm)], self._trail(endpoint)

@@ -45,5 +45,8 @@ class EventLog(Protocol):
     ) -> AsyncIterator[Sequence[Event]]:
         """Events after `seq` (and up to `upto`, inclusive) in order, in batches; only `kinds` if given."""
 
+    async def has(self, id_: str) -> bool:
+        """Whether an event with this id is recorded."""
+
     async def chain_at(self, seq: int) -> bytes | None:
         """The chain value of one row (32 bytes; of row 0: zeros), or None if there is no such row."""

@@ -40,7 +40,8 @@ class ProbeRequest(NamedTuple):
 
     servers: the DNS servers for a name, as `127.0.0.1` or `127.0.0.1#5353`; none: the system's; follows: redirects;
     local: of a process on this machine, without a proxy, and whoever signed its certificate; largest: bytes of a page,
-    of which more is taken for one that never ends; body: a pattern that its body must hold.
+    of which more is taken for one that never ends; body: a pattern that its body must hold; keeps: its body is wanted;
+    bearer: the environment variable with the token that it is asked with.
     """
 
     about: Literal["dns", "http"]
@@ -51,13 +52,15 @@ class ProbeRequest(NamedTuple):
     local: bool = False
     largest: int = 1 << 20
     body: str = ""
+    keeps: bool = False
+    bearer: str = ""
 
 
 class ProbeResult(NamedTuple):
     """The result of a probe: no trouble if the answer was complete, whatever it says.
 
     detail: words about the trouble; took_ms: until the answer was whole, or given up; status: of a page;
-    addresses: of a name.
+    addresses: of a name; body: of a page, if it was wanted.
     """
 
     trouble: Trouble | None = None
@@ -65,6 +68,7 @@ class ProbeResult(NamedTuple):
     took_ms: float = 0.0
     status: int | None = None
     addresses: tuple[str, ...] = ()
+    body: str = ""
 
 
 class Prober(Protocol):

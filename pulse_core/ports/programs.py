@@ -7,13 +7,21 @@ from pulse_core.ports.host import ProcessId
 
 
 class ProgramSpec(NamedTuple):
-    """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to."""
+    """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to.
+
+    user: whom it runs as, empty for the daemon's own. What all that comes out of it may have together, 0 for any amount:
+    memory in bytes, processes with threads, cpu_weight against 100 of others.
+    """
 
     argv: Sequence[str]
     cwd: str
     env: Mapping[str, str]
     output: str
     stdin: str = "/dev/null"
+    user: str = ""
+    memory: int = 0
+    processes: int = 0
+    cpu_weight: int = 0
 
 
 class ProgramObservation(NamedTuple):
@@ -36,14 +44,23 @@ class Programs(Protocol):
     async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it; raises PulseError if that can't be done."""
 
+    async def limits_fault(self) -> str:
+        """Why what a program may have can't be limited here; empty if it can."""
+
     async def find(self, effect: str) -> ProcessId | None:
         """The live main process of what this effect began, also by an earlier daemon."""
+
+    def is_of(self, effect: str, pid: int) -> bool:
+        """Whether a process came out of what this effect began, as its control group or its mark shows."""
 
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""
 
     def watch(self, main: ProcessId) -> None:
         """Tell who listens that there is something to look at: now, and when it ends."""
+
+    async def pause(self, effect: str, main: ProcessId, over: bool = False) -> None:
+        """Hold all that came out of it by SIGSTOP; over: have it go on. Does nothing to what has ended."""
 
     async def stop(self, effect: str, main: ProcessId, soft: float) -> None:
         """End all that came out of it: SIGTERM to the main process' group, a wait of `soft` seconds, then SIGKILL.

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from pulse_core.actions import parsed_params
-from pulse_core.capability import Check, RefusedOnRecord
+from pulse_core.capability import Check, RecordedBefore, RefusedOnRecord, Scope
 from pulse_core.composition import ADMITS, ALONE, declaration_of
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import LogUnavailable, PulseError, Refused, UnknownName, describe_error
@@ -175,19 +175,39 @@ class Gate:
         self._under_way: dict[Claim, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
-    async def append(self, role: Role, actor: str, drafts: Sequence[Draft]) -> Sequence[RecordedDraft]:
-        """Record what a caller from outside asks for; raises Refused with the reason, recording nothing."""
+    async def append(
+        self, role: Role, actor: str, drafts: Sequence[Draft], scope: Scope | None = None
+    ) -> Sequence[RecordedDraft]:
+        """Record what a caller from outside asks for; raises Refused with the reason, recording nothing.
+
+        scope: what the caller is bound to.
+        """
+        try:
+            return await self._append(role, actor, drafts, scope)
+        except RefusedOnRecord as refused:
+            await self.record([Draft(refused.record, refused.subject, actor=actor)])
+            raise
+
+    async def _append(
+        self, role: Role, actor: str, drafts: Sequence[Draft], scope: Scope | None
+    ) -> Sequence[RecordedDraft]:
+        if scope:
+            drafts = [scope.bounded(draft, self.current_state()) for draft in drafts]
         for draft in drafts:
             self._check(role, draft)
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()  # so that the open effects are known
+        signed = [
+            replace(fill_defaults(draft, self.settings()), actor=actor, moment=None) for draft in drafts
+        ]
         for draft in drafts:
             if check := ADMITS.get(draft.payload.kind):
                 try:
                     check(draft, role, self.current_state(), self.settings())
-                except RefusedOnRecord as refused:
-                    await self.record([Draft(refused.record, draft.subject, actor=actor)])
+                except PulseError as refused:
+                    if before := await self._before(signed, refused):
+                        return before
                     raise
         open_ = [self._open(draft) for draft in drafts]
         if len(drafts) == 1 and open_[0] is not None:
@@ -199,10 +219,16 @@ class Gate:
                 raise Refused(f"{claim} is wished twice at once; one after the other may have it")
             if holder := self._holder(claim):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
-        signed = [
-            replace(fill_defaults(draft, self.settings()), actor=actor, moment=None) for draft in drafts
-        ]
         return [RecordedDraft(event) for event in await self.record(signed)]
+
+    async def _before(self, drafts: Sequence[Draft], refused: PulseError) -> Sequence[RecordedDraft]:
+        """What was recorded of drafts that are refused only because they were recorded before, as after a lost answer."""
+        if all([draft.id and await self.log.has(draft.id) for draft in drafts]):
+            return [RecordedDraft(event, existing=True) for event in await self.log.append(*drafts)]
+        if not isinstance(refused, RecordedBefore) or len(drafts) > 1:
+            return ()
+        batches = [batch async for batch in self.log.since(refused.row - 1, upto=refused.row)]
+        return [RecordedDraft(event, existing=True) for batch in batches for event in batch]
 
     async def append_own(self, draft: Draft) -> Event:
         """Record what an executor says, as the daemon's own; raises Refused like any other."""

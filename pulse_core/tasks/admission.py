@@ -1,8 +1,8 @@
 """What may happen to a task now: everything else is refused, with what would be legal."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 
-from pulse_core.capability import RefusedOnRecord
+from pulse_core.capability import RecordedBefore, RefusedOnRecord
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload, Role
@@ -12,12 +12,10 @@ from pulse_core.tasks.events import (
     NAME,
     TASK_ID,
     ProjectSet,
-    TaskAcked,
     TaskAssigned,
     TaskBlockersSet,
     TaskCreated,
     TaskExecuting,
-    TaskFailed,
     TaskHeartbeat,
     TaskMoved,
     TaskResultRefused,
@@ -27,6 +25,7 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.task import HELD_BY_TOKEN, MOVES, Project, Status, TaskState, obstacles
 
+MOST_PARTS = 1_000
 ALWAYS = frozenset({TaskMoved.kind, TaskBlockersSet.kind, TaskHeartbeat.kind})
 """Kinds that need no mention: they lead nowhere."""
 
@@ -65,9 +64,9 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
     if tasks.count >= (most := SETTINGS.of(settings).most):
         raise Refused(f"{most:,} tasks are open; close some, or raise [tasks] most")
     check_column(made.column, made.project, known_project(made.project, tasks))
-    if made.parent:
-        known_task(made.parent, tasks)
-    check_blockers({draft.subject, made.parent or draft.subject}, made.blockers, tasks)
+    if made.parent and len(known_task(made.parent, tasks).parts) >= MOST_PARTS:
+        raise Refused(f"{made.parent} has {MOST_PARTS:,} parts that are not closed")
+    check_blockers((draft.subject, *([made.parent] if made.parent else ())), made.blockers, tasks)
 
 
 def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> None:
@@ -77,6 +76,13 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     token = getattr(payload, "token", None)
     if token is not None and token != task.token:
         raise _late(payload, token, task)
+    if (
+        isinstance(payload, TaskExecuting)
+        and task.token
+        and task.agent == payload.agent
+        and role < Role.DAEMON
+    ):
+        raise RecordedBefore(f"{task.agent} holds {task.id} already, under {task.token}", task.token)
     if payload.kind not in MOVES[task.status]:
         raise Refused(f"{task.id} is {described(task)}: {payload.kind} is not possible; {legal(task)}")
     if task.token and token is None and payload.kind in HELD_BY_TOKEN and role < Role.PERSON:
@@ -84,25 +90,27 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     if isinstance(payload, TaskMoved):
         check_column(payload.column, task.project, tasks.projects.get(task.project, Project()))
     elif isinstance(payload, TaskBlockersSet):
-        check_blockers({task.id}, payload.blockers, tasks)
+        check_blockers((task.id,), payload.blockers, tasks)
     elif isinstance(payload, TaskRetried):
         known_project(task.project, tasks)
     elif isinstance(payload, TaskExecuting | TaskAssigned):
         check_agent(payload.agent, task, tasks)
-    if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, tasks.parents, payload.agent))):
+    if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, payload.agent))):
         raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
 
 
 def _late(payload: Payload, token: int, task: TaskState) -> Refused:
-    """Why nothing can be said under this token any more; a result is recorded all the same."""
+    """Why nothing can be said under this token any more; whatever was to be said is recorded all the same."""
     now = f"it is {task.status}; {legal(task)}"
     if task.token:
         now = f"{task.agent} holds it under {task.token} now"
     words = f"the claim {token} of {task.id} is over: {now}"
-    if not isinstance(payload, TaskAcked | TaskFailed):
+    if isinstance(payload, TaskHeartbeat):
         return Refused(words)
-    result = payload.result if isinstance(payload, TaskAcked) else payload.error
-    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result))
+    result = next(
+        (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name)), ""
+    )
+    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result), task.id)
 
 
 def known_task(id_: str, tasks: PendingTasks) -> TaskState:
@@ -134,23 +142,25 @@ def check_agent(agent: str, task: TaskState, tasks: PendingTasks) -> None:
         raise Refused(f"{agent} is no member of {task.project}; its members are {', '.join(members)}")
 
 
-def check_blockers(waiting: Collection[str], blockers: Iterable[str], tasks: PendingTasks) -> None:
-    """Refuse blockers that are not known, or that wait for those which they would block. Who has open parts waits for
-    them."""
+def check_blockers(waiting: Sequence[str], blockers: Iterable[str], tasks: PendingTasks) -> None:
+    """Refuse blockers that are not known, or that wait for those which they would block: the first of `waiting`, and
+    what it is a part of."""
     for blocker in blockers:
         known_task(blocker, tasks)
-    parts: dict[str, list[str]] = {}
-    for task in tasks.tasks.values():
-        if task.parent:
-            parts.setdefault(task.parent, []).append(task.id)
-    seen: set[str] = set()
-    ahead = list(blockers)
+    waits = dict.fromkeys(blockers, waiting[0])  # by each task that was found: what waits for it
+    ahead = list(waits)
     while ahead:
         if (one := ahead.pop()) in waiting:
-            raise Refused(f"{one} would wait for itself")
-        if one not in seen and (found := tasks.tasks.get(one)):
-            seen.add(one)
-            ahead += (*found.waits_for, *parts.get(one, ()))
+            path = [one]
+            while path[-1] != waiting[0] or len(path) == 1:
+                path.append(waits[path[-1]])
+            path += waiting[1 : waiting.index(one) + 1]
+            raise Refused(f"{one} would wait for itself: {' -> '.join(reversed(path))}")
+        found = tasks.find(one)
+        if found and found.status is not Status.CLOSED:  # one that was given up may be retried
+            news = [id_ for id_ in (*found.blockers, *found.parts) if id_ not in waits]
+            waits.update(dict.fromkeys(news, one))
+            ahead += news
 
 
 def described(task: TaskState) -> str:

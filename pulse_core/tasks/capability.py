@@ -9,6 +9,7 @@ from pulse_core.tasks.events import (
     ProjectSet,
     TaskBlockersSet,
     TaskCreated,
+    TaskPullRequestOpened,
     TaskResultRefused,
 )
 from pulse_core.tasks.executors import executors
@@ -23,7 +24,7 @@ CAPABILITY = Capability(
     kinds=KINDS,
     projections=(TASKS, STATS),
     admits={
-        **{kind.kind: check_move for kind in KINDS if kind is not TaskResultRefused},
+        **{kind.kind: check_move for kind in KINDS if kind not in (TaskResultRefused, TaskPullRequestOpened)},
         TaskCreated.kind: check_created,
         ProjectSet.kind: check_project,
         ProjectRemoved.kind: check_removal,

@@ -162,8 +162,14 @@ class TaskBlockersSet(Payload, kind="task-blockers-set", by=Role.PERSON, wakes=W
     blockers: tuple[TaskId, ...] = Field((), max_length=100)
 
 
+class TaskPullRequestOpened(Payload, kind="task-pull-request-opened", wakes=Wake.NEVER):
+    """What was done lies in a pull request."""
+
+    url: str = Field(max_length=1_000)
+
+
 KINDS: tuple[type[Payload], ...] = (
     ProjectSet, ProjectRemoved, TaskCreated, TaskAssigned, TaskExecuting, TaskHeartbeat, TaskAcked,
     TaskResultRefused, TaskClosed, TaskGivenUp, TaskReleased, TaskFailed, TaskBlocked, TaskRetried, TaskMoved,
-    TaskBlockersSet,
+    TaskBlockersSet, TaskPullRequestOpened,
 )  # fmt: skip

@@ -26,7 +26,8 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.task import Status, TaskState
 
-POLICY = Policy(Safety.IDEMPOTENT, timeout=30.0)
+POLICY = Policy(Safety.IDEMPOTENT, timeout=30.0, cooldown=2.0)
+"""A rule that wishes again what has just failed would else be woken by the failure, for ever."""
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,10 @@ class CloseTask(_Recording):
     action, params = CLOSE_TASK.name, CloseParams
 
     async def execute(self, effect: Effect, params: CloseParams, event: Event) -> Result:
-        if self.task(params.task).status is Status.CLOSED:
+        if (status := self.task(params.task).status) is Status.CLOSED:
             return Result({"already": True})
+        if status is not Status.ACKED:  # a person wanted it done again meanwhile
+            raise GivenUp(f"{params.task} is {status}; what was not done is not closed")
         await self.record(TaskClosed(why=params.why), params.task, event)
         return Result()
 

@@ -40,7 +40,7 @@ def ready_tasks(
     tasks: PendingTasks, agent: str, columns: Iterable[str], project: str, now: Moment
 ) -> Sequence[TaskState]:
     """What this agent may claim in these columns now, the first first: by priority, then by age. project: or all."""
-    lying, parents = frozenset(columns), tasks.parents
+    lying = frozenset(columns)
     found = [
         task
         for task in tasks.tasks.values()
@@ -49,7 +49,7 @@ def ready_tasks(
         and (not project or task.project == project)
         and is_member(agent, tasks.projects.get(task.project))
         and not task.retry_left(now)
-        and not any(obstacles(task, parents, agent))
+        and not any(obstacles(task, agent))
     ]
     return sorted(found, key=lambda task: (-task.priority, task.created.at, task.id))
 
@@ -59,7 +59,7 @@ def is_member(agent: str, project: Project | None) -> bool:
     return project is not None and (not project.members or agent in project.members)
 
 
-def task_json(task: TaskState, tasks: PendingTasks, now: Moment) -> Mapping[str, Any]:
+def task_json(task: TaskState, now: Moment) -> Mapping[str, Any]:
     """A task as JSON values."""
     left = task.lease_left(now)
     return {
@@ -79,7 +79,7 @@ def task_json(task: TaskState, tasks: PendingTasks, now: Moment) -> Mapping[str,
         "blockers": list(task.blockers),
         "waits_for": list(task.waits_for),
         "stuck_on": list(task.stuck_on),
-        "parts": [one.id for one in tasks.tasks.values() if one.parent == task.id],
+        "parts": list(task.parts),
         "due": None if task.due is None else iso(task.due),
         "created": iso(task.created.at),
         "by": task.by,
@@ -87,6 +87,7 @@ def task_json(task: TaskState, tasks: PendingTasks, now: Moment) -> Mapping[str,
         "result": task.result or None,
         "data": dict(task.data),
         "error": task.error or None,
+        "pull_request": task.pull_request or None,
     }
 
 

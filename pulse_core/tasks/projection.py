@@ -21,14 +21,15 @@ from pulse_core.tasks.events import (
     TaskFailed,
     TaskHeartbeat,
     TaskMoved,
+    TaskPullRequestOpened,
     TaskReleased,
     TaskResultRefused,
     TaskRetried,
 )
-from pulse_core.tasks.task import ENDED, FAILED, MOVES, Project, Status, TaskState
+from pulse_core.tasks.task import ENDED, MOVES, STUCK, Project, Status, TaskState
 
 REMEMBERED = 500
-"""Ended tasks that are kept; `task show` reads older ones from the log."""
+"""Ended tasks that are kept, beside those that open ones wait for."""
 FEW = 50
 """Open tasks up to which they are stored with each tick that emitted effects."""
 COLUMN_OF: Mapping[Status, str] = {Status.EXECUTING: "In progress", Status.ACKED: "Review"}
@@ -59,11 +60,6 @@ class PendingTasks:
         for task in self.tasks.values():
             found.setdefault(task.project, []).append(task)
         return {name: tuple(tasks) for name, tasks in found.items()}
-
-    @property
-    def parents(self) -> frozenset[str]:
-        """The ids of tasks with open parts."""
-        return frozenset(task.parent for task in self.tasks.values() if task.parent)
 
     def find(self, id_: str) -> TaskState | None:
         """The task of this id, if it is open or remembered."""
@@ -115,7 +111,13 @@ class _TaskTable:
             blockers=tuple(data.get("blockers", ())),
             **given,
         )
-        self._put(self._waiting(task) if task.blockers else task)
+        self._put(task := self._waiting(task) if task.blockers else task)
+        if task.parent and (parent := self.tasks.get(task.parent) or self.ended.get(task.parent)):
+            parent = parent.changed(parts=(*parent.parts, task.id))
+            if parent.id in self.ended:
+                self.ended[parent.id] = parent
+            else:
+                self._update(self._waiting(parent))
 
     def _put(self, task: TaskState) -> None:
         self.tasks[task.id] = task
@@ -123,29 +125,41 @@ class _TaskTable:
             for one in task.waits_for:
                 self.dependents.setdefault(one, {})[task.id] = None
 
-    def _waiting(self, task: TaskState) -> TaskState:
-        """The task with those of its blockers that are not closed. What nobody remembers was closed long ago, unless the
-        task waits for it still."""
-        left, stuck = [], []
-        for id_ in task.blockers:
-            one = self.tasks.get(id_) or self.ended.get(id_)
-            if id_ in task.waits_for if one is None else one.status is not Status.CLOSED:
-                left.append(id_)
-            if id_ in task.stuck_on if one is None else one.status in FAILED:
-                stuck.append(id_)
-        return task.changed(waits_for=tuple(left), stuck_on=tuple(stuck))
+    def _update(self, task: TaskState) -> None:
+        """Replace an open task; what waits for it learns whether it goes on now."""
+        before = self.tasks[task.id]
+        self._put(task)
+        if (before.standing in STUCK) != (task.standing in STUCK):
+            self._tell_dependents(task.id)
 
-    def _tell_dependents(self, id_: str) -> None:
-        """What waits for this task learns what became of it."""
+    def _waiting(self, task: TaskState) -> TaskState:
+        """The task with what it waits for; what nobody remembers was closed long ago."""
+        known = {id_: self.tasks.get(id_) or self.ended.get(id_) for id_ in (*task.blockers, *task.parts)}
+        left = {id_: one for id_, one in known.items() if one and one.status is not Status.CLOSED}
+        return task.changed(
+            parts=tuple(id_ for id_ in task.parts if id_ in left),
+            waits_for=tuple(left),
+            stuck_on=tuple(id_ for id_, one in left.items() if one.standing in STUCK),
+        )
+
+    def _dependents_of(self, id_: str) -> list[TaskState]:
+        """The open tasks that wait for this one."""
         if self.dependents is None:
             self.dependents = {}
             for task in self.tasks.values():
                 for one in task.waits_for:
                     self.dependents.setdefault(one, {})[task.id] = None
-        for other in self.dependents.get(id_, ()):
-            found = self.tasks.get(other)
-            if found and id_ in found.waits_for:
-                self.tasks[other] = self._waiting(found)
+        found = (self.tasks.get(other) for other in self.dependents.get(id_, ()))
+        return [one for one in found if one and id_ in one.waits_for]
+
+    def _tell_dependents(self, id_: str) -> None:
+        """What waits for this task learns what became of it, and so does what waits for that."""
+        ahead = [id_]
+        while ahead:
+            for one in self._dependents_of(ahead.pop()):
+                self.tasks[one.id] = told = self._waiting(one)
+                if (one.standing in STUCK) != (told.standing in STUCK):
+                    ahead.append(one.id)
 
     def happened(self, event: Event) -> None:
         task = self.tasks.get(event.subject) or self.ended.get(event.subject)
@@ -157,20 +171,23 @@ class _TaskTable:
         after_ = _changed(task, event, data)
         if after_.status is not task.status:
             after_ = self._in_column(after_)
-        if after_.blockers != task.blockers:
+        if (
+            after_.blockers != task.blockers or task.id in self.ended
+        ):  # nobody told it what was closed meanwhile
             after_ = self._waiting(after_)
-        elif task.id in self.ended:  # what it waited for may have been closed meanwhile
-            after_ = self._waiting(after_.changed(waits_for=(), stuck_on=()))
+        self.ended.pop(task.id, None)
         if after_.status in ENDED:
             self.tasks.pop(task.id, None)
             self._end(after_)
         else:
-            self.ended.pop(task.id, None)
             self._put(after_)
-        if after_.status is not task.status and (
-            after_.status in ENDED or FAILED & {after_.status, task.status}
-        ):
+        if after_.status is Status.CLOSED or (after_.standing in STUCK) != (task.standing in STUCK):
             self._tell_dependents(task.id)
+
+    def pull_request_opened(self, event: Event) -> None:
+        for tasks in (self.tasks, self.ended):
+            if task := tasks.get(event.subject):
+                tasks[task.id] = task.changed(pull_request=decode_plain(event.data).get("url", ""))
 
     def _in_column(self, task: TaskState) -> TaskState:
         """The task in the column that its status wants; one that is to be done again lies where it was claimed from."""
@@ -185,8 +202,9 @@ class _TaskTable:
 
     def _end(self, task: TaskState) -> None:
         self.ended[task.id] = task.changed(prompt="") if task.status is Status.CLOSED else task
-        for id_ in tuple(islice(self.ended, max(0, len(self.ended) - REMEMBERED))):
-            del self.ended[id_]
+        if (surplus := len(self.ended) - REMEMBERED) > 0:
+            for id_ in tuple(islice((one for one in self.ended if not self._dependents_of(one)), surplus)):
+                del self.ended[id_]
 
 
 OVER: Mapping[str, Any] = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
@@ -234,11 +252,12 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
 
 _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
     **{kind.kind: _TaskTable.happened for kind in KINDS if kind is not TaskResultRefused},
+    TaskPullRequestOpened.kind: _TaskTable.pull_request_opened,
     TaskCreated.kind: _TaskTable.created,
     ProjectSet.kind: _TaskTable.project_set,
     ProjectRemoved.kind: _TaskTable.project_removed,
 }
 
 TASKS = StateProjection(
-    "pending-tasks", 2, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+    "pending-tasks", 4, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
 )

@@ -71,7 +71,7 @@ MOVES: Mapping[Status, Mapping[str, Status | None]] = {
     Status.FAILED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
     Status.BLOCKED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
     Status.CLOSED: {},
-    Status.GIVEN_UP: {TaskRetried.kind: Status.PENDING},
+    Status.GIVEN_UP: {TaskRetried.kind: Status.PENDING, TaskClosed.kind: Status.CLOSED},
 }
 """What may happen in each status, and the status after it; None: the same. A failure without a retry leads to FAILED."""
 
@@ -87,7 +87,8 @@ HELD_BY_TOKEN = frozenset(
 )
 """Of an executing task only its holder may say these; with the token of the claim."""
 
-FAILED = frozenset({Status.FAILED, Status.GIVEN_UP})
+STUCK = frozenset({Status.FAILED, Status.GIVEN_UP, Status.BLOCKED})
+"""What waits for a task that stands so is blocked itself."""
 ENDED = frozenset({Status.CLOSED, Status.GIVEN_UP})
 
 
@@ -107,10 +108,11 @@ class TaskState:
     """A task as of now.
 
     claimed_from: the column in which it lay before a claim or a result moved it; attempts: how often it was claimed since
-    it was created or retried by a person; blockers: which tasks must be closed before, waits_for: those of them that are
-    not, stuck_on: those of these that have failed or were given up; token: the row of the claim, 0 if nobody holds it;
-    lease_us: how long the claim holds after `beat`; retry_us: how long after `since` an attempt that failed has to wait;
-    error: of the last attempt, or why it is blocked or given up.
+    it was created or retried by a person; blockers: which tasks must be closed before; parts: those of its parts that are
+    not closed; waits_for: these, and the blockers that are not closed; stuck_on: those of them that have failed, were given
+    up or are blocked; token: the row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`;
+    retry_us: how long after `since` an attempt that failed has to wait; error: of the last attempt, or why it is blocked or
+    given up; pull_request: where it is.
     """
 
     id: str
@@ -127,6 +129,7 @@ class TaskState:
     labels: tuple[str, ...] = ()
     parent: str | None = None
     blockers: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
     waits_for: tuple[str, ...] = ()
     stuck_on: tuple[str, ...] = ()
     due: int | None = None
@@ -140,6 +143,7 @@ class TaskState:
     result: str = ""
     data: Mapping[str, Json] = field(default_factory=dict)
     error: str = ""
+    pull_request: str = ""
 
     def changed(self, **news: Any) -> "TaskState":
         """A copy with other values, at a tenth of the price of `replace`: a start without checkpoints makes very many."""
@@ -150,7 +154,7 @@ class TaskState:
 
     @property
     def standing(self) -> Status:
-        """Its status for people: blocked, too, while what it waits for has failed or was given up."""
+        """Its status for people: blocked, too, while what it waits for has failed, was given up or is blocked."""
         return (
             Status.BLOCKED
             if self.stuck_on and self.status in (Status.PENDING, Status.ASSIGNED)
@@ -172,12 +176,10 @@ class TaskState:
         return max(0, self.retry_us - now.since(self.since)) if self.retry_us and self.since else 0
 
 
-def obstacles(task: TaskState, parents: frozenset[str], agent: str) -> Iterator[str]:
-    """Why this agent may not claim it, in sentences; nothing if it may. parents: tasks with open parts."""
+def obstacles(task: TaskState, agent: str) -> Iterator[str]:
+    """Why this agent may not claim it, in sentences; nothing if it may."""
     if task.status is Status.ASSIGNED and task.agent != agent:
         yield f"it is assigned to {task.agent}"
     if task.waits_for:
-        failed = f", of which {', '.join(task.stuck_on)} failed" if task.stuck_on else ""
-        yield f"it waits for {', '.join(task.waits_for)}{failed}"
-    if task.id in parents:
-        yield "parts of it are open"
+        stuck = f", of which {', '.join(task.stuck_on)} failed or can't go on" if task.stuck_on else ""
+        yield f"it waits for {', '.join(task.waits_for)}{stuck}"

@@ -49,14 +49,14 @@ class Served:
         return False
 
     def status(self) -> dict[str, Any]:
-        with Client(self.home.socket, timeout=10) as client:
+        with Client(self.home.socket, timeout=60) as client:
             return client.ask("status")
 
     def process(self, name: str) -> dict[str, Any]:
         return next(one for one in self.status()["processes"] if one["name"] == name)
 
     def append(self, kind: str, subject: str = "", **data: Any) -> dict[str, Any]:
-        with Client(self.home.socket, timeout=10) as client:
+        with Client(self.home.socket, timeout=60) as client:
             answer = client.ask("append", drafts=[{"kind": kind, "subject": subject, "data": data}])
         return dict(answer["events"][0])
 
@@ -67,7 +67,7 @@ class Served:
         )
         return int(self.process(name)["pid"])
 
-    def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 20) -> None:
+    def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
         until, pause = time.monotonic() + seconds, pauses()
         while not holds():
             assert self.daemon is None or self.daemon.poll() is None, self.said.read_text()
@@ -77,12 +77,12 @@ class Served:
     def kill(self) -> None:
         assert self.daemon is not None
         self.daemon.kill()
-        self.daemon.wait(timeout=30)
+        self.daemon.wait(timeout=60)
 
     def stop(self) -> int:
         assert self.daemon is not None
         self.daemon.terminate()
-        return self.daemon.wait(30)
+        return self.daemon.wait(60)
 
     def close(self) -> None:
         if self.daemon and self.daemon.poll() is None:

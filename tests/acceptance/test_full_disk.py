@@ -62,7 +62,7 @@ def is_appended(served: Served) -> bool:
 
 def append_without_end(served: Served) -> None:
     big = {"kind": "paused", "data": {"why": "x" * 1900}}
-    with Client(served.home.socket, timeout=10) as client:
+    with Client(served.home.socket, timeout=60) as client:
         for _ in range(200):
             client.ask("append", drafts=[big] * 100)
 

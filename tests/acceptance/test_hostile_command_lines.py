@@ -28,7 +28,7 @@ class Neighbours:
     def go(self) -> None:
         for one in self._all:
             one.kill()
-            one.wait(timeout=30)
+            one.wait(timeout=60)
         self._all = []
 
     def live(self) -> bool:

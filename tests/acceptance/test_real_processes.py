@@ -218,7 +218,7 @@ def test_a_second_daemon_on_the_same_home_leaves_and_says_who_holds_it(served: S
     second = Served(served.home.path)
     second.start()
     assert second.daemon is not None
-    assert second.daemon.wait(20) == 1
+    assert second.daemon.wait(60) == 1
     assert f"process {first.pid}" in log.read_text()
     assert first.poll() is None
 
@@ -259,7 +259,7 @@ def test_a_lock_that_is_removed_is_taken_again(served: Served) -> None:
     second = Served(served.home.path)
     second.start()
     assert second.daemon is not None
-    assert second.daemon.wait(20) == 1
+    assert second.daemon.wait(60) == 1
 
 
 def test_a_socket_that_is_removed_is_made_again(served: Served) -> None:

@@ -219,7 +219,7 @@ start = ["{sys.executable}", "-c", "{CONSUMER}", "{word}"]
             served.start()
             guarded = served.pid_when_up("guarded")
             began = time.monotonic()
-            assert worst.wait(30) == -signal.SIGTERM
+            assert worst.wait(60) == -signal.SIGTERM
             assert time.monotonic() - began < 20
             served.eventually(
                 lambda: "memory is short, and nothing helped" in titles(served), "it is told", 30

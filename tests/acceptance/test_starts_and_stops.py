@@ -88,7 +88,7 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
     yield start
     for one in begun:
         os.killpg(one.pid, signal.SIGKILL)
-        one.wait(timeout=30)
+        one.wait(timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
@@ -110,7 +110,7 @@ def test_a_terminals_signal_ends_the_daemon_unless_it_began_with_it_ignored(
     assert served.stop() == 0
     served.start()
     served.daemon.send_signal(number)
-    assert served.daemon.wait(30) == 0
+    assert served.daemon.wait(60) == 0
 
 
 def test_a_stop_that_does_not_last_is_made_again(

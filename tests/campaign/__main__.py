@@ -9,7 +9,7 @@ import time
 from multiprocessing import Pool
 from pathlib import Path
 
-from tests.campaign import bad_disk, day, forgery
+from tests.campaign import bad_disk, day, forgery, tools
 from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
 from tests.campaign.damages import campaign as damaged
@@ -60,6 +60,12 @@ def main() -> int:
         help="so long on a disk that is full, and on one that has turned read-only; 0: not at all",
     )  # fmt: skip
     parser.add_argument("--forgeries", type=int, default=1_000_000, help="forged messages of hosts; 0: none")
+    parser.add_argument(
+        "--tools",
+        type=int,
+        default=1,
+        help="hold agents' flags against the installed programs; 0: not at all",
+    )
     options = parser.parse_args()
     sound = [
         simulations(options.first, options.seeds),
@@ -74,6 +80,7 @@ def main() -> int:
         forgeries(options.forgeries, options.first),
         samples(options.samples),
         not options.bad_disk or bad_disk.campaign_of_all(options.bad_disk),
+        not options.tools or flags(),
     ]
     return 0 if all(sound) else 1
 
@@ -205,6 +212,18 @@ def forgeries(count: int, seed: int) -> bool:
     except AssertionError as error:
         print(f"forgery: {error}", flush=True)
         return False
+
+
+def flags() -> bool:
+    """Install the programs of agents; each knows the flags that it is called with."""
+    with tempfile.TemporaryDirectory(prefix="pulse-campaign-", ignore_cleanup_errors=True) as path:
+        try:
+            for told in tools.check(Path(path)):
+                print(f"tools: {told}", flush=True)
+        except (AssertionError, subprocess.SubprocessError) as error:
+            print(f"tools: {error}", flush=True)
+            return False
+    return True
 
 
 def samples(times: int) -> bool:

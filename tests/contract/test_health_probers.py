@@ -42,14 +42,14 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
 
 
 async def test_what_serves_answers(server: Server) -> None:
-    answer = await asyncio.wait_for(server.prober.ask(server.process, None), 10)
+    answer = await asyncio.wait_for(server.prober.ask(server.process, None), 60)
     assert answer.ok is True
     assert "answers" in answer.detail
 
 
 async def test_what_does_not_serve_is_an_answer_and_no_exception(server: Server) -> None:
     server.end()
-    answer = await asyncio.wait_for(server.prober.ask(server.process, None), 10)
+    answer = await asyncio.wait_for(server.prober.ask(server.process, None), 60)
     assert answer.ok is False
     assert "does not answer" in answer.detail
 

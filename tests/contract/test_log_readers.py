@@ -55,7 +55,7 @@ class Room:
         return len(self.lines()) == lines
 
     async def until(self, holds: Callable[[], Any]) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         self.lines()
         while not holds():
             assert time.monotonic() < deadline

@@ -54,7 +54,7 @@ async def machine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 async def told(deaths: list[ProcessId], number: int) -> list[ProcessId]:
     """The deaths, once there are so many, and a moment later."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(deaths) < number:
             await asyncio.sleep(0.005)
     await asyncio.sleep(0.02)

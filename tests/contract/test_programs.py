@@ -13,10 +13,11 @@ import pytest
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.programs import MemoryPrograms
+from pulse_adapters.workers.proc import read_stat
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.programs import Programs, ProgramSpec
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -86,3 +87,30 @@ async def test_whoever_is_stopped_has_ended_and_a_second_stop_does_nothing(stage
 
 async def test_of_a_stranger_nobody_knows_how_it_ended(stage: Stage) -> None:
     assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0)
+
+
+async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) -> None:
+    spawner = Spawner()
+    programs = LifePrograms(spawner)
+    spec = ProgramSpec(
+        ("sh", "-c", "exit 3"), str(tmp_path), {"PATH": os.defpath}, str(tmp_path / "output.log")
+    )
+    main = await programs.start(uuid.uuid4().hex, spec)
+    os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
+    assert await programs.look(main) == (False, 3, 0, 0)
+    spawner.close()
+
+
+async def test_who_is_held_does_nothing_until_it_goes_on_and_can_be_stopped_all_the_same(
+    stage: Stage,
+) -> None:
+    main = await stage.start()
+    for over in (False, True, False):
+        await stage.programs.pause(stage.effect, main, over)
+        assert (await stage.programs.look(main)).alive
+        if isinstance(stage.programs, LifePrograms):
+            assert (stat := read_stat(main.pid)) is not None
+            assert (stat.state == "T") is not over
+    await stage.programs.stop(stage.effect, main, 5.0)
+    assert not (await stage.programs.look(main)).alive
+    await stage.programs.pause(stage.effect, main)

@@ -31,7 +31,7 @@ from pulse_core.ports.engine import (
 from pulse_core.projections.state import Snapshot
 from pulse_core.settings.settings import Settings
 
-SETTINGS = Settings.model_validate({"engine": {"deadline": "2s"}})
+SETTINGS = Settings.model_validate({"engine": {"deadline": "20s"}})
 HEAD = "from pulse_core import Effect, Projection, Verdict\n"
 WISHES = """
 async def wishes(prev, curr, inner):
@@ -112,7 +112,7 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         revisions = MemoryRevisions({}, "second")
         house = House(MemoryHosts(revisions), tmp_path, revisions)
     else:
-        house = House(ChildHosts(), tmp_path, None)
+        house = House(ChildHosts(load=60.0), tmp_path, None)
     yield house
     for host in house.begun:
         await host.close()

@@ -35,7 +35,7 @@ def spare_of(hosts: ChildHosts) -> int:
 
 async def is_alone(spare: int) -> bool:
     """Whether this is the one child there is, once it is seen: while it is executed it has no name of its own."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while spare not in (found := children(os.getpid(), HOST)):
             await asyncio.sleep(0.01)
     return found == [spare]

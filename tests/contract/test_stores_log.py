@@ -57,6 +57,8 @@ async def test_the_head_is_the_last_row(log: EventLog) -> None:
     await log.append(*drafts(3))
     assert log.head.seq == 3
     assert log.head.chain == await log.chain_at(3)
+    (last,) = [event async for batch in log.since(2) for event in batch]
+    assert [await log.has(last.id), await log.has(last.id[::-1])] == [True, False]
     assert len({await log.chain_at(seq) for seq in range(4)}) == 4
 
 

@@ -85,7 +85,7 @@ class Shell:
     def close(self) -> None:
         """End the shell and everything that was started from it."""
         self._bash.kill()
-        self._bash.communicate(timeout=30)
+        self._bash.communicate(timeout=60)
         end_tagged(self.tag)
 
     def _in_this_process(self, text: str) -> tuple[int, str]:

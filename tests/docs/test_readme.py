@@ -47,7 +47,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
     finally:
         with suppress(ProcessLookupError):
             os.killpg(run.pid, signal.SIGKILL)
-        run.wait(timeout=30)
+        run.wait(timeout=60)
         shell.close()
 
 

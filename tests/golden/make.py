@@ -9,6 +9,7 @@ from pulse_core.agents.events import (
     AgentResumed,
     AgentRunCleaned,
     AgentRunEnded,
+    AgentRunPaused,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -66,6 +67,7 @@ from pulse_core.tasks.events import (
     TaskGivenUp,
     TaskHeartbeat,
     TaskMoved,
+    TaskPullRequestOpened,
     TaskReleased,
     TaskResultRefused,
     TaskRetried,
@@ -139,6 +141,7 @@ TASKS: tuple[tuple[str, Payload], ...] = (
     ("task_000003", TaskGivenUp(why="not needed")),
     ("task_000002", TaskBlockersSet(blockers=("task_000001", "task_000003"))),
     ("task_000001", TaskClosed(why="accepted")),
+    ("task_000001", TaskPullRequestOpened(url="https://github.com/ada/app/pull/1")),
 )
 """Lives of tasks."""
 
@@ -172,6 +175,7 @@ RUNS: tuple[tuple[str, Payload], ...] = (
     ("task_000002", WorkspaceRemoved()),
     ("task_000003", WorkspaceMade(path="/srv/third", branch="b")),
     ("task_000003", started("three")),
+    ("task_000003", AgentRunPaused(run="three", why="it took 51 turns, of at most 50")),
 )
 """Runs of agents."""
 

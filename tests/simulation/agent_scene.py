@@ -1,5 +1,6 @@
 """Agents in virtual time: a world whose programs end when a story says so, and whose files are in memory."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Progress, Workspace
+from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.agents.watcher import AgentRunsWatcher
@@ -27,7 +29,8 @@ ONE, OTHER = "task_000001", "task_000002"
 
 @dataclass
 class MemoryRunFiles:
-    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays."""
+    """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays;
+    made: the commits in it."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
@@ -35,8 +38,10 @@ class MemoryRunFiles:
     removed: list[str] = field(default_factory=list)
     refusal: str = ""
     kept: str = ""
+    made: Sequence[str] = ()
+    pull_requests: dict[str, str] = field(default_factory=dict)
 
-    async def workspace(self, task: TaskState, project: Project) -> Workspace:
+    async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         if self.refusal:
             raise PulseError(self.refusal)
         return Workspace(f"/work/{task.id}", "feat/x" if project.repository else "")
@@ -48,14 +53,24 @@ class MemoryRunFiles:
             agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
         )
 
-    async def progress(self, run: Run) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         return self.printed.get(run.id, Progress())
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())
 
+    async def commits(self, path: str, project: Project) -> Sequence[str]:
+        return self.made
+
     async def clean(self, run: Run, most: int) -> None:
         self.cleaned.append(run.id)
+
+    async def open_pull_request(
+        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+    ) -> str:
+        if self.refusal:
+            raise PulseError(self.refusal)
+        return self.pull_requests.setdefault(task.id, f"https://host/{len(self.pull_requests)}/{title}")
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         if not self.kept:
@@ -112,10 +127,19 @@ class AgentScene:
     async def create(self, id_: str = ONE, **task: Any) -> None:
         await self.say("task-created", id_, project="app", title="mend it", **task)
 
-    async def say(self, kind: str, subject: str = ONE, role: Role = Role.PERSON, **data: Any) -> Event:
+    async def say(
+        self,
+        kind: str,
+        subject: str = ONE,
+        role: Role = Role.PERSON,
+        scope: RunScope | None = None,
+        **data: Any,
+    ) -> Event:
         """Record what somebody says, through the front door."""
         assert self.world.daemon is not None
-        (recorded,) = await self.world.daemon.gate.append(role, "eve", [Draft(parse(kind, data), subject)])
+        (recorded,) = await self.world.daemon.gate.append(
+            role, "eve", [Draft(parse(kind, data), subject)], scope
+        )
         return recorded.event
 
     def task(self, id_: str = ONE) -> TaskState:

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from pulse_core.agents.run_files import Progress
+from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
@@ -136,6 +138,50 @@ def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_no
         await asyncio.sleep(1)
         assert scene.task().status is Status.EXECUTING
         assert scene.run.token > token
+
+    told(story)
+
+
+def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER, column="Backlog")
+        await asyncio.sleep(1)
+        scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+
+        async def say(kind: str, subject: str = ONE, **data: Any) -> Event:
+            return await scene.say(kind, subject, Role.AGENT, scope, **data)
+
+        part = {"project": "app", "title": "a part", "column": "Backlog"}
+        refused: list[tuple[str, str, dict[str, Any]]] = [
+            ("task-acked", OTHER, {"token": 1}),
+            ("task-closed", ONE, {}),
+            ("task-moved", ONE, {"column": "Done"}),
+            ("task-executing", OTHER, {"agent": "ada", "lease_us": 1}),
+            ("task-created", "task_000003", {**part, "parent": OTHER}),
+            ("task-created", "task_000003", {**part, "project": "other"}),
+        ]
+        for kind, subject, data in refused:
+            with pytest.raises(Refused, match="a run may"):
+                await say(kind, subject, **data)
+        await say("task-created", "task_000003", **part)
+        assert scene.task("task_000003").parent == ONE
+        assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
+        await say("task-heartbeat", token=99)  # whatever token it says: its own is meant
+        await say("task-released", why="not for me")
+        assert (scene.task().status, scene.task().error) == (Status.PENDING, "not for me")
+        late: list[tuple[str, str, dict[str, Any]]] = [
+            ("task-acked", ONE, {"token": 1, "result": "done"}),
+            ("task-given-up", ONE, {"why": "no"}),
+            ("task-created", "task_000004", part),
+        ]
+        for kind, subject, data in late:
+            with pytest.raises(Refused, match=f"the claim {scope.token} of {ONE} is over"):
+                await say(kind, subject, **data)
+        told = [json.loads(one.data) for one in scene.world.events("task-result-refused", subject=ONE)]
+        assert [(one["said"], one["result"]) for one in told] == [
+            ("task-acked", "done"), ("task-given-up", "no"), ("task-created", "a part"),
+        ]  # fmt: skip
 
     told(story)
 
@@ -285,6 +331,51 @@ def test_a_folder_with_work_in_it_stays_and_that_is_said() -> None:
         (kept,) = scene.world.events("workspace-kept")
         assert json.loads(kept.data) == {"path": f"/work/{ONE}", "why": "2 commits of it are not pushed"}
         assert (scene.files.removed, scene.runs.worktrees) == ([], {})
+        assert scene.runs.kept == {ONE: (f"/work/{ONE}", "2 commits of it are not pushed")}
+
+        scene.files.kept = ""
+        wish = Effect(action="remove-workspace", key="by hand", params={"task": ONE})
+        await scene.say("task-created", OTHER, project="app", title="another one")
+        await asyncio.sleep(1)
+        await scene.world.ask(wish.model_copy(update={"key": "in use", "params": {"task": OTHER}}))
+        await scene.world.ask(wish)
+        await asyncio.sleep(1)
+        assert f"{OTHER} has not ended" in scene.world.events("effect-failed")[-1].data
+        assert (scene.files.removed, scene.runs.kept) == ([f"/work/{ONE}"], {})
+
+    told(story)
+
+
+def test_a_pull_request_is_opened_once_and_stands_with_its_task() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        wish = Effect(action="open-pull-request", key=f"open-pull-request:{ONE}", params={"task": ONE})
+        await asyncio.sleep(1)
+        scene.files.refusal = "3 commits of it are not pushed"
+        await scene.world.ask(wish)
+        await asyncio.sleep(1)
+        assert "3 commits of it are not pushed" in scene.world.events("effect-failed")[-1].data
+        scene.files.refusal = ""
+        scene.finish()
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.CLOSED
+        for _ in range(2):
+            await scene.world.ask(wish)
+            await asyncio.sleep(1)
+        assert scene.task().pull_request == "https://host/0/mend it"
+        assert len(scene.world.events("task-pull-request-opened")) == 1
+
+    told(story)
+
+
+def test_what_an_agent_has_committed_is_part_of_the_result() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.made = ["abc1234 mend it"]
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish()
+        await asyncio.sleep(1)
+        assert scene.task().data["commits"] == ["abc1234 mend it"]
 
     told(story)
 
@@ -401,3 +492,74 @@ def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:
         assert scene.task().error == "it exited with status 1: no; its attempts cost 1.20, of at most 1"
 
     told(story, agents={"cost_per_task": 1.0})
+
+
+async def wish_to_go_on(scene: AgentScene) -> None:
+    """As a person does by `upulse effect add`."""
+    assert scene.world.daemon is not None
+    params = {"run": scene.run.id, "why": "it is worth it", "over": True}
+    wished = Effect(action="pause-agent-run", key="go on", params=params, reason="so")
+    await scene.world.daemon.gate.append(Role.PERSON, "eve", [Draft(wished)])
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on: bool) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run = scene.run
+        scene.files.printed[run.id] = Progress(1, 0, 51)
+        await asyncio.sleep(2)
+        assert scene.programs.paused == {run.id}
+        assert scene.run.held == "it took 51 turns, of at most 50"
+        if goes_on:
+            await wish_to_go_on(scene)
+        await asyncio.sleep(590)
+        assert scene.run.id == run.id
+        await asyncio.sleep(20)
+        if goes_on:
+            assert (scene.programs.paused, scene.run.id) == (set(), run.id)
+            return
+        assert scene.programs.stopped[:1] == [run.id]
+        assert scene.task().status is Status.FAILED
+        assert scene.task().error == "it took 51 turns, of at most 50, and nobody has had it go on"
+
+    told(story, {**ADA, "turns": 50})
+
+
+async def do(scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0) -> None:
+    """Have another task done."""
+    await scene.create(f"task_10000{number}")
+    await asyncio.sleep(1)
+    scene.files.printed[scene.run.id] = Progress(1, 0, turns)
+    scene.finish(code, RunAnswer(True, usage={"total_cost_usd": cost}))
+    await asyncio.sleep(1)
+
+
+def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_held() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4)
+        await scene.create()
+        await asyncio.sleep(1)
+        scene.files.printed[scene.run.id] = Progress(1, 0, 41)
+        await asyncio.sleep(2)
+        assert scene.run.held == "it took 41 turns, and 4 are usual"
+
+    told(story)
+
+
+def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4, cost=0.5)
+        await do(scene, 5, 4, 1, cost=5.1)
+        task = scene.task("task_100005")
+        assert task.status is Status.FAILED
+        assert task.error == "it exited with status 1; it cost 5.10, and 0.50 is usual"
+
+    told(story)

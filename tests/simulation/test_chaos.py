@@ -3,13 +3,16 @@
 `make campaign` lives thousands of them.
 """
 
+import asyncio
 import os
 import subprocess
 import sys
 
 import pytest
 
+from pulse_core.model.kinds import Paused
 from tests.simulation.chaos import live
+from tests.simulation.world import World, simulate
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -37,3 +40,22 @@ def test_a_seed_is_lived_the_same_way_twice_also_by_another_python() -> None:
 
 def test_a_long_life_holds_the_laws_too() -> None:
     assert live(7, deeds=300).daemon is not None
+
+
+def test_the_dead_write_nothing() -> None:
+    async def story(world: World) -> None:
+        async def slow() -> None:
+            await asyncio.sleep(1)
+
+        await world.start()
+        world.log.commit = slow
+        asking = asyncio.create_task(world.ask(Paused()))
+        await asyncio.sleep(0.5)
+        await world.crash()
+        world.log.commit = None
+        await world.start()
+        await asyncio.sleep(5)
+        assert not world.events(Paused.kind)
+        await asyncio.wait([asking])
+
+    simulate(story, {})

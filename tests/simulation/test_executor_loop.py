@@ -13,7 +13,10 @@ from pulse_core.execute.open_bound import MOST
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed
+from pulse_core.model.verdict import Verdict
 from pulse_core.ports.executor import Policy, Safety, Unsure
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules import Inner
 from tests.simulation.world import World, simulate
 
 NOTHING: dict[str, Any] = {}
@@ -215,6 +218,21 @@ def test_a_cooldown_keeps_actions_of_one_key_apart() -> None:
         assert len(world.events("effect-executing")) == 2
 
     simulate(story, NOTHING)
+
+
+def test_a_cooldown_holds_for_a_rule_that_wishes_again_in_every_tick_what_has_failed() -> None:
+    async def again(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return (await inner(prev, curr)).plus(NOTE)
+
+    async def story(world: World) -> None:
+        with_note(world, failing, cooldown=100.0)
+        await world.start()
+        await asyncio.sleep(90)
+        assert (len(world.events("effect")), len(world.events("effect-executing"))) == (2, 1)
+        await asyncio.sleep(100)
+        assert (len(world.events("effect")), len(world.events("effect-executing"))) == (3, 2)
+
+    simulate(story, NOTHING, rules=(again,))
 
 
 def test_a_stale_effect_is_cancelled_and_not_begun() -> None:

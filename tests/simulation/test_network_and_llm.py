@@ -73,9 +73,17 @@ class Outside:
 
 def live(story: Callable[[Outside], Awaitable[None]], settings: dict[str, Any]) -> None:
     """Tell a story that begins with ten minutes in which all is well."""
+    live_with(story, settings, {})
+
+
+def live_with(
+    story: Callable[[Outside], Awaitable[None]], settings: dict[str, Any], says: dict[str, ProbeResult]
+) -> None:
+    """The same, with these answers from the beginning on."""
 
     async def told(world: World) -> None:
         outside = Outside(world)
+        outside.prober.says |= says
         await world.start()
         await asyncio.sleep(10 * MINUTE)
         assert (outside.news(), outside.titles()) == ([], [])
@@ -451,3 +459,48 @@ def test_interval_evidence_and_grace_of_an_endpoint_make_a_difference() -> None:
     assert 130 <= seconds_of_restarts({"evidence": 10})[0] <= 155
     first, second = seconds_of_restarts({"grace": "5m"})
     assert 5 * MINUTE < second - first < 7 * MINUTE
+
+
+# Gateways
+
+
+BASE = "http://127.0.0.1:4000"
+PROXY: dict[str, Any] = {
+    "llm": [{"url": BASE, "kind": "litellm", "restart": "litellm", "models": "15s"}], "process": [GUARDED]
+}  # fmt: skip
+WELL = ProbeResult(took_ms=5, status=200, body='{"healthy_endpoints": [], "unhealthy_endpoints": []}')
+FAILING = '{"healthy_endpoints": [], "unhealthy_endpoints": [{"model": "openai/gpt-4o"}]}'
+
+
+def test_a_proxy_that_is_down_is_restarted_and_a_provider_that_is_down_is_only_told() -> None:
+    async def story(outside: Outside) -> None:
+        outside.prober.says = {f"{BASE}/health": WELL._replace(body=FAILING)}
+        await asyncio.sleep(HOUR)
+        assert (outside.news(), outside.restarts()) == ([f"+llm:{BASE}/health provider"], [])
+        assert outside.titles() == [f"{BASE}/health gives no good answer"]
+        outside.prober.says = {f"{BASE}/health": WELL}
+        await asyncio.sleep(2 * MINUTE)
+        assert outside.news()[1:] == [f"-llm:{BASE}/health"]
+
+        async def deed(_event: object) -> None:
+            outside.prober.says = {f"{BASE}/health": WELL}
+
+        outside.world.executors["restart-process"].deed = deed
+        outside.cut(f"{BASE}/health/liveliness", f"{BASE}/health/readiness", f"{BASE}/health")
+        await asyncio.sleep(HOUR)
+        # Of a proxy that is down, nothing else is said, and its endpoints are no alarms of their own.
+        assert outside.news()[2:] == [f"+llm:{BASE}/health/liveliness down", f"-llm:{BASE}/health/liveliness"]
+        assert len(outside.restarts()) == 1
+        assert outside.titles()[1:] == [f"resolved: {BASE}/health"]
+
+    live_with(story, PROXY, {f"{BASE}/health": WELL})
+
+
+def test_a_proxy_that_is_not_ready_is_not_restarted() -> None:
+    async def story(outside: Outside) -> None:
+        body = '{"status": "healthy", "db": "disconnected"}'
+        outside.prober.says |= {f"{BASE}/health/readiness": ProbeResult(took_ms=5, status=503, body=body)}
+        await asyncio.sleep(HOUR)
+        assert (outside.news(), outside.restarts()) == ([f"+llm:{BASE}/health/readiness not-ready"], [])
+
+    live_with(story, PROXY, {f"{BASE}/health": WELL})

@@ -53,6 +53,9 @@ class ThinLog(MemoryLog):
         if wanted := [event for event in behind if kinds is None or event.kind in kinds]:
             yield wanted
 
+    async def has(self, id_: str) -> bool:
+        return any(event.id == id_ for event, _ in self._tail)
+
     async def chain_at(self, seq: int) -> bytes | None:
         return next((chain for event, chain in self._tail if event.seq == seq), None)
 

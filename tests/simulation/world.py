@@ -122,6 +122,7 @@ class World:
         self.log.deaf = True
         self._life.cancel()
         await asyncio.wait([self._life])
+        await self.log.break_off()
         self.log.deaf = False
         self.host.hold((), lambda _: None)
 

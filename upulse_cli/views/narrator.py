@@ -15,6 +15,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local
 from upulse_cli.views.events import said
+from upulse_cli.views.queued_handler import DescriptorHandler, QueuedHandler
 
 if TYPE_CHECKING:
     from pulse_core.daemon.request_handler import RequestHandler
@@ -91,20 +92,22 @@ def speak(file: Path | None = None) -> None:
 
     To stderr, too, if the file can't be written.
     """
-    handler: logging.Handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Human(True) if sys.stderr.isatty() else JsonLines())
+    formatter = Human(True) if sys.stderr.isatty() else JsonLines()
+    handler: logging.Handler = DescriptorHandler(sys.stderr.fileno(), formatter)
     fault = ""
     if file:
-        from upulse_cli.views.log_file import LogFileHandler  # half a MiB, where nothing else logs into files
+        from upulse_cli.views.log_file import (
+            PrivateFileHandler,
+        )  # half a MiB, where nothing else logs into files
 
         try:
-            handler = LogFileHandler(file, JsonLines())
+            handler = PrivateFileHandler(file, JsonLines())
         except OSError as error:
             fault = (
                 f"{file} can't be written ({error.strerror}); what the daemon says goes to its standard error"
             )
     root = logging.getLogger("pulse")
-    root.handlers = [handler]
+    root.handlers = [QueuedHandler(handler)]
     root.setLevel(logging.INFO)
     root.propagate = False
     if fault:

@@ -50,7 +50,7 @@ from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
-from upulse_cli.wiring.executors import machine_executors, watchers_of
+from upulse_cli.wiring.executors import machine_executors, needed_watchers_of, scope_of, watchers_of
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -107,13 +107,14 @@ async def real_daemon(
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         engine = engine_of(home, clock, current_settings, windows)
+        context = WatcherContext(prober, clock, current_settings, view, window, acting.programs, home, append)
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
             **sidecars(
                 home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
             ),
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
-            "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed),
+            "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed, scope_of(context)),
             "engine repository": lambda _, begun: later(
                 begun,
                 watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),
@@ -131,9 +132,7 @@ async def real_daemon(
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
-            *watchers_of(
-                WatcherContext(prober, clock, current_settings, view, window, acting.programs, home, append)
-            ),
+            *watchers_of(context),
         )
         daemon = Daemon(
             Parts(
@@ -154,7 +153,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 end_remains=acting.lives.end_effect,
-                watchers=(system,),
+                watchers=(system, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),

@@ -18,7 +18,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
 from pulse_adapters.workers.host_groups import host_group
 from pulse_core.capabilities import capability_modules
-from pulse_core.capability import ExecutorContext, WatcherContext
+from pulse_core.capability import ExecutorContext, Scope, WatcherContext
 from pulse_core.composition import LOADED
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -34,6 +34,17 @@ def watchers_of(context: WatcherContext) -> Sequence[Watcher]:
     """The capabilities' watchers: those that the core makes, and those of their adapters."""
     made = [watcher for capability in LOADED for watcher in capability.watchers(context)]
     return (*made, *(watcher for part in adapters("watchers") for watcher in part.watchers(context)))
+
+
+def needed_watchers_of(context: WatcherContext) -> Sequence[Watcher]:
+    """Those of adapters that watch what Pulse itself has begun: where they are left out, it must begin nothing."""
+    return [watcher for part in adapters("needed_watchers") for watcher in part.needed_watchers(context)]
+
+
+def scope_of(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
+    """What a caller of the socket is bound to, by its pid, its uid and its token, as the capabilities' adapters say."""
+    finders = [part.scopes(context) for part in adapters("scopes")]
+    return lambda *caller: next((scope for find in finders if (scope := find(*caller))), None)
 
 
 def executors_of(context: ExecutorContext) -> Sequence[Executor]:

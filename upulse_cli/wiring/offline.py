@@ -76,6 +76,8 @@ def make_engine(home: Home) -> Sequence[str]:
 
 def append_offline(home: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Json], bool]:
     """Implements `HomeContext.append_offline`."""
+    if os.environ.get("PULSE_TOKEN"):
+        raise PulseError("no daemon runs, and a run of an agent may change nothing but through one")
     payload = parse(draft["kind"], dict(draft["data"]))
     wanted = Draft(payload, draft["subject"], draft["cause"], draft["id"])
 

@@ -107,7 +107,7 @@ class Machine:
     def close(self) -> None:
         """End the machine with all that runs in it; its mounts vanish with its namespaces."""
         self.unshare.kill()  # --kill-child takes its init along, and the kernel the rest of the PID namespace
-        self.unshare.wait(timeout=30)
+        self.unshare.wait(timeout=60)
         subprocess.run(
             ["unshare", "--mount", "--propagation", "private", "sh", BOOT, "remove", self.state, self.cgroup],
             env={"PATH": PATH},
@@ -129,7 +129,7 @@ class Machine:
 
 
 def eventually(
-    look: Callable[[], T | None], what: str, words: Callable[[], str] = str, within: float = 30
+    look: Callable[[], T | None], what: str, words: Callable[[], str] = str, within: float = 60
 ) -> T:
     """What `look` sees once it sees something; looks again until then, and fails after `within` seconds."""
     deadline, pause = time.monotonic() + within, pauses()

@@ -25,7 +25,9 @@ MEMORY = 256
 """MiB beyond what a child starts with."""
 
 
-def watcher(body: str, name: str = "queue", interval: float = 60.0, timeout: float = 0.5, **more: str) -> str:
+def watcher(
+    body: str, name: str = "queue", interval: float = 60.0, timeout: float = 20.0, **more: str
+) -> str:
     """The source of a watcher whose look has this body."""
     return f"""
 class {name.title()}:
@@ -54,7 +56,7 @@ class {name.title()}:
     action, params = "{name}", {name.title()}Params
 
     def policy(self, params):
-        return {more.get("policy", "Policy(Safety.AT_MOST_ONCE, timeout=0.5)")}
+        return {more.get("policy", "Policy(Safety.AT_MOST_ONCE, timeout=20)")}
 
     def check(self, params):
 {_indented(more.get("check", "pass"))}
@@ -152,7 +154,7 @@ def wished(action: str, params: dict[str, Any]) -> tuple[Effect, Event]:
 async def at_work(revision: Revision, taken: ReservedNames | None = None, **how: Any) -> AsyncIterator[Scene]:
     """Hands that have loaded a revision."""
     scene = Scene()
-    host = ChildActionHosts(Ticking(), lambda: scene.windows, **how)
+    host = ChildActionHosts(Ticking(), lambda: scene.windows, **{"load": 60.0, **how})
     scene.hands = await host.start(revision, MEMORY, taken or ReservedNames(), scene.faults.append)
     try:
         yield scene
@@ -160,7 +162,7 @@ async def at_work(revision: Revision, taken: ReservedNames | None = None, **how:
         await scene.hands.close()
 
 
-async def until(condition: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     """Wait until it is so."""
     end = time.monotonic() + seconds
     while not condition():

@@ -9,7 +9,7 @@ import pytest
 from pulse_core.ports.engine import CannotLoad, Revision
 from tests.integration.action_host.action_host_scene import HEAD, Scene, at_work, executor, watcher
 
-FINE = watcher("return Reading({'well': True})", timeout=5.0)
+FINE = watcher("return Reading({'well': True})", timeout=20.0)
 
 
 def engine(root: Path, listing: str, **files: str) -> Revision:
@@ -128,7 +128,7 @@ async def test_an_executor_that_imports_from_rules_is_refused_with_its_line(
 
 async def test_a_module_that_both_need_is_run(tmp_path: Path) -> None:
     deed = HEAD + "from shared import LIMIT\n" + executor("return Result({'limit': LIMIT})",
-                                                          policy="Policy(Safety.IDEMPOTENT, timeout=5.0)")  # fmt: skip
+                                                          policy="Policy(Safety.IDEMPOTENT, timeout=20.0)")  # fmt: skip
     listing = "from executors.beep import Beep\nfrom rules.y import y\nEXECUTORS = [Beep()]\nRULES = [y]"
     files = {
         "executors__beep": deed,
@@ -160,7 +160,7 @@ async def test_what_is_listed_with_something_of_rules_is_left_out_and_told(name:
 
 
 async def test_what_is_done_beside_the_lists_is_run(tmp_path: Path) -> None:
-    deed = HEAD + executor("return Result({})", policy="Policy(Safety.IDEMPOTENT, timeout=5.0)")
+    deed = HEAD + executor("return Result({})", policy="Policy(Safety.IDEMPOTENT, timeout=20.0)")
     listing = """
         import sys, rules, os.path
         sys.path.append(os.path.join(os.path.dirname(__file__), "lib"))

@@ -172,7 +172,7 @@ async def test_an_effect_that_nobody_carries_out_is_refused(tmp_path: Path) -> N
 
 
 async def test_an_at_most_once_effect_whose_host_dies_is_settled_as_unknown(tmp_path: Path) -> None:
-    dies = executor("os._exit(3)", policy="Policy(Safety.AT_MOST_ONCE, timeout=9, retries=3)")
+    dies = executor("os._exit(3)", policy="Policy(Safety.AT_MOST_ONCE, timeout=60, retries=3)")
     async with at_work() as loops:
         await loops.promote(written(tmp_path, dies))
         id_ = await loops.wish("k")
@@ -182,7 +182,7 @@ async def test_an_at_most_once_effect_whose_host_dies_is_settled_as_unknown(tmp_
         assert [whose for whose, _ in loops.failed] == ["executor:beep"]
 
 
-BY_CLASS = "Policy(Safety(params.path or 'at-most-once'), timeout=9, retries=params.n, backoff=0.01)"
+BY_CLASS = "Policy(Safety(params.path or 'at-most-once'), timeout=60, retries=params.n, backoff=0.01)"
 
 
 def interrupted(path: str) -> Effect:

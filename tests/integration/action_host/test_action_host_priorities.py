@@ -69,7 +69,7 @@ async def attempted(root: Path, attempts: dict[str, str], **how: Any) -> dict[st
     """What came of each attempt of a watcher."""
     body = f"return Reading({{name: tried(attempt) for name, attempt in {attempts!r}.items()}})"
     before = BEFORE.replace("PARENT = os.getppid()", f"PARENT = {os.getpid()}")
-    async with at_work(written(root, watcher(body, timeout=10.0), before=before), **how) as scene:
+    async with at_work(written(root, watcher(body), before=before), **how) as scene:
         found: dict[str, str] = await scene.look()
         return found
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.action_host import proxies
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import CannotLoad, ReservedNames, Revision
@@ -68,7 +69,7 @@ async def test_params_that_its_model_does_not_take_are_given_up_before_anything_
 
 
 BY_PATH = "Policy(Safety.IDEMPOTENT if params.path else Safety.AT_MOST_ONCE, timeout=params.t, retries=2)"
-PARAMS = "path: str = ''\nt: float = 5.0"
+PARAMS = "path: str = ''\nt: float = 20.0"
 
 
 async def test_an_action_is_tried_again_as_often_as_its_params_allow(tmp_path: Path) -> None:
@@ -99,8 +100,9 @@ async def failure(scene: Scene, **params: Any) -> type[BaseException]:
     ],
 )
 async def test_who_cannot_say_its_policy_has_the_most_careful_one(
-    policy: str, words: str, tmp_path: Path
+    policy: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(proxies, "ASKING", 1.0)
     if policy.startswith("1 /"):
         policy = f"({policy}) and Policy(Safety.IDEMPOTENT, retries=2)"
     body = "open(params.path, 'a').write('x')\nraise PulseError('no')"
@@ -111,7 +113,10 @@ async def test_who_cannot_say_its_policy_has_the_most_careful_one(
         assert words in scene.faults[0].message
 
 
-async def test_one_that_hung_over_its_policy_is_not_asked_again(tmp_path: Path) -> None:
+async def test_one_that_hung_over_its_policy_is_not_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxies, "ASKING", 1.0)
     policy = "time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)"
     async with at_work(written(tmp_path, executor("return Result({})", policy=policy))) as scene:
         await scene.act(path="x")
@@ -228,7 +233,7 @@ async def test_retired_hands_let_what_is_under_way_end(tmp_path: Path) -> None:
 
 
 async def test_hands_that_retire_while_a_policy_is_asked_for_still_do_the_deed(tmp_path: Path) -> None:
-    policy = "time.sleep(0.2 if params.path else 0) or Policy(Safety.AT_MOST_ONCE, timeout=5)"
+    policy = "time.sleep(0.2 if params.path else 0) or Policy(Safety.AT_MOST_ONCE, timeout=20)"
     source = executor("return Result({'done': True})", policy=policy)
     async with at_work(written(tmp_path, source)) as scene:
         act = asyncio.ensure_future(scene.act(path="x"))

@@ -11,22 +11,28 @@ from typing import Any
 import pytest
 
 from pulse_adapters.workers.proc import start_time_of
+from tests.integration.agents import fake_gh
 from tests.integration.agents.agent_home import settings
 from tests.integration.cli.cli_home import CliHome, eventually
+
+
+def git(at: Path, *words: str) -> str:
+    named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
+    done = subprocess.run(
+        ("git", "-C", str(at), *named, *words), capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout.strip()
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     """A home whose daemon runs, with an agent, and a project with a repository."""
     monkeypatch.setenv("KEPT_BACK", "1")
+    monkeypatch.setenv("PATH", f"{fake_gh.install(tmp_path / 'bin')}:{os.environ['PATH']}")
+    monkeypatch.setenv("FAKE_GH", str(tmp_path / "pull-requests.json"))
     home, repository = CliHome(tmp_path / "home"), tmp_path / "repository"
     subprocess.run(("git", "init", "-q", "-b", "main", str(repository)), check=True, timeout=60)
-    named = ("-c", "user.name=Ada", "-c", "user.email=ada@localhost")
-    subprocess.run(
-        ("git", "-C", str(repository), *named, "commit", "-q", "--allow-empty", "-m", "x"),
-        check=True,
-        timeout=60,
-    )
+    git(repository, "commit", "-q", "--allow-empty", "-m", "x")
     home.upulse("init", "--no-engine")
     home.configure(settings(tmp_path))
     home.upulse("daemon", "start")
@@ -43,7 +49,9 @@ def task(home: CliHome, id_: str) -> dict[str, Any]:
     return dict(home.upulse("task", "show", id_, "--json").json)
 
 
-def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(home: CliHome) -> None:
+def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
+    home: CliHome, tmp_path: Path
+) -> None:
     id_ = home.upulse("task", "add", "app", "Mend it", "--prompt", "wait, with a helper").out.strip()
 
     def live() -> dict[str, Any] | None:
@@ -55,6 +63,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(ho
     eventually(lambda: start_time_of(pid) is None, "the daemon to be dead")
     home.upulse("daemon", "start")
     workspace = Path(run["workspace"])
+    git(workspace, "commit", "-q", "--allow-empty", "-m", "mend it")
     (workspace / "go").touch()
     eventually(lambda: task(home, id_)["status"] == "closed", "the task to be closed")
 
@@ -62,12 +71,21 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(ho
     told = json.loads(said["result"])
     assert told == {
         "PULSE_TASK": id_,
-        "PULSE_TOKEN": str(next(one["seq"] for one in said["events"] if one["kind"] == "task-executing")),
         "PULSE_AGENT": "ada",
         "KEPT_BACK": None,
+        "without": "a run of an agent is answered if it says its token, that of PULSE_TOKEN",
+        "wrong": f"process {run['pid']} of uid {os.getuid()} has said a token that is no run's, or was one's long ago",
+        "status": "a run of an agent may append and ask for its state, which is its task; not status",
+        "title": "Mend it",
+        "beat": "ada",
     }
     assert said["data"]["num_turns"] == 2
     assert [one["kind"] for one in said["events"]].count("agent-run-started") == 1
+    token = (home.path / "runs" / run["run"] / "token").read_text()
+    assert run["run"] in token
+    for said_aloud in (home.upulse("events", "--json").out, home.upulse("config", "show").out):
+        assert token not in said_aloud
+    assert "a token that is no run's" in home.upulse("events", "--kind", "error", "--json").out
     printed = home.as_process("run", "logs", id_, "--follow").out
     assert "a warning" in printed
     assert '"subtype": "success"' in printed
@@ -79,6 +97,23 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(ho
         "the worktree to be looked at",
     )
     assert kept[0]["data"]["why"] == "2 files in it are not committed"
+    (commit,) = task(home, id_)["data"]["commits"]
+    assert commit.endswith(" mend it")
+    assert commit in home.upulse("task", "show", id_).out
+    assert "not committed" in home.upulse("agents", "worktrees").out
+    assert "worktrees 1 worktree of tasks that have ended" in home.upulse("status").out
+    git(tmp_path / "repository", "merge", "-q", "--ff-only", git(workspace, "branch", "--show-current"))
+    asked = ("task", "pull-request", id_, "--draft")
+    assert "is not pushed; push it first" in home.upulse(*asked, code=1).err
+    subprocess.run(("git", "init", "-q", "--bare", str(tmp_path / "remote")), check=True, timeout=60)
+    git(workspace, "remote", "add", "origin", str(tmp_path / "remote"))
+    git(workspace, "push", "-q", "origin", "HEAD")
+    assert [home.upulse(*asked).out.strip() for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2
+    assert task(home, id_)["pull_request"] == "https://github.com/ada/app/pull/1"
+    for name in ("go", "helper"):
+        (workspace / name).unlink()
+    assert home.upulse("agents", "worktrees", "--remove", "--json").json == []
+    assert not workspace.exists()
     (stats,) = home.upulse("agents", "stats", "--json").json
     assert (stats["name"], stats["closed"], stats["failed"]) == ("ada", 1, 0)
     assert "ada" in home.upulse("agents", "list").out
@@ -96,7 +131,7 @@ def test_agents_are_listed_paused_and_examined_without_a_daemon(quiet: CliHome, 
     assert "no [[agent]] 'eve'" in quiet.upulse("agents", "pause", "eve", code=1).err
     found = {one["agent"]: one for one in quiet.upulse("agents", "doctor", "--json", code=1).json}
     assert found["bob"]["words"].startswith("there is no program '/nowhere/bob'")
-    assert "is not logged in" in found["ada"]["words"]
+    assert found["ada"]["words"].endswith("it is not logged in: Not logged in.")
     quiet.upulse("project", "add", "app")
     id_ = quiet.upulse("task", "add", "app", "Mend it").out.strip()
     assert f"no agent has been at {id_} yet" in quiet.upulse("run", "logs", id_, code=1).err

@@ -1,15 +1,18 @@
 """Worktrees of tasks in a real repository with a bare remote: made once, kept while anything in them could be lost."""
 
+import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
+from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of, remove_folder
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
+from tests.integration.agents import fake_gh
 
 TASK = "task_000001"
 BRANCH = f"feat/{TASK}-mend-it"
@@ -121,6 +124,63 @@ def test_one_without_any_work_is_removed(worktree: Worktree, repository: Path) -
     assert not path.exists()
     assert worktree.remove() == ""
     assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_of_a_project_that_nobody_remembers_it_is_looked_at_and_removed_all_the_same(
+    worktree: Worktree, repository: Path
+) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    forgotten = Worktree(Project(), path)
+    (path / "work.txt").write_text("work")
+    assert forgotten.remove() == "1 files in it are not committed"
+    (path / "work.txt").unlink()
+    assert forgotten.remove() == ""
+    assert not path.exists()
+    assert git(repository, "worktree", "list").count("\n") == 0
+
+
+def test_the_newest_commits_that_the_base_does_not_have_are_told(worktree: Worktree) -> None:
+    path = Path(worktree.make(TASK, "Mend it").path)
+    assert worktree.commits() == []
+    for number in range(COMMITS + 2):
+        git(path, "commit", "-q", "--allow-empty", "-m", f"step {number}")
+    told = worktree.commits()
+    assert told[0] == f"{git(path, 'rev-parse', '--short', 'HEAD')} step {COMMITS + 1}"
+    assert (len(told), told[-1]) == (COMMITS + 1, "and 2 older ones")
+
+
+def test_a_pull_request_is_opened_once_for_a_branch_that_is_pushed(
+    worktree: Worktree, repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, state = Path(worktree.make(TASK, "Mend it").path), tmp_path / "pull-requests.json"
+
+    def opened(draft: bool = False) -> str:
+        return worktree.open_pull_request(BRANCH, "Mend it", "It is bounded.", draft)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(PulseError, match="there is no gh, the GitHub CLI, on the daemon's PATH"):
+        opened()
+    monkeypatch.setenv("PATH", f"{fake_gh.install(tmp_path / 'bin')}:{os.defpath}")
+    monkeypatch.setenv("FAKE_GH", str(state))
+    with pytest.raises(
+        PulseError, match=f"the branch {BRANCH} is not pushed; push it first: git -C {path} push"
+    ):
+        opened()
+    git(path, "push", "-q", "origin", "HEAD")
+    git(path, "commit", "-q", "--allow-empty", "-m", "mend it")
+    with pytest.raises(PulseError, match=f"1 commits of {BRANCH} are not pushed"):
+        opened()
+    git(path, "push", "-q", "origin", "HEAD")
+    assert [opened(draft=True) for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2
+    (made,) = json.loads(state.read_text())
+    assert {name: made[name] for name in ("baseRefName", "title", "body", "isDraft")} == {
+        "baseRefName": "main", "title": "Mend it", "body": "It is bounded.", "isDraft": True,
+    }  # fmt: skip
+    state.write_text(json.dumps([{**made, "state": "CLOSED"}]))
+    assert opened() == "https://github.com/ada/app/pull/2"
+    state.write_text("nonsense")
+    with pytest.raises(PulseError, match="gh pr failed in"):
+        opened()
 
 
 def test_the_base_may_be_a_branch_of_the_remote_alone(repository: Path, tmp_path: Path) -> None:

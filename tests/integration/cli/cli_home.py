@@ -19,7 +19,7 @@ from upulse_cli.__main__ import main
 
 T = TypeVar("T")
 UPULSE = (sys.executable, "-m", "upulse_cli")
-PATIENCE = 20.0
+PATIENCE = 60.0
 ALLOW = '[executors.run-command]\nallow = ["/bin/true", "/bin/false", "/bin/sleep"]\n'
 AT_ONCE = 'restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }\n'
 

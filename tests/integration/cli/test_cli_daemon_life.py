@@ -70,7 +70,7 @@ async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_i
         raise AssertionError(f"{error}; the command said: {(tmp_path / 'log').read_text()}") from error
     finally:
         if life:
-            assert life.end(10)
+            assert life.end(60)
         await end_chosen(in_tree(agent, "PULSE_EFFECT=it began"))
     assert home.status()["daemon"]["state"] == "running"
     os.kill(demo, 0)

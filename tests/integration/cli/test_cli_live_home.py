@@ -151,7 +151,7 @@ def test_events_are_followed_until_interrupted(live: CliHome) -> None:
         live.upulse("resume")
         assert json.loads(reader.stdout.readline())["data"] == {"why": "followed"}
         reader.send_signal(signal.SIGINT)
-        assert reader.wait(20) == 130
+        assert reader.wait(60) == 130
         assert reader.stderr is not None
         assert reader.stderr.read() == ""
 

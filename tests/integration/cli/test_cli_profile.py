@@ -131,5 +131,5 @@ def test_helpers_are_children_that_run_our_modules(tmp_path: Path) -> None:
 
 def test_of_a_process_that_is_gone_there_are_no_child_costs() -> None:
     with child_of_test(subprocess.Popen(["true"])) as child:
-        child.wait(timeout=30)
+        child.wait(timeout=60)
     assert list(child_costs(child.pid)) == []

@@ -22,8 +22,8 @@ from upulse_cli.wiring.dev import dev_target
 from upulse_cli.wiring.home import home_context
 
 ADA = "Ada Lovelace <ada@example.org>"
-PATIENCE = 30.0
-PATIENT = '[engine]\ndeadline = "5s"\n'
+PATIENCE = 60.0
+PATIENT = '[engine]\ndeadline = "20s"\n'
 """No test is about the deadline, and the machine may be busy."""
 T = TypeVar("T", bound=DevReport)
 

@@ -38,7 +38,7 @@ class RestartedDaemon:
             while daemon.poll() is None:
                 if self._stopping.wait(0.02):
                     daemon.kill()
-            self.ends.append(daemon.wait(30))
+            self.ends.append(daemon.wait(60))
 
 
 @pytest.fixture

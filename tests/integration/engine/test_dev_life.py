@@ -30,7 +30,7 @@ class Developing:
         for line in self.child.stdout:
             if (news := json.loads(line))["what"] == what:
                 return dict(news)
-        raise AssertionError(f"it ended without a {what}: {self.child.communicate(timeout=30)[1]}")
+        raise AssertionError(f"it ended without a {what}: {self.child.communicate(timeout=60)[1]}")
 
     def hosts(self) -> list[int]:
         """Its children."""
@@ -39,7 +39,7 @@ class Developing:
 
     def ended(self, by: signal.Signals) -> tuple[int, str]:
         self.child.send_signal(by)
-        _, said = self.child.communicate(timeout=20)
+        _, said = self.child.communicate(timeout=60)
         return self.child.returncode, said
 
 
@@ -51,7 +51,7 @@ def developing(home: CliHome, *words: str) -> Iterator[Developing]:
     finally:
         if one.child.poll() is None:
             one.child.kill()
-            one.child.communicate(timeout=30)
+            one.child.communicate(timeout=60)
 
 
 def is_alive(pid: int) -> bool:

@@ -118,7 +118,7 @@ def bystander() -> Iterator[int]:
         yield process.pid
     finally:
         process.kill()
-        process.wait(timeout=30)
+        process.wait(timeout=60)
 
 
 @pytest.fixture
@@ -279,7 +279,7 @@ from pulse_adapters.sandbox.tool_sandbox import ToolJob, run
 run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
 """
     promote = subprocess.Popen([sys.executable, "-c", code])
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
 
     def children() -> list[int]:
         return [pid for pid, one in process_tree.live_process_table().items() if one.parent == promote.pid]
@@ -291,7 +291,7 @@ run(Path({tried.revision.path!r}), ToolJob("pytest", ("-q", "tests")))
         assert time.monotonic() < until
         time.sleep(0.02)
     promote.send_signal(signal.SIGKILL)
-    promote.wait(timeout=30)
+    promote.wait(timeout=60)
     while found[0] in process_tree.live_process_table():
         assert time.monotonic() < until, "it outlives its promote"
         time.sleep(0.02)

@@ -31,7 +31,7 @@ async def seen(home: Home, count: int) -> dict[int, Snapshot]:
     """The next ticks, by number."""
     beside, found = DaemonTicks(home_context(home)), {}
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             async for then in beside.ticks():
                 found[then.snapshot.tick] = then.snapshot
                 if len(found) == count:

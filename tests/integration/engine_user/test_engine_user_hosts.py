@@ -229,14 +229,14 @@ async def test_what_has_thrown_its_mark_away_is_ended_when_the_hands_hang(
     return Result({{}})
     """
     hang = "time.sleep(600)"
-    async with at_work(account, folder / "engine", executor(body), watcher(hang)) as scene:
+    async with at_work(account, folder / "engine", executor(body), watcher(hang, timeout=0.5)) as scene:
         await scene.act()
         await until(lambda: len(sleepers(account)) == 1)
         (stray,) = sleepers(account)
         await until(lambda: b"PULSE_HANDS" not in proc.environment(stray))  # once `env` has become it
         with suppress(Exception):
             await scene.look()
-        await until(lambda: not sleepers(account), 10)
+        await until(lambda: not sleepers(account))
 
 
 async def test_what_a_living_program_answers_for_is_no_stray(

@@ -68,7 +68,7 @@ def home(machine: Path, name: str = "home") -> Path:
     return made
 
 
-def eventually(holds: object, until: float = 10.0) -> None:
+def eventually(holds: object, until: float = 60.0) -> None:
     end = time.monotonic() + until
     while not holds():  # type: ignore[operator]
         assert time.monotonic() < end
@@ -198,7 +198,7 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     )
     eventually(lambda: len(of_user(uid)) > 2)
     assert list(remove_account(one, machine / "base")) == [f"Removed the user {account.name}."]
-    child.wait(timeout=30)
+    child.wait(timeout=60)
     assert of_user(uid) == []
     assert find_account(account.name) is None
     with pytest.raises(KeyError):
@@ -266,7 +266,7 @@ def test_what_does_not_end_or_go_is_told_and_the_record_stays_for_another_try(
                 list(remove_account(one, machine / "base"))
     finally:
         child.kill()
-        child.wait(timeout=30)
+        child.wait(timeout=60)
     with monkeypatch.context() as stubborn:
         stubborn.setattr(account_removal, "remove_tree", lambda path: False)
         with pytest.raises(NoAccount, match=r"base/home-.* can't be emptied; try again"):

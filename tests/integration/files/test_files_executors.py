@@ -263,7 +263,7 @@ async def test_a_cancelled_run_ends_its_child_and_the_next_one_tidies_up(
     (tmp_path / "sessions" / "large").write_bytes(os.urandom(1 << 20) * 200)
     executor, (effect, event) = archiver(), wished("archive-sessions")
     running = asyncio.create_task(executor.execute(effect, ArchiveParams(), event))
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not any(file.name.endswith(".part") for file in (tmp_path / "archive").glob(".*")):
         assert time.monotonic() < until
         await asyncio.sleep(0.005)

@@ -43,7 +43,7 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
         ["git", "cat-file", "--batch"], cwd=repository.home / "staging", stdin=subprocess.PIPE
     )
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while not process_holding(repository.home, lock):
             assert time.monotonic() < until
         with (
@@ -56,7 +56,7 @@ def test_a_lock_of_a_git_that_lives_is_waited_for(tmp_path: Path) -> None:
             pass
         assert lock.exists()
     finally:
-        living.communicate(timeout=30)
+        living.communicate(timeout=60)
     assert edited(repository)
 
 
@@ -68,11 +68,11 @@ def test_a_git_that_was_sent_here_from_elsewhere_is_respected(tmp_path: Path, to
     words = ["git", *option, "cat-file", "--batch"]
     living = subprocess.Popen(words, cwd="/", env={**os.environ, **env}, stdin=subprocess.PIPE)
     try:
-        until = time.monotonic() + 10
+        until = time.monotonic() + 60
         while process_holding(repository.home, folder / "index.lock") != f"process {living.pid}":
             assert time.monotonic() < until
     finally:
-        living.communicate(timeout=30)
+        living.communicate(timeout=60)
     assert not process_holding(repository.home, folder / "index.lock")
 
 
@@ -115,7 +115,7 @@ def test_a_git_somewhere_else_is_not_taken_for_one_here(tmp_path: Path) -> None:
     try:
         assert not process_holding(repository.home, repository.home / "engine" / ".git" / "index.lock")
     finally:
-        living.communicate(timeout=30)
+        living.communicate(timeout=60)
 
 
 def test_a_fresh_lock_is_not_taken_away(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_one_waits_for_the_other(tmp_path: Path) -> None:
     thread = threading.Thread(target=second)
     with repository_lock(repository.home):
         thread.start()
-        inside.wait(10)
+        inside.wait(60)
         thread.join(0.2)
         seen.append("first")
     thread.join(10)
@@ -167,6 +167,6 @@ def test_what_a_killed_process_held_is_free(tmp_path: Path) -> None:
     assert holder.stdout is not None
     assert holder.stdout.readline() == b"in\n"
     holder.send_signal(signal.SIGKILL)
-    holder.communicate(timeout=30)
+    holder.communicate(timeout=60)
     assert repository.commit_staging("nothing", ADA) is None
     assert git(repository.home / "engine", "status", "--porcelain") == ""

@@ -14,7 +14,7 @@ EVENT_ID = f"0198c0de-0000-7000-8000-{os.getpid():012x}"
 """Of this test process alone: who bears the mark of an effect is searched on the whole machine."""
 
 
-async def until(true: Callable[[], object], seconds: float = 30.0) -> None:
+async def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Poll until it holds; only for what real processes do in their own time."""
     deadline = time.monotonic() + seconds
     while not true():

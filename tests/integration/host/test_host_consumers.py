@@ -65,7 +65,7 @@ class Crowd:
         """Somebody who is none of Pulse's own children."""
         out = self.place / uuid.uuid4().hex
         argv = [sys.executable, "-c", LEAVES, str(out), word or self.word, str(megabytes)]
-        said = await self.spawner.run(argv, timeout=20)
+        said = await self.spawner.run(argv, timeout=60)
         pid = int(said.output)
         await until(lambda: out.exists() and out.read_text())
         seen = read_stat(pid)

@@ -111,7 +111,7 @@ def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection
     finally:
         for one in begun:
             one.kill()
-            one.wait(timeout=30)
+            one.wait(timeout=60)
 
 
 @pytest.fixture(params=["with control groups", "without"])
@@ -127,7 +127,7 @@ def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LifeGroup
     yield groups
     groups.close(wait=True)
     for one in folder.children():
-        one.end(10)
+        one.end(60)
     assert folder.remove()
 
 

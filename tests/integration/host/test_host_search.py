@@ -10,12 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.host.process_search import SEARCHED, argv_of, command_lines, find_matching
+from pulse_adapters.host import process_search
+from pulse_adapters.host.marked_processes import SETTLED
+from pulse_adapters.host.process_search import (
+    SEARCHED,
+    argv_of,
+    command_line_of,
+    command_lines,
+    find_matching,
+)
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, start_time_of
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import bury, child, until
+from tests.processes import child_of_test
 
 
 @pytest.fixture
@@ -124,18 +133,36 @@ async def test_the_dead_are_not_found(mark: str, word: str) -> None:
 
 
 async def test_who_is_just_being_executed_is_found(word: str) -> None:
-    busy = [subprocess.Popen(["sh", "-c", "while :; do /bin/true; done"]) for _ in range(4)]
+    for number in range(20):
+        with child_of_test(
+            subprocess.Popen(sleeper(f"{word}-{number}"))
+        ) as one:  # it returns when the exec has begun
+            try:
+                assert [seen.pid for seen in await found(f"{word}-{number}$")] == [one.pid]
+            finally:
+                one.kill()
+
+
+@pytest.mark.parametrize(("age", "looks"), [(0, 8), (SETTLED + 1, 4)])
+async def test_who_shows_no_command_line_is_waited_for_unless_it_is_old(
+    mark: str, word: str, monkeypatch: pytest.MonkeyPatch, age: int, looks: int
+) -> None:
+    pid, asked = child(*sleeper(word)), list[int]()
+
+    def blank(one: int) -> bytes:
+        asked.append(one)
+        return b"" if one == pid else command_line_of(one)
+
     try:
-        for number in range(60):
-            with subprocess.Popen(sleeper(f"{word}-{number}")) as one:  # returns when the exec has begun
-                try:
-                    assert [seen.pid for seen in await found(f"{word}-{number}$")] == [one.pid]
-                finally:
-                    one.kill()
+        born = start_time_of(pid)
+        assert born
+        monkeypatch.setattr(process_search, "ticks_now", lambda: born + age)
+        monkeypatch.setattr(process_search, "command_line_of", blank)
+        assert await found(word) == ()
+        assert asked.count(pid) == looks
     finally:
-        for other in busy:
-            other.kill()
-            other.wait()
+        os.kill(pid, 9)
+        bury(pid)
 
 
 async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:

@@ -446,7 +446,7 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     assert (known.found, known.answering) == ((found,), None)  # it is alive: its health is asked beside
     os.kill(found.pid, 10)  # SIGUSR1: it lives on, deaf
     deaf = await seen(table, process)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while deaf.answering and time.monotonic() < deadline:
         deaf = await seen(table, process)
     assert (deaf.found, deaf.answering) == ((), False)
@@ -493,7 +493,7 @@ async def test_what_a_start_left_in_the_background_without_its_environment_is_it
     await until(lambda: read_stat(first.pid) is None)
     process, table = by(match=f"python.* {word}$", start=start), LinuxProcessTable(spawner, lives=lives)
     left: list[ProcessId] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not left:
             left += (await seen(table, process)).found
     await asyncio.sleep(0.1)  # start times are told in hundredths
@@ -640,7 +640,7 @@ async def test_other_processes_are_searched_for_beside_a_pattern_that_is_not_sup
     other = ProcessSettings.model_validate(
         {"name": "other", "start": ["sleep", "1031"], "match": "^sleep 1031$"}
     )
-    async with asyncio.timeout(20):  # for a moment after its start it is not `sleep` yet
+    async with asyncio.timeout(60):  # for a moment after its start it is not `sleep` yet
         while not (observed := (await table.look([unsupported(), other], {}))["other"]).found:
             await asyncio.sleep(0.01)
     assert (observed.found, observed.busy) == ((it,), False)

@@ -102,7 +102,7 @@ def test_a_child_does_not_inherit_the_lock(path: Path) -> None:
         assert holder(path) is None
     finally:
         child.kill()
-        child.wait(timeout=30)
+        child.wait(timeout=60)
 
 
 def test_who_waits_gets_the_lock_when_the_holder_leaves(path: Path) -> None:

@@ -67,7 +67,7 @@ async def calling(path: Path, count: int = 1) -> AsyncIterator[list[Line]]:
     """So many connections, made one after the other."""
     lines = [Line(*await asyncio.open_unix_connection(str(path), limit=1 << 22)) for _ in range(count)]
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             yield lines
     finally:
         for line in lines:
@@ -225,7 +225,7 @@ def holding() -> Iterator[Callable[[Path, int], subprocess.Popen[bytes]]]:
 
     yield hold
     for child in children:
-        child.communicate(timeout=30)
+        child.communicate(timeout=60)
 
 
 async def test_a_process_that_holds_many_gives_way_before_one_that_holds_few(

@@ -71,7 +71,7 @@ class Ear:
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
 
-    async def until(self, holds: Callable[[], Any], seconds: float = 20.0) -> None:
+    async def until(self, holds: Callable[[], Any], seconds: float = 60.0) -> None:
         """Wait for what real processes do in their own time."""
         deadline = time.monotonic() + seconds
         while not holds():

@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.processes import as_worker
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def eventually(holds: Callable[[], Any], what: str) -> Any:
@@ -71,7 +71,7 @@ class Asked:
             for _ in wire:
                 self.count += 1
                 if self.hangs:
-                    self._closing.wait(timeout=30)
+                    self._closing.wait(timeout=60)
                     return
                 wire.write(self._answer)
                 wire.flush()
@@ -91,7 +91,7 @@ def measuring(home: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
         yield child
     finally:
         child.kill()
-        child.wait(timeout=30)
+        child.wait(timeout=60)
         for stream in (child.stdin, child.stdout):
             if stream:
                 stream.close()

@@ -49,7 +49,7 @@ class Body:
         )
 
 
-async def until(holds: Any, seconds: float = 20) -> None:
+async def until(holds: Any, seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not holds():
             await asyncio.sleep(0.01)
@@ -111,7 +111,7 @@ async def test_a_failure_is_said_once_and_again_after_it_was_over(
 async def test_without_a_url_nobody_beats() -> None:
     prober = MemoryProber()
     heart = Heartbeat(HeartbeatSettings(), prober, Body(prober).is_turning, lambda whose, words: None)
-    await asyncio.wait_for(heart.run(), 30)
+    await asyncio.wait_for(heart.run(), 60)
 
 
 async def failure(prober: Prober, url: str) -> str:

@@ -81,7 +81,7 @@ def test_the_file_is_written_and_says_at_the_end_that_nobody_is_there(tmp_path: 
         eventually(lambda: file.stat().st_ino != first, "another one")
         assert child.stdin is not None
         child.stdin.close()
-        assert child.wait(10) == 0
+        assert child.wait(60) == 0
     text = file.read_text()
     assert "pulse_up 0.0" in text
     assert "pulse_ticks_total" not in text

@@ -66,4 +66,4 @@ def test_every_setting_of_metrics_reaches_the_process(tmp_path: Path) -> None:
 
 async def test_without_anything_to_serve_there_is_no_process(tmp_path: Path) -> None:
     nothing = MetricsSettings(every=1_000_000)
-    await asyncio.wait_for(supervise_metrics(tmp_path, nothing, lambda whose, words: None), 30)
+    await asyncio.wait_for(supervise_metrics(tmp_path, nothing, lambda whose, words: None), 60)

@@ -137,7 +137,7 @@ async def test_after_a_restart_nothing_is_missing_and_nothing_sent_twice(home: L
                 eventually(partial(collector.has, 3 * (tick - 1)), "the tick and its effect")
                 assert child.stdin is not None
                 child.stdin.close()
-                assert child.wait(10) == 0
+                assert child.wait(60) == 0
     assert collector.numbers() == [2, 3, 4, 5]
     assert set(Counter(span.span_id for span in collector.spans).values()) == {1}
 

@@ -1,12 +1,14 @@
 """Real HTTP servers on loopback that die, stall, dribble, and show all kinds of certificates are told apart."""
 
 import asyncio
+import json
 import socket
 
 import pytest
 
 from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
+from tests.integration.network.gateway_server import LITELLM, gateway
 from tests.integration.network.network_servers import (
     ENDLESS,
     OK,
@@ -161,3 +163,15 @@ async def test_what_is_on_this_machine_is_asked_past_any_proxy(
         async with page_server(says(OK)) as port:
             assert (await fetched(prober, f"http://127.0.0.1:{port}/")).status == 200
         assert (await fetched(prober, "http://one.example/")).status == 502
+
+
+async def test_the_health_endpoints_of_gateways_are_asked_with_their_key_and_their_bodies_are_kept(
+    monkeypatch: pytest.MonkeyPatch, prober: ChildProber
+) -> None:
+    monkeypatch.setenv("A_KEY", "sk-1234")
+    async with gateway(LITELLM, "sk-1234") as url:
+        asked = ProbeRequest("http", f"{url}/health", 5 * SECOND, keeps=True)
+        refused, answer = await prober.ask(asked), await prober.ask(asked._replace(bearer="A_KEY"))
+        plain = await prober.ask(asked._replace(target=f"{url}/health/liveliness", keeps=False))
+    assert (refused.status, answer.status, json.loads(answer.body)) == (401, 200, LITELLM["/health"][1])
+    assert (plain.status, plain.body) == (200, "")

@@ -82,7 +82,7 @@ async def test_who_never_ends_answering_is_given_up_and_the_others_are_known(box
 async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) -> None:
     box.manners["drips"] = drip
     sending = asyncio.create_task(ChildTransport().deliver([to(box, "drips")]))
-    await asyncio.to_thread(box.came.wait, 30)
+    await asyncio.to_thread(box.came.wait, 60)
     (child,) = children()
     child.kill()
     assert await sending == ["what delivers it was ended by SIGKILL"]
@@ -91,7 +91,7 @@ async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) 
 async def test_who_calls_it_back_ends_it(box: Postbox) -> None:
     box.manners["drips"] = drip
     sending = asyncio.create_task(ChildTransport().deliver([to(box, "drips")]))
-    await asyncio.to_thread(box.came.wait, 30)
+    await asyncio.to_thread(box.came.wait, 60)
     sending.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sending
@@ -153,7 +153,7 @@ async def test_no_secret_is_told(box: Postbox) -> None:
 async def test_no_secret_stands_in_a_command_line(box: Postbox) -> None:
     box.manners[SECRET] = drip
     sending = asyncio.create_task(ChildTransport().deliver([to(box, SECRET)]))
-    await asyncio.to_thread(box.came.wait, 30)
+    await asyncio.to_thread(box.came.wait, 60)
     assert not [one for one in children() if SECRET in " ".join(one.cmdline())]
     sending.cancel()
     await asyncio.wait([sending])

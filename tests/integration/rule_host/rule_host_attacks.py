@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from tests.integration.rule_host.rule_host_engines import rule
+from pulse_core.settings.settings import Settings
+from tests.integration.rule_host.rule_host_engines import HASTY, SETTINGS, rule
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,11 @@ class Attack:
     says: str = ""
     whose: str = "rule:bad"
     exact: bool = True
+
+    @property
+    def settings(self) -> Settings:
+        """With a deadline that comes soon, if it uses that up."""
+        return HASTY if any(word in self.says for word in ("long", "spelled")) else SETTINGS
 
 
 def attack(body: str, before: str = "", **more: object) -> Attack:
@@ -33,10 +39,10 @@ ATTACKS = {
                 pass
         """,
         lives=False,
-        says="took longer than 250 ms",
+        says="took longer than 1,000 ms",
         exact=False,
     ),
-    "spins in C": attack("sum(range(10**13))  # here", lives=False, says="took longer than 250 ms"),
+    "spins in C": attack("sum(range(10**13))  # here", lives=False, says="took longer than 1,000 ms"),
     "sleeps": attack("time.sleep(60)  # here", "import time", says="too long"),
     "switches the alarm off": attack(
         """
@@ -46,7 +52,7 @@ ATTACKS = {
         """,
         "import signal",
         lives=False,
-        says="took longer than 250 ms",
+        says="took longer than 1,000 ms",
         exact=False,
     ),
     "ignores signals": attack(
@@ -57,7 +63,7 @@ ATTACKS = {
         """,
         "import signal",
         lives=False,
-        says="took longer than 250 ms",
+        says="took longer than 1,000 ms",
         exact=False,
     ),
     "asks inner without end": attack(

@@ -16,8 +16,11 @@ from pulse_core.ports.engine import FoldResult, History, Revision, RuleHosts, Us
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.settings import Settings
 
-DEADLINE = 0.25
-SETTINGS = Settings.model_validate({"engine": {"deadline": "250ms"}})
+SETTINGS = Settings.model_validate({"engine": {"deadline": "20s"}})
+"""Hardly any test is about the deadline, and the machine may be busy."""
+DEADLINE = 1.0
+HASTY = Settings.model_validate({"engine": {"deadline": "1s"}})
+"""For rules that use up their deadline."""
 HEAD = "from pulse_core import Effect, Event, Inner, Projection, Snapshot, Verdict\n"
 HERE = "# here"
 
@@ -79,7 +82,7 @@ async def host_supervisor(
     hosts: ChildHosts | None = None,
 ) -> AsyncIterator[ChildRuleHost]:
     """A host that has loaded the revision."""
-    port: RuleHosts = hosts or ChildHosts()
+    port: RuleHosts = hosts or ChildHosts(load=60.0)
     host = await port.start(revision, prev or at(1), history_of(events), kept or {})
     assert isinstance(host, ChildRuleHost)
     try:

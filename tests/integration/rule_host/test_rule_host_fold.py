@@ -221,13 +221,12 @@ async def test_what_is_provisional_is_seen_once(tmp_path: Path) -> None:
 
 async def test_much_that_was_heard_between_two_ticks_arrives(tmp_path: Path) -> None:
     events = [event(seq, Effect(action="note", key=f"k{seq:05}"), f"k{seq:05}") for seq in range(1, 5_001)]
-    slow = SETTINGS.model_copy(update={"engine": SETTINGS.engine.model_copy(update={"deadline": 10**7})})
     async with host_supervisor(
         written(tmp_path, rule("return Verdict(notes=(str(len(curr.effects.open)),))"))
     ) as host:
         for first in range(0, 5_000, 100):
             host.feed(events[first : first + 100])
-        fold_result = await folded(host, 2, state=grown(events), settings=slow)
+        fold_result = await folded(host, 2, state=grown(events))
     assert fold_result.verdict.notes == ("5000",)
 
 
@@ -242,7 +241,7 @@ async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None
         {
             "daemon": {"tick_ms": 777},
             "notify": {"urls": ["tgram://SECRET/1"]},
-            "engine": {"deadline": "250ms"},
+            "engine": {"deadline": "20s"},
         }
     )
     async with host_supervisor(written(tmp_path, show)) as host:
@@ -281,7 +280,7 @@ async def test_a_host_that_was_killed_says_so_and_folds_no_more(tmp_path: Path) 
 async def ended(host: ChildRuleHost) -> None:
     """Kill it, and wait until that is seen."""
     os.kill(host.pid, signal.SIGKILL)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while host.alive:
             await asyncio.sleep(0.005)
 

@@ -12,9 +12,12 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.engine import RecordedInput
 from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import (
     DEADLINE,
+    HASTY,
+    SETTINGS,
     at,
     folded,
     host_supervisor,
@@ -51,8 +54,8 @@ async def replayed(
     return outcomes, found
 
 
-def ticks(count: int, first: int = 2) -> list[RecordedInput]:
-    return [RecordedInput((), at(number)) for number in range(first, first + count)]
+def ticks(count: int, settings: Settings = SETTINGS) -> list[RecordedInput]:
+    return [RecordedInput((), at(number, settings=settings)) for number in range(2, 2 + count)]
 
 
 ODD = {
@@ -87,10 +90,11 @@ async def test_a_replay_comes_to_what_live_folds_came_to(tmp_path: Path, odd: st
         assert await replayed(host, ticks(12)) == (outcomes, said)
 
 
+@pytest.mark.wall_clock
 async def test_a_rule_that_spins_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     spins = rule("if curr.tick == 4:\n    while True: pass  # here\nreturn await inner(prev, curr)", "spins")
     async with host_supervisor(written(tmp_path, PASSING + spins)) as host:
-        outcomes, said = await replayed(host, ticks(6))
+        outcomes, said = await replayed(host, ticks(6, HASTY))
     assert said == [f"4 rule:spins took too long, and was stopped ({place_of(PASSING + spins)})"]
     assert outcomes == {("passing", "passed"): 6, ("spins", "passed"): 5, ("spins", "error"): 1}
 
@@ -121,7 +125,7 @@ async def test_a_rule_that_will_not_be_stopped_is_not_believed(tmp_path: Path) -
     return await inner(prev, curr)
     """
     async with host_supervisor(written(tmp_path, rule(textwrap.dedent(body), "stubborn"))) as host:
-        outcomes, said = await replayed(host, ticks(2))
+        outcomes, said = await replayed(host, ticks(2, HASTY))
     assert (outcomes, said) == (
         {("stubborn", "passed"): 2},
         [],
@@ -191,11 +195,11 @@ async def test_an_attack_on_a_replay_costs_its_time_at_most_and_is_named(name: s
     attack = ATTACKS[name]
     async with host_supervisor(written(tmp_path, PASSING + attack.source)) as host:
         began = time.monotonic()
-        (part,) = await host.replay(ticks(1))
-        assert time.monotonic() - began < DEADLINE + PATIENCE
+        (part,) = await host.replay(ticks(1, attack.settings))
+        assert attack.settings is not HASTY or time.monotonic() - began < DEADLINE + PATIENCE
         faults = (part.end,) if part.end else part.fold_results[2].faults if part.fold_results else ()
         assert host.alive is (part.end is None)
-        says = attack.says.removesuffix("250 ms")
+        says = attack.says.removesuffix("1,000 ms")
         if says.startswith("its host said"):
             says = "its host said"  # what forges a fold's answer does not fit a replay
         blamed = [fault for fault in faults if fault.whose == attack.whose and says in fault.message]

@@ -57,7 +57,7 @@ def killed_writer() -> Callable[[Path, int], list[str]]:
             ids = [output.readline().strip() for _ in range(acknowledged)]
             os.kill(child.pid, signal.SIGKILL)
             ids += [line.strip() for line in output if line.endswith("\n")]
-        assert child.wait(timeout=30) == -signal.SIGKILL
+        assert child.wait(timeout=60) == -signal.SIGKILL
         assert all(ids)
         return ids
 

@@ -345,7 +345,7 @@ async def test_an_alteration_is_noticed_though_the_time_of_the_file_was_put_back
     async with open_log() as log:
         await log.append(*numbered(1, 2, 3))
         watch = WalWatch(wal, OwnIndex(home.path / "events.db-shm"))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while not watch.is_as_found():
                 assert not watch.fault()
                 await asyncio.sleep(0.01)

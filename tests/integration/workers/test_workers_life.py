@@ -57,7 +57,7 @@ def lives(pid: int) -> bool:
 
 
 async def until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not true():
             await asyncio.sleep(0.01)
 

@@ -18,6 +18,7 @@ TASKS, AGENTS, IDS = ("task_000001", "task_000002"), ("ada", "bob"), ("r1", "r2"
 STARTED = {"agent": "ada", "token": 7, "pid": 10, "started": 20, "workspace": "/w"}
 DATA: dict[str, dict[str, Any]] = {
     "agent-run-started": STARTED,
+    "agent-run-paused": {"why": "too many turns"},
     "agent-run-stop-requested": {"why": "too long"},
     "agent-run-ended": {"exit": 1, "error": "no", "usage": {"total_cost_usd": 0.5}},
     "agent-run-cleaned": {},

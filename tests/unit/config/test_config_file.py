@@ -25,10 +25,14 @@ start = ["true"]
 [[process]]
 name = "litellm"
 start = ["true"]
+[[process]]
+name = "openclaw"
+start = ["true"]
 """
 USUAL = {
     "process": ['name = "other"', 'start = ["true"]'],
     "llm": ['url = "http://other/"'],
+    "openclaw": ['process = "openclaw"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
     "agent": ['name = "other"', 'kind = "claude"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
@@ -40,6 +44,7 @@ USUAL = {
 INSTEAD = {
     ("process", "command"): ['name = "other"', 'match = "x"'],
     ("process", "systemd_unit"): ['name = "other"'],
+    ("llm", "models"): ['url = "http://other"', 'kind = "litellm"'],
     ("process", "systemd_user"): ['name = "other"', 'systemd_unit = "other.service"'],
     **{
         ("process", key): ['name = "other"', 'start = ["true"]', 'http = "http://127.0.0.1:80/"', *more]

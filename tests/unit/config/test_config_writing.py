@@ -36,9 +36,10 @@ def uncommented(text: str) -> str:
 def document(path: str, table: dict[str, Any]) -> dict[str, Any]:
     """A file with just this group."""
     whole: Any = [table] if header(path).startswith("[[") else table
+    named = {"process": [{"name": table["process"], "start": ["a"]}]} if path == "openclaw" else {}
     for part in reversed(path.split(".")):
         whole = {part: whole}
-    return dict(whole)
+    return {**named, **whole}
 
 
 def test_the_template_changes_nothing(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_a_question_that_was_not_put_counts_for_nothing_and_leaves_the_row_as_it
     ],
 )
 def test_the_state_says_whether_a_restart_may_help(answer: ProbeResult, state: str) -> None:
-    assert state_of(check_status(answer)) == state
+    assert state_of(check_status(answer), LlmSettings(url=URL)) == state
 
 
 def test_it_is_down_only_if_every_failure_says_so() -> None:

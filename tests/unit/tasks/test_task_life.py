@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.model.event import Event
-from pulse_core.tasks.events import KINDS, LONGEST_PROMPT
+from pulse_core.tasks.events import KINDS, LONGEST_PROMPT, TaskCreated, TaskPullRequestOpened
 from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
 from pulse_core.tasks.task import MOVES, Status
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
@@ -23,7 +23,9 @@ PATHS: dict[Status, tuple[str, ...]] = {
     Status.GIVEN_UP: ("task-given-up",),
 }
 OF_TASKS = sorted(
-    kind.kind for kind in KINDS if kind.kind.startswith("task-") and kind.kind != "task-created"
+    kind.kind
+    for kind in KINDS
+    if kind.kind.startswith("task-") and kind not in (TaskCreated, TaskPullRequestOpened)
 )
 
 
@@ -144,19 +146,52 @@ def test_who_waits_for_a_failed_task_is_blocked_until_it_is_tried_again() -> Non
     assert (log.task(OTHER).standing, log.task(OTHER).waits_for) == (Status.PENDING, ())
 
 
-def test_a_blocker_that_was_given_up_is_waited_for_even_when_it_is_forgotten() -> None:
+def test_what_holds_up_a_task_holds_up_all_that_wait_for_it_until_it_is_tried_again() -> None:
+    """THIRD is a part of OTHER, which LAST waits for; and THIRD waits for ONE."""
+    log, last = TaskLog(), "task_000004"
+    log.create(ONE)
+    log.create(OTHER)
+    log.create(last, blockers=(OTHER,))
+    log.create(THIRD, parent=OTHER, blockers=(ONE,))
+
+    def standings() -> list[str]:
+        return [str(log.task(id_).standing) for id_ in (THIRD, OTHER, last)]
+
+    assert (log.task(OTHER).parts, log.task(OTHER).waits_for) == ((THIRD,), (THIRD,))
+    for kind in ("task-failed", "task-blocked", "task-given-up"):
+        log.claim()
+        log.say(kind, ONE, **data_for(kind, log))
+        assert standings() == ["blocked"] * 3
+        assert log.task(last).stuck_on == (OTHER,)
+        log.say("task-retried", ONE)
+        assert standings() == ["pending"] * 3
+    log.say("task-given-up", THIRD)
+    assert standings()[1:] == ["blocked"] * 2
+    log.say("task-closed", THIRD)  # it needs not be done
+    assert (standings()[1:], log.task(OTHER).parts) == (["pending"] * 2, ())
+    log.say("task-blockers-set", OTHER, blockers=[ONE])
+    log.say("task-given-up", ONE)
+    assert standings()[1:] == ["blocked"] * 2
+    log.say("task-blockers-set", OTHER)
+    assert standings()[1:] == ["pending"] * 2
+    log.say("task-closed", OTHER)
+    assert log.task(last).waits_for == ()
+
+
+def test_what_was_given_up_is_remembered_for_as_long_as_something_waits_for_it() -> None:
     log = TaskLog()
     log.create(ONE)
-    log.create(OTHER, blockers=(ONE, THIRD))
     log.create(THIRD)
-    log.say("task-blockers-set", OTHER, blockers=[ONE, THIRD])
+    log.create(OTHER, blockers=(ONE, THIRD))
     log.say("task-given-up", ONE)
     for number in range(REMEMBERED):
         log.create(f"task_x{number:06}")
         log.say("task-closed", f"task_x{number:06}")
-    assert log.state.find(ONE) is None
     log.say("task-closed", THIRD)
     assert (log.task(OTHER).waits_for, log.task(OTHER).stuck_on) == ((ONE,), (ONE,))
+    log.say("task-closed", ONE)
+    assert log.task(OTHER).waits_for == ()
+    assert len(log.state.ended) == REMEMBERED
 
 
 def test_columns_follow_the_status_where_the_project_has_them() -> None:
@@ -202,8 +237,8 @@ def test_ended_tasks_are_bounded_and_closed_ones_lose_their_prompt() -> None:
 def test_tasks_are_counted_by_project() -> None:
     log = TaskLog()
     log.create(ONE)
-    log.create(OTHER, parent=ONE)
-    assert (log.state.count, log.state.parents) == (2, frozenset({ONE}))
+    log.create(OTHER)
+    assert log.state.count == 2
     assert {name: len(tasks) for name, tasks in log.state.by_project.items()} == {"app": 2}
 
 

@@ -21,7 +21,7 @@ DONE_BY_HOLDER: dict[str, tuple[str, str, dict[str, Any]]] = {
     "give up": ("task-given-up", "given-up", {}),
 }
 DONE_BY_PERSON = {
-    "close": ("task-closed", {"pending", "acked", "failed"}, "closed"),
+    "close": ("task-closed", {"pending", "acked", "failed", "given-up"}, "closed"),
     "retry": ("task-retried", {"acked", "failed", "given-up"}, "pending"),
 }
 DEED = st.tuples(
@@ -48,6 +48,9 @@ async def do(world: World, deed: str, id_: str, model: Model) -> None:
     """Try this, and move the model if it was not refused. Raises Refused."""
     if deed == "claim":
         token = await claim(world, "ada", id_, LEASE * 1_000_000)
+        if model.status == "executing":
+            assert token == model.token  # it is told again what it has
+            return
         assert model.status == "pending"
         model.status, model.token, model.left = "executing", token, LEASE
         model.attempts += 1

@@ -174,6 +174,39 @@ def test_who_does_not_hold_a_task_has_no_say_in_it_but_a_person_has() -> None:
     told(story)
 
 
+def test_who_claims_again_gets_the_same_claim_and_never_a_second_one() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        token = await claim(world)
+        assert [await claim(world) for _ in range(3)] == [token] * 3
+        assert len(world.events("task-executing")) == 1
+        with pytest.raises(
+            Refused, match="is executing by ada"
+        ):  # Pulse would start a second program under it
+            await say(world, "task-executing", role=Role.DAEMON, agent="ada", lease_us=1)
+
+    told(story)
+
+
+def test_what_is_said_again_after_a_lost_answer_is_answered_again_and_recorded_once() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        assert world.daemon is not None
+        token = await claim(world)
+        result = Draft(parse("task-acked", {"token": token, "result": "done"}), ONE, id="the-same")
+        answers = [await world.daemon.gate.append(Role.AGENT, "ada", [result]) for _ in range(2)]
+        assert [(one.event.id, one.existing) for (one,) in answers] == [
+            ("the-same", False),
+            ("the-same", True),
+        ]
+        assert len(world.events("task-acked")) == 1
+        assert world.events("task-result-refused") == []
+        with pytest.raises(Refused, match="is recorded with another content"):
+            await world.daemon.gate.append(Role.AGENT, "bob", [result])
+
+    told(story)
+
+
 def test_agents_may_not_assign_or_close() -> None:
     async def story(world: World) -> None:
         await begun(world)
@@ -188,13 +221,14 @@ def test_a_task_that_waits_or_has_open_parts_or_is_anothers_cannot_be_claimed() 
     async def story(world: World) -> None:
         await begun(world)
         await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE)
-        with pytest.raises(Refused, match="parts of it are open"):
+        with pytest.raises(Refused, match=f"it waits for {OTHER}"):
             await claim(world)
         await say(world, "task-blockers-set", OTHER, blockers=["task_000003"][:0])
         await say(world, "task-created", "task_000003", project="app", title="last", blockers=[OTHER])
         with pytest.raises(Refused, match=f"it waits for {OTHER}"):
             await claim(world, subject="task_000003")
-        with pytest.raises(Refused, match=f"{OTHER} would wait for itself"):
+        path = f"{OTHER} would wait for itself: {OTHER} -> task_000003 -> {OTHER}"
+        with pytest.raises(Refused, match=path):
             await say(world, "task-blockers-set", OTHER, blockers=["task_000003"])
         await say(world, "task-assigned", OTHER, agent="bob")
         with pytest.raises(Refused, match="it is assigned to bob"):
@@ -285,11 +319,23 @@ def test_of_two_who_would_make_tasks_wait_for_each_other_at_once_one_is_refused(
 def test_a_part_cannot_wait_for_what_it_is_a_part_of() -> None:
     async def story(world: World) -> None:
         await begun(world)
-        with pytest.raises(Refused, match=f"{ONE} would wait for itself"):
+        with pytest.raises(Refused, match=f"{ONE} would wait for itself: {ONE} -> {OTHER} -> {ONE}"):
             await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE, blockers=[ONE])
         await say(world, "task-created", OTHER, project="app", title="a part", parent=ONE)
         with pytest.raises(Refused, match=f"{OTHER} would wait for itself"):
             await say(world, "task-blockers-set", OTHER, blockers=[ONE])
+        await say(world, "task-given-up", OTHER)  # a person may want it after all
+        await say(world, "task-created", "task_000003", project="app", title="another one")
+        await say(world, "task-blockers-set", "task_000003", blockers=[ONE])
+        path = f"{ONE} would wait for itself: {ONE} -> task_000003 -> {ONE}"
+        with pytest.raises(Refused, match=path):
+            await say(world, "task-blockers-set", blockers=["task_000003"])
+        path = f"{ONE} would wait for itself: {ONE} -> task_000004 -> task_000003 -> {ONE}"
+        with pytest.raises(Refused, match=path):
+            await say(
+                world, "task-created", "task_000004", project="app", title="another part", parent=ONE,
+                blockers=["task_000003"],
+            )  # fmt: skip
 
     told(story)
 

@@ -1,10 +1,11 @@
-"""`upulse agents` and `upulse run`."""
+"""`upulse agents`, `upulse run` and `upulse task pull-request`."""
 
 import typer
 
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
+    import upulse_cli.capabilities.agents.pull_requests  # noqa: F401 - one of tasks
     from upulse_cli.capabilities.agents.commands import agents
     from upulse_cli.capabilities.agents.runs import runs
 

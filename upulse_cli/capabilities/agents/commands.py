@@ -86,6 +86,42 @@ def stats(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 
 @agents.command()
+def worktrees(
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove those of ended tasks that hold no work any more.")
+    ] = False,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
+    """List the folders of tasks, and why those of ended ones stay."""
+    from pulse_core.agents.actions import REMOVE_WORKSPACE
+    from pulse_core.agents.listing import worktrees_json
+    from pulse_core.agents.projection import RUNS
+    from pulse_core.app.state import current_state
+
+    where = open_home(home)
+    if remove:
+        from pulse_core.app.effects import add_effect
+        from pulse_core.app.follow import settled
+
+        for task in current_state(where).of(RUNS).kept:
+            wish = {
+                "action": REMOVE_WORKSPACE.name,
+                "key": f"{REMOVE_WORKSPACE.name}:{task}",
+                "params": {"task": task},
+            }
+            settled(where, str(add_effect(where, wish, to_wait=True).event["id"]))
+    found = worktrees_json(current_state(where).of(RUNS))
+    if as_json:
+        return put_json(found)
+    if not found:
+        return say("No task has a folder.")
+    from upulse_cli.capabilities.agents.views import worktree_table
+
+    return console().print(worktree_table(found))
+
+
+@agents.command()
 def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Look whether agents' programs are there and logged in.
 

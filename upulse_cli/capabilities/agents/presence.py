@@ -1,6 +1,7 @@
 """Whether an agent's program is here and logged in: asked as it is documented, in the environment that it will have."""
 
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from typing import NamedTuple
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
-SECONDS = 20.0
+SECONDS = 60.0
+"""Hermes takes half a minute the first time."""
 
 
 class Presence(NamedTuple):
@@ -30,26 +32,28 @@ def presence_of(agent: AgentSettings) -> Presence:
         return Presence(
             agent.name, False, f"there is no program {program!r} in {env.get('PATH', os.defpath)}"
         )
-    said = [path]
+    said = path
     for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
         if words:
-            code, told = _asked((path, *words), env)
+            code, told = _asked((path, *agent.command[1:], *words), env)
+            lines = told.splitlines() or [f"exit {code}"]
             if code != 0:
-                return Presence(agent.name, False, f"{path}: {missing}: {told or f'exit {code}'}")
-            said.append(told)
-    return Presence(agent.name, True, ", ".join(one for one in said if one))
+                why = f"{missing}: {lines[-1][:200]}" if code is not None else told
+                return Presence(agent.name, False, f"{path}: {why}")
+            if words is tool.login and not re.search(tool.logged_in, told):
+                return Presence(agent.name, False, f"{path}: {missing}: it names no provider that it may use")
+            said += ", logged in" if words is tool.login else f", {lines[0][:200]}"
+    return Presence(agent.name, True, said)
 
 
 def _asked(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int | None, str]:
-    """The exit code and the first line of what a program says."""
+    """The exit code of a program and what it says; if that is nothing, what it complains about."""
     try:
         done = subprocess.run(
-            argv, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=SECONDS, check=False,
-        )  # fmt: skip
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
     except subprocess.TimeoutExpired:
         return None, f"it does not answer within {SECONDS:g} s"
     except OSError as error:
         return None, error.strerror or str(error)
-    lines = done.stdout.decode(errors="replace").strip().splitlines()
-    return done.returncode, lines[0][:200] if lines else ""
+    return done.returncode, (done.stdout.strip() or done.stderr.strip()).decode(errors="replace")

@@ -40,9 +40,21 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         fold=("note",),
     )
     for one in runs:
-        note = "has ended" if one["ended"] else one["stop"] or one["workspace"]
+        note = (
+            "has ended"
+            if one["ended"]
+            else one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
+        )
         sizes = format_size(one["output"]), format_size(one["memory"])
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
+    return drawn
+
+
+def worktree_table(worktrees: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a folder of a task."""
+    drawn = PlainTable("task", "note", "path", fold=("note", "path"))
+    for one in worktrees:
+        drawn.line(one["task"], one["kept"] or "in use", one["path"])
     return drawn
 
 

@@ -94,7 +94,7 @@ def list_(
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
-        put_json([task_json(one, known, now) for one in some])
+        put_json([task_json(one, now) for one in some])
         return
     if not some:
         say("There is no such task; upulse task add makes one.")
@@ -116,7 +116,7 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
     one = find_task(known, task)
-    said = {**task_json(one, known, now), "events": task_history(where, one.id)}
+    said = {**task_json(one, now), "events": task_history(where, one.id)}
     if as_json:
         return put_json(said)
     from upulse_cli.capabilities.tasks.views import task_page
@@ -132,24 +132,11 @@ def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) 
     """
     from upulse_cli.time_args import duration_arg
 
-    where = open_home(home)
     data = {"agent": agent, "lease_us": duration_arg(lease, "--lease")}
-    from pulse_core.model.errors import Refused
-    from pulse_core.tasks.listing import find_task
-
-    one = find_task(current_tasks(where), task)
-    if one.token and one.agent == agent:
-        put(str(one.token))
-        return say(f"{agent} holds {one.id} already.")
-    try:
-        _, answer = change(home, one.id, "task-executing", data)
-    except Refused:
-        # Who was asked twice at the same time, as after a lost answer, holds it by now.
-        one = find_task(current_tasks(where), one.id)
-        if not (one.token and one.agent == agent):
-            raise
-        return put(str(one.token))
-    return put(str(answer.event["seq"]))
+    id_, answer = change(home, task, "task-executing", data)
+    put(str(answer.event["seq"]))
+    if answer.existing:
+        say(f"{agent} holds {id_} already.")
 
 
 @tasks.command()

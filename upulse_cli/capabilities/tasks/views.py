@@ -39,7 +39,7 @@ def note(task: TaskState, now: Moment) -> str:
     if task.waits_for:
         words.append(f"waits for {', '.join(task.waits_for)}")
     if task.stuck_on:
-        words.append(f"{', '.join(task.stuck_on)} failed")
+        words.append(f"{', '.join(task.stuck_on)} failed or can't go on")
     if task.error:
         words.append(task.error)
     return "; ".join(words)
@@ -49,7 +49,8 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
     """All of one task; the words of others stand by themselves."""
     facts = Table.grid(padding=(0, 2))
     for name in ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token",
-                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error"):  # fmt: skip
+                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error",
+                 "pull_request"):  # fmt: skip
         value = said[name]
         if value in (None, [], ""):
             continue
@@ -60,6 +61,8 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
     for name in ("prompt", "result"):
         if said[name]:
             parts += [Text(), Text(name, style="dim"), Text(clean(said[name]))]
+    if commits := said["data"].get("commits"):
+        parts += [Text(), Text("commits", style="dim"), *(Text(one_line(str(one))) for one in commits)]
     return Group(*parts, Text(), *_events(said["events"]))
 
 

@@ -1,0 +1,61 @@
+"""Tokens of runs: who presents one over the socket speaks for that run, and for nobody else.
+
+A token is random and lies in the run's folder alone, and in the environment of the program; so none is known of a run whose
+folder is gone.
+"""
+
+import hmac
+import re
+import secrets
+from collections.abc import Callable
+
+from pulse_adapters.workers.run_as import process_user
+from pulse_core.agents.projection import RUNS
+from pulse_core.agents.run_files import RunFolder
+from pulse_core.agents.run_scope import RunScope
+from pulse_core.agents.settings import AGENTS
+from pulse_core.capability import WatcherContext
+from pulse_core.model.errors import PulseError, Refused
+
+_RUN = re.compile(r"[0-9a-f-]{1,100}")
+
+
+def new_run_token(run: str, task: str, claim: int, agent: str) -> str:
+    """A token of this run."""
+    return f"{run}:{task}:{claim}:{agent}:{secrets.token_urlsafe(24)}"
+
+
+def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | None]:
+    """Tells by pid, uid and token of a caller to what it is bound; raises Refused for a run that presents no token of its.
+
+    A run is known by the user that an agent has for itself, by its control group, or by the mark in its environment: one of
+    the daemon's own user could take off that mark.
+    """
+
+    def is_run(pid: int, uid: int) -> bool:
+        for user in {agent.user for agent in AGENTS.of(context.settings())} - {""}:
+            try:
+                if (account := process_user(user)) and account.uid == uid:
+                    return True
+            except PulseError:  # there is no such user, so nobody calls as one
+                continue
+        return any(context.programs.is_of(run, pid) for run in context.state().of(RUNS).runs)
+
+    def scope(pid: int, uid: int, token: str) -> RunScope | None:
+        if not token:
+            if is_run(pid, uid):
+                raise Refused("a run of an agent is answered if it says its token, that of PULSE_TOKEN")
+            return None
+        run = token.partition(":")[0]
+        try:
+            known = RunFolder.of(context.home.path, run).token.read_bytes() if _RUN.fullmatch(run) else b""
+        except OSError:
+            known = b""
+        if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
+            raise Refused(
+                f"process {pid} of uid {uid} has said a token that is no run's, or was one's long ago"
+            )
+        _, task, claim, agent, _ = token.split(":")
+        return RunScope(agent, task, int(claim), context.clock.now)
+
+    return scope

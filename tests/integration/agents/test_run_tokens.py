@@ -1,0 +1,115 @@
+"""Who of the callers of the socket is a run, and to what its token binds it."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from pulse_adapters.agents.disk_run_files import DiskRunFiles
+from pulse_adapters.agents.run_tokens import run_scopes
+from pulse_adapters.host.programs import LifePrograms
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_core.agents.projection import RUNS, AgentRuns, Run
+from pulse_core.agents.run_files import Workspace
+from pulse_core.agents.settings import AGENTS
+from pulse_core.capability import WatcherContext
+from pulse_core.composition import Settings
+from pulse_core.home import HomeLayout
+from pulse_core.model.errors import Refused
+from pulse_core.model.moment import Moment
+from pulse_core.tasks.task import TaskState
+from tests.engine_user import ROOT_ALONE
+
+NOW = Moment(1_800_000_000_000_000, "boot", 1)
+RUN, TASK = "0190a0a0-0000-7000-8000-000000000001", TaskState("task_000001", "app", "Mend it", NOW, "eve")
+
+
+@pytest.fixture
+def context(tmp_path: Path) -> WatcherContext:
+    """A home in which one run of ada goes on, which is another user's if root runs this."""
+    settings = Settings.model_validate(
+        {
+            "agent": [
+                {"name": "ada", "command": ["ada"]},
+                {"name": "bob", "command": ["bob"], "user": "nobody"},
+            ]
+        }
+    )
+    runs = AgentRuns({RUN: Run(RUN, TASK.id, "ada", 7, 1, 1, NOW)})
+    state = SimpleNamespace(of=lambda one: runs if one is RUNS else None)
+    return cast(
+        WatcherContext,
+        SimpleNamespace(
+            home=HomeLayout(tmp_path),
+            settings=lambda: settings,
+            state=lambda: state,
+            programs=LifePrograms(Spawner()),
+            clock=SimpleNamespace(now=lambda: NOW),
+        ),
+    )
+
+
+async def token_of(context: WatcherContext) -> str:
+    (agent, _) = AGENTS.of(context.settings())
+    files = DiskRunFiles(context.home.path, context.settings)
+    program = await files.program(RUN, 7, TASK, agent, Workspace("/w"))
+    token = program.env["PULSE_TOKEN"]
+    assert not any(token in word for word in program.argv)
+    assert (context.home.path / "runs" / RUN / "token").stat().st_mode & 0o777 == 0o600
+    return token
+
+
+async def test_a_token_binds_to_the_task_and_claim_that_it_was_made_for(context: WatcherContext) -> None:
+    token = await token_of(context)
+    scope = run_scopes(context)(os.getpid(), os.getuid(), token)
+    assert scope is not None
+    assert (scope.actor, scope.task, scope.token) == ("ada", TASK.id, 7)
+
+
+WRONG: dict[str, Any] = {
+    "another secret": lambda token: token[:-1] + ("a" if token[-1] != "a" else "b"),
+    "a beginning of it": lambda token: token[:-1],
+    "another claim": lambda token: token.replace(":7:", ":8:"),
+    "of no run": lambda token: token.replace("0190", "0191"),
+    "a path": lambda token: f"../runs/{token}",
+    "no text": lambda token: "\udcff\0ü",
+    "none of its parts": lambda token: ":",
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+async def test_a_wrong_token_is_refused(context: WatcherContext, how: str) -> None:
+    token = await token_of(context)
+    with pytest.raises(Refused, match="has said a token that is no run's"):
+        run_scopes(context)(os.getpid(), os.getuid(), WRONG[how](token))
+
+
+@pytest.fixture
+def caller(request: pytest.FixtureRequest) -> Iterator[int]:
+    """A process with this mark."""
+    env = {**os.environ, EFFECT_MARK: request.param}
+    with subprocess.Popen(["sleep", "1000"], env=env) as child:
+        yield child.pid
+        child.kill()
+
+
+@pytest.mark.parametrize("caller", [RUN], indirect=True)
+def test_who_came_out_of_a_run_needs_its_token(context: WatcherContext, caller: int) -> None:
+    with pytest.raises(Refused, match="if it says its token"):
+        run_scopes(context)(caller, os.getuid(), "")
+
+
+@pytest.mark.parametrize("caller", ["another-effect"], indirect=True)
+def test_who_did_not_needs_none(context: WatcherContext, caller: int) -> None:
+    assert run_scopes(context)(caller, os.getuid(), "") is None
+
+
+@ROOT_ALONE
+def test_the_user_of_an_agent_needs_a_token_whatever_its_process_shows(context: WatcherContext) -> None:
+    with pytest.raises(Refused, match="if it says its token"):
+        run_scopes(context)(os.getpid(), 65534, "")
