@@ -14,6 +14,7 @@ _CHANGES = CLOSE_WRITE | MOVED_FROM | MOVED_TO | DELETE | ONLY_DIRECTORY
 _NAMES = CREATE | MOVED_FROM | MOVED_TO | DELETE | ONLY_DIRECTORY
 _HEAD = struct.Struct("iIII")
 _ROOM = 65_536
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
@@ -21,7 +22,6 @@ class FileWatch:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._libc = ctypes.CDLL(None, use_errno=True)
         self._descriptor: int | None = None
         self._watches: dict[int, frozenset[str]] = {}
 
@@ -29,7 +29,7 @@ class FileWatch:
         """Watch these projects and no others; a folder that bears a name by now is watched instead of the one before."""
         wanted = list(roots)
         if self._descriptor is None and wanted:
-            descriptor = int(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+            descriptor = int(_LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
             if descriptor < 0:
                 return
             self._descriptor = descriptor
@@ -39,7 +39,7 @@ class FileWatch:
             self._add(root, _NAMES, frozenset({FOLDER}))
             self._add(f"{root}/{FOLDER}", _CHANGES, frozenset(FILES))
         for watch in before.keys() - self._watches.keys():
-            self._libc.inotify_rm_watch(self._descriptor, watch)
+            _LIBC.inotify_rm_watch(self._descriptor, watch)
 
     def close(self) -> None:
         """Watch nothing more."""
@@ -49,7 +49,7 @@ class FileWatch:
             self._descriptor = None
 
     def _add(self, path: str, mask: int, names: frozenset[str]) -> None:
-        watch = int(self._libc.inotify_add_watch(self._descriptor, os.fsencode(path), ctypes.c_uint32(mask)))
+        watch = int(_LIBC.inotify_add_watch(self._descriptor, os.fsencode(path), ctypes.c_uint32(mask)))
         if watch >= 0:
             self._watches[watch] = names
 

@@ -30,6 +30,10 @@ class GuidanceWatcher:
         self.nudge = asyncio.Event()
         self._watch = FileWatch(self.nudge.set)
 
+    def close(self) -> None:
+        """Watch nothing more."""
+        self._watch.close()
+
     @property
     def interval(self) -> float:
         """Seconds until the next look."""
