@@ -1,6 +1,6 @@
 """How the guidance of each project stands. Nothing in it grows with the number of changes."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,16 +58,22 @@ class Project:
 
     def after_change(self, change: Change) -> "Project":
         """It after one more change."""
-        pending, pending_id, since = self.pending, self.pending_id, self.pending_since
-        if change.file in INVALIDATING:
-            pending = {**pending, change.file: change.number}
-            pending_id, since = change.id, change.at
+        return self.after_changes((change,))
+
+    def after_changes(self, changes: Sequence[Change]) -> "Project":
+        """It after more changes, of which there is at least one."""
+        pending, pending_id, since = dict(self.pending), self.pending_id, self.pending_since
+        hashes, last = dict(self.hashes), dict(self.last)
+        for number, id_, at, _, file, sha256, _ in changes:
+            hashes[file], last[file] = sha256, number
+            if file in INVALIDATING:
+                pending[file], pending_id, since = number, id_, at
         return replace(
             self,
-            hashes={**self.hashes, change.file: change.sha256},
-            last={**self.last, change.file: change.number},
-            count=change.number,
-            recent=(*self.recent, change)[-RECENT:],
+            hashes=hashes,
+            last=last,
+            count=changes[-1].number,
+            recent=(*self.recent, *changes)[-RECENT:],
             pending=pending,
             pending_id=pending_id,
             pending_since=since,
@@ -122,9 +128,7 @@ def _change(event: Event, data: Mapping[str, Any]) -> Change:
 def _after_import(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
     if project.initialized_at or data.get("number") != project.count + 1:
         return project
-    for change in _imported(data):
-        project = project.after_change(change)
-    return replace(project, imports=project.imports + 1)
+    return replace(project.after_changes(list(_imported(data))), imports=project.imports + 1)
 
 
 def _initialized(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
