@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import Response
 
 from pulse_adapters.guidance.file_watch import FileWatch
 from pulse_core.guidance.answers import REPLAN, Answer
@@ -138,7 +139,7 @@ class GuidanceServer:
 
 
 class RequireToken:
-    """Answers nobody who does not bring the token; it is compared in constant time."""
+    """Answers nobody who does not bring the token, which is compared in constant time, nor pages of other servers."""
 
     def __init__(self, app: "ASGIApp", token: str) -> None:
         self._app, self._wanted = app, f"Bearer {token}".encode()
@@ -147,10 +148,11 @@ class RequireToken:
         if scope["type"] == "http":
             said = [value for name, value in scope["headers"] if name == b"authorization"]
             if not hmac.compare_digest(said[0] if len(said) == 1 else b"", self._wanted):
-                from starlette.responses import Response
-
-                headers = {"WWW-Authenticate": "Bearer"}
-                return await Response("A token is needed", 401, headers)(scope, receive, send)
+                refused = Response("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
+                return await refused(scope, receive, send)
+            named = dict(scope["headers"])
+            if (origin := named.get(b"origin")) and origin.partition(b"://")[2] != named.get(b"host"):
+                return await Response("Invalid Origin header", 403)(scope, receive, send)
         return await self._app(scope, receive, send)
 
 
@@ -171,7 +173,12 @@ async def _closing(watch: FileWatch) -> AsyncIterator[FileWatch]:
 
 
 def _security(host: str) -> TransportSecuritySettings:
-    """Which names a client may call this machine by: a page in a browser that was led here has another one."""
+    """Which names a client may call this machine by: a page in a browser that was led here has another one.
+
+    At an address that stands for all of them it may be any name, and the token keeps such pages out.
+    """
+    if host in ("0.0.0.0", "::"):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
     own = f"[{host}]" if ":" in host else host
     names = list(dict.fromkeys((*LOOPBACK, own)))
     return TransportSecuritySettings(

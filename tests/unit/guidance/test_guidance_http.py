@@ -138,6 +138,15 @@ async def test_without_the_token_nobody_is_answered() -> None:
         ).status_code == 403
 
 
+async def test_whoever_has_the_token_may_call_a_machine_by_any_of_its_names() -> None:
+    url, token = "http://box.example:8765/mcp", {"Authorization": "Bearer s3cret"}
+    async with served(GuidanceWorld(), "0.0.0.0", "s3cret") as client:
+        for origin, code in (("http://box.example:8765", 200), ("http://evil.example", 403)):
+            answer = await client.post(url, headers={**HEADERS, **token, "Origin": origin}, json=LIST)
+            assert answer.status_code == code
+        assert (await client.post(url, headers=HEADERS, json=LIST)).status_code == 401
+
+
 ODD: list[bytes] = [
     b"",
     b"null",

@@ -61,10 +61,10 @@ def start(
     ] = None,
     home: HomeDir = None,
 ) -> None:
-    """Serve one project's guidance to agents, here in the foreground.
+    """Serve a project's guidance to agents.
 
-    Makes the files in .pulse that are missing, and a home if there is none; needs no daemon. Ends with code 3 if the port
-    is used.
+    It runs in the foreground, makes the files in .pulse that are missing, and a home if there is none; it needs no daemon.
+    Ends with code 3 if the port is used.
     """
     from upulse_cli.capabilities.guidance.wiring import serve
 
@@ -125,7 +125,7 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 @guidance.command()
 def status(path: Known = ".", as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Look at a project's files, and say whether an agent has to replan."""
+    """Say whether an agent has to replan."""
     found = looked_at(path, home)
     if as_json:
         return put_json(found)
@@ -150,7 +150,7 @@ def wait(
     ] = None,
     home: HomeDir = None,
 ) -> None:
-    """Wait until guidance or constraints change, or until that is acknowledged.
+    """Wait for a change, or for its acknowledgement.
 
     Exits 1 if it has not come in time.
     """
