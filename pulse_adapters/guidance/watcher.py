@@ -2,19 +2,22 @@
 
 import asyncio
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
 from pulse_adapters.guidance.file_watch import FileWatch
 from pulse_core.capability import WatcherContext
 from pulse_core.guidance.admission import Superseded
+from pulse_core.guidance.events import GuidanceUnwatched, GuidanceWatched
 from pulse_core.guidance.look import next_change
 from pulse_core.guidance.projection import GUIDANCE, Project
 from pulse_core.guidance.service import MOST_TRIES
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import Reading, Window
 
+ADDED = frozenset({GuidanceWatched.kind, GuidanceUnwatched.kind})
 OFTEN_S, IDLE_S = 10.0, 3_600.0
 """Seconds between two looks where inotify says nothing, and while there is no project."""
 
@@ -29,6 +32,11 @@ class GuidanceWatcher:
         self._context, self._files = context, DiskProjectFiles()
         self.nudge = asyncio.Event()
         self._watch = FileWatch(self.nudge.set)
+        context.listen(self._on_events)
+
+    def _on_events(self, events: Sequence[Event]) -> None:
+        if not ADDED.isdisjoint(event.kind for event in events):
+            self.nudge.set()
 
     def close(self) -> None:
         """Watch nothing more."""

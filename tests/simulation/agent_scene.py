@@ -114,6 +114,7 @@ class AgentScene:
             self.programs,
             HomeLayout(Path("/home")),
             lambda draft: world.daemon.gate.append_own(draft),  # type: ignore[union-attr]
+            lambda listener: None,
         )
         world.watchers = (AgentRunsWatcher(context, self.files),)
         await world.start()

@@ -71,6 +71,7 @@ class Scene:
                 nothing,
                 HomeLayout(self.project),
                 self.gate.append_own,
+                self.log.listen,
             )
         )
 
@@ -142,6 +143,7 @@ async def test_what_is_not_watched_costs_nothing(scene: Scene) -> None:
     watcher = scene.watcher()
     assert watcher.interval == OFTEN_S
     await scene.say(GuidanceUnwatched())
+    assert watcher.nudge.is_set()
     (scene.project / ".pulse/guidance.md").write_text("unwatched")
     assert watcher.interval == IDLE_S
     assert (await watcher.collect()).data == {"projects": 0, "pending": 0}
