@@ -209,7 +209,7 @@ def attacking() -> Iterator[Files]:
 
 FORGED, STARVATION, RULES_THAT_ATTACK = "forged messages", "starvation", "rules that attack"
 CLASSES: Mapping[str, Callable[[], Sequence[Files]]] = {
-    FORGED: lambda: [forged(seed) for seed in range(sample(3, 40))],
+    FORGED: lambda: [forged(seed) for seed in range(sample(2, 40))],
     STARVATION: lambda: [*starving()],
     RULES_THAT_ATTACK: lambda: [*attacking()],
 }

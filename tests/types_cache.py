@@ -45,7 +45,7 @@ def _make(place: Path, made: Path) -> None:
         template = shutil.copytree(template_folder(), Path(folder, "template"))
         checks = SandboxedChecks(template_folder() / "pyproject.toml", lambda: Path(folder))
         with ThreadPoolExecutor(1) as thread:  # whoever asks may have a loop
-            thread.submit(checks.types, str(template)).result(timeout=120)
+            thread.submit(checks.types, str(template)).result(timeout=280)
         for old in place.glob("engines-*"):
             if time.time() - old.stat().st_mtime > DAY:  # no other run can be about to copy it
                 shutil.rmtree(old, ignore_errors=True)

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
+import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
 from pulse_adapters.ipc.umask import private_files
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text, one_line

@@ -3,7 +3,9 @@
 if __name__ == "__main__":
     import gc
 
-    import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
+    from upulse_cli.blocked_imports import block_in_daemon
+
+    block_in_daemon()  # before whatever would import what it keeps out
 
     gc.disable()  # nearly all that is imported stays: `sweep_seldom` begins to look for garbage
 
@@ -55,9 +57,8 @@ def main() -> int:
         sys.exit(clean(error))
     if options.background:
         leave_life(home.path)
-    speak(home.daemon_log if options.background else None)
+    speak(Home(home.path.resolve()).daemon_log if options.background else None)
     faulthandler.enable()
-    sweep_seldom()
     return_large_blocks()
     try:
         asyncio.run(live(home, options))
@@ -76,7 +77,10 @@ def main() -> int:
 
 
 def sweep_seldom() -> None:
-    """What is imported stays: the garbage collector need not look at it, nor stop the loops for every little thing."""
+    """What is imported and restored stays: the garbage collector need not look at it, nor stop the loops for little things.
+
+    Until then it rests: folding a log leaves no garbage, and looking for some took a twentieth of a long start.
+    """
     gc.freeze()
     gc.set_threshold(*SWEEP)
     gc.enable()
@@ -120,6 +124,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
     refuse_strangers(home)
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
+    home = Home(home.path.resolve())  # a link that led here may be gone before this ends
     with taken(home) as lock, own_pid(home.pid):
         boot = SystemClock().now().boot
         rebooted = lock.previous is not None and lock.previous.boot != boot
@@ -153,7 +158,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
             for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
                 loop.add_signal_handler(number, LOG.warning, "%s means nothing here", number.name)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
-            await daemon.run(stop)
+            await daemon.run(stop, sweep_seldom)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_adapters.agents.run_tokens import run_scopes
 from pulse_core.agents.executors import agent_executors
+from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, Scope, WatcherContext
 from pulse_core.ports.executor import Executor
@@ -14,6 +15,11 @@ from pulse_core.ports.watcher import Watcher
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
     """The watcher of runs; in safe mode runs are begun as ever, and whoever is not watched would lose his claim."""
     return (AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings)),)
+
+
+def watchers(context: WatcherContext) -> Sequence[Watcher]:
+    """The watcher of what runs have left behind."""
+    return (OrphansWatcher(context),)
 
 
 def executors(context: ExecutorContext) -> Sequence[Executor]:

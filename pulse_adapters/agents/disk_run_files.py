@@ -4,15 +4,18 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from pulse_adapters.agents.run_tokens import new_run_token
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
-from pulse_adapters.workers.untrusted_paths import remove_tree
+from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
@@ -23,17 +26,33 @@ from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project, TaskState
 
+T = TypeVar("T")
 WORKSPACES = "workspaces"
 LAST, MOST_KEPT, KEPT = 1 << 20, 8 << 20, 200
 """Bytes from the end of an output that are read for the answer; bytes of an ended run's output, and runs, that are kept."""
+THREADS = 8
 
 
 class DiskRunFiles:
-    """Implements `pulse_core.agents.run_files.RunFiles`; the disk is asked in threads."""
+    """Implements `pulse_core.agents.run_files.RunFiles`; the disk is asked in threads.
+
+    Folders of tasks are seen to in threads of their own: what lies there may take long, and survival needs the loop's.
+    """
 
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
-        self._turns: dict[str, tuple[int, int]] = {}  # by run: bytes that were read, and turns in them
+        self._threads = ThreadPoolExecutor(THREADS, "workspaces")
+        self._seen: dict[
+            str, tuple[int, float, int, int]
+        ] = {}  # by run: size, since when, bytes read, and turns in them
+
+    async def _do(self, call: Callable[[], T], worktree: Worktree | None = None) -> T:
+        """Do this in a thread; what git does for nobody any more is ended, or a stop of the daemon would wait for it."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+        finally:
+            if worktree:
+                worktree.close()
 
     def _folder(self, run: str) -> RunFolder:
         return RunFolder.of(self._home, run)
@@ -43,10 +62,11 @@ class DiskRunFiles:
         above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
         path = above / user / task.id
         try:
-            await asyncio.to_thread(_make_place, above, process_user(user), project.repository)
+            await self._do(lambda: _make_place(above, process_user(user), project.repository))
             if project.repository:
-                return await asyncio.to_thread(Worktree(project, path).make, task.id, task.title)
-            await asyncio.to_thread(_make_folder, path, process_user(user))
+                worktree = Worktree(project, path)
+                return await self._do(lambda: worktree.make(task.id, task.title), worktree)
+            await self._do(lambda: _make_folder(path, process_user(user)))
         except OSError as error:
             raise PulseError(f"no workspace can be made in {path.parent}: {error.strerror}") from error
         return Workspace(str(path))
@@ -99,11 +119,15 @@ class DiskRunFiles:
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
         output, turn = self._folder(run.id).output, TOOLS[agent.kind].turn if agent else ""
-        read, turns = self._turns.pop(run.id, (0, 0))
-        self._turns[run.id] = read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
-        for old in list(self._turns)[:-KEPT]:
-            del self._turns[old]
-        return (await asyncio.to_thread(_progress, output))._replace(turns=turns)
+        last, since, read, turns = self._seen.pop(run.id, (-1, 0.0, 0, 0))
+        read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
+        size = await asyncio.to_thread(_size, output)
+        # By neither the wall clock nor a file's time: one can be set, and both go on while the machine sleeps.
+        now = time.monotonic()
+        self._seen[run.id] = size, (since := since if last == size else now), read, turns
+        for old in list(self._seen)[:-KEPT]:
+            del self._seen[old]
+        return Progress(size, round((now - since) * 1e6), turns)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""
@@ -115,7 +139,8 @@ class DiskRunFiles:
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """What lies on the branch of a worktree alone."""
-        return await asyncio.to_thread(Worktree(project, Path(path)).commits) if project.repository else ()
+        worktree = Worktree(project, Path(path))
+        return await self._do(worktree.commits, worktree) if project.repository else ()
 
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
@@ -128,13 +153,22 @@ class DiskRunFiles:
         if not project.repository:
             raise PulseError(f"the project {task.project} has no repository")
         worktree, branch = Worktree(project, Path(path or project.repository)), branch_of(task.id, task.title)
-        return await asyncio.to_thread(worktree.open_pull_request, branch, title, body, draft)
+        return await self._do(lambda: worktree.open_pull_request(branch, title, body, draft), worktree)
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
-        if project.repository or (Path(path) / ".git").is_file():  # the project may be forgotten
-            return await asyncio.to_thread(Worktree(project, Path(path)).remove)
-        return await asyncio.to_thread(remove_folder, Path(path))
+        folder, worktree = Path(path), Worktree(project, Path(path))
+
+        def remove() -> str:
+            if folder.is_symlink():
+                return "it is a link by now"
+            is_one = bool(project.repository) or (folder / ".git").is_file()  # the project may be forgotten
+            return worktree.remove() if is_one else remove_folder(folder)
+
+        try:
+            return await self._do(remove, worktree)
+        except OSError as error:
+            return f"it can't be removed: {error.strerror}"
 
 
 def prompt_of(task: TaskState) -> str:
@@ -147,7 +181,7 @@ def prompt_of(task: TaskState) -> str:
 
 def last_lines(output: Path) -> list[str]:
     """The lines of the end of an output; the first one may be cut. Raises OSError."""
-    with output.open("rb") as file:
+    with open(open_plain(output), "rb") as file:  # an agent of the daemon's own user may put a pipe there
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - LAST))
         return file.read(LAST).decode(errors="replace").splitlines()
@@ -167,7 +201,8 @@ def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:
 def _make_folder(path: Path, user: ProcessUser | None) -> None:
     path.mkdir(0o700, exist_ok=True)
     if user:  # in whose folder it may be a link to anywhere by now
-        os.chown(path, user.uid, user.gid, follow_symlinks=False)
+        with open_folder(path) as held:
+            os.fchown(held, user.uid, user.gid)
 
 
 def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
@@ -182,7 +217,7 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
 
 def _count_turns(output: Path, turn: str, read: int, turns: int) -> tuple[int, int]:
     """How far it was read, and the turns until there, one piece later; a line that no piece holds is passed over."""
-    with suppress(OSError), output.open("rb") as file:
+    with suppress(OSError), open(open_plain(output), "rb") as file:
         file.seek(read)
         piece = file.read(MOST_KEPT) if turn else b""
         whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
@@ -191,20 +226,19 @@ def _count_turns(output: Path, turn: str, read: int, turns: int) -> tuple[int, i
     return read, turns
 
 
-def _progress(output: Path) -> Progress:
+def _size(output: Path) -> int:
     try:
-        found = output.stat()
+        return output.stat().st_size
     except OSError:
-        return Progress()
-    return Progress(found.st_size, max(0, round((time.time() - found.st_mtime) * 1e6)))
+        return 0
 
 
 def _clean(folder: RunFolder, most: int) -> None:
     with suppress(OSError):
         folder.prompt.unlink()
-    with suppress(OSError):
-        if folder.output.stat().st_size > most:
-            os.truncate(folder.output, most)
+    with suppress(OSError), open(open_plain(folder.output, os.O_RDWR), "r+b") as file:
+        if os.fstat(file.fileno()).st_size > most:
+            file.truncate(most)
     with suppress(OSError):
         made: Mapping[Path, float] = {one: one.stat().st_mtime for one in folder.path.parent.iterdir()}
         for old in sorted(made, key=lambda one: made[one])[: max(0, len(made) - KEPT)]:

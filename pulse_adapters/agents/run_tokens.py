@@ -9,6 +9,7 @@ import re
 import secrets
 from collections.abc import Callable
 
+from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.run_as import process_user
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
@@ -17,7 +18,7 @@ from pulse_core.agents.settings import AGENTS
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError, Refused
 
-_RUN = re.compile(r"[0-9a-f-]{1,100}")
+_RUN, _LONGEST = re.compile(r"[0-9a-f-]{1,100}"), 1_000
 
 
 def new_run_token(run: str, task: str, claim: int, agent: str) -> str:
@@ -48,7 +49,11 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
             return None
         run = token.partition(":")[0]
         try:
-            known = RunFolder.of(context.home.path, run).token.read_bytes() if _RUN.fullmatch(run) else b""
+            known = (
+                read_plain(RunFolder.of(context.home.path, run).token, _LONGEST)
+                if _RUN.fullmatch(run)
+                else b""
+            )
         except OSError:
             known = b""
         if not known or not hmac.compare_digest(known, token.encode(errors="replace")):

@@ -4,11 +4,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.workers.environment import inherited_environment, selected_variables
 from pulse_adapters.workers.run_as import owner_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
@@ -30,10 +32,22 @@ def branch_of(task: str, title: str) -> str:
 
 
 class Worktree:
-    """The worktree of a task at a path. Blocks: for threads; raises PulseError."""
+    """The worktree of a task at a path. Blocks: for threads; raises PulseError.
+
+    What git runs may take as long as it likes, as a filter that asks a server: `close` ends it.
+    """
 
     def __init__(self, project: Project, path: Path) -> None:
         self._repository, self._base, self._path = Path(project.repository or path), project.base, path
+        self._running: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Kill the git that runs, with all that it has begun, and begin none any more. From any thread."""
+        self._is_closed = True
+        if (running := self._running) and running.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -54,6 +68,10 @@ class Worktree:
             self._git(
                 "worktree", "add", "--force", "--force", "--no-track", "-b", branch, str(new), self._start()
             )
+            for name, value in (("remote", "origin"), ("merge", f"refs/heads/{branch}")):
+                self._git(
+                    "config", f"branch.{branch}.{name}", value, check=False
+                )  # so that `git push` is all it takes
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
 
@@ -118,28 +136,44 @@ class Worktree:
 
     def _git(self, *words: str, at: Path | None = None, check: bool = True) -> str:
         """What git prints; with `check` a failure raises PulseError, else it is an empty answer."""
-        return self._run(("git", *_SAFE), *words, at=at, check=check)
+        there = at or self._repository
+        return self._run(("git", "-C", str(there), *_SAFE), *words, there=there, check=check)
 
-    def _run(self, program: Sequence[str], *words: str, at: Path | None = None, check: bool = True) -> str:
-        """What a program prints there, as whoever owns that."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
-        there, name = at or self._repository, program[0]
+    def _run(self, program: Sequence[str], *words: str, there: Path | None = None, check: bool = True) -> str:
+        """What a program prints, run by whoever owns `there`, else the repository, in which it is run then."""
+        at, name = there or self._repository, program[0]
         try:
-            owner = owner_of(there)
-            done = subprocess.run(
-                (*program, *words), cwd=there, env={**env, **(owner.environment if owner else {})},
-                stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False,
-                user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
-            )  # fmt: skip
+            code, said, failed = self._call((*program, *words), at, None if there else at)
         except subprocess.TimeoutExpired as error:
-            raise PulseError(f"{name} {words[0]} in {there} did not end within {TIMEOUT_S:g} s") from error
+            raise PulseError(f"{name} {words[0]} in {at} did not end within {TIMEOUT_S:g} s") from error
         except OSError as error:
-            raise PulseError(f"{name} can't be run in {there}: {error.strerror}") from error
-        if done.returncode and check:
-            words_ = " ".join(os.fsdecode(done.stderr).split())[:1_000] or f"exit {done.returncode}"
-            raise PulseError(f"{name} {words[0]} failed in {there}: {words_}")
-        return "" if done.returncode else os.fsdecode(done.stdout).strip()
+            raise PulseError(f"{name} can't be run in {at}: {error.strerror}") from error
+        if code and check:
+            words_ = " ".join(os.fsdecode(failed).split())[:1_000] or f"exit {code}"
+            raise PulseError(f"{name} {words[0]} failed in {at}: {words_}")
+        return "" if code else os.fsdecode(said).strip()
+
+    def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> tuple[int, bytes, bytes]:
+        """How it ended, and what it printed. Another owner than this user learns nothing of the environment here."""
+        # An agent may have put a link in the place of its folder: to what is that agent's, and not to what it leads to.
+        owner = owner_of(there, is_followed=there != self._path)
+        known = selected_variables("PATH", "LANG", "TZ") if owner else inherited_environment()
+        env = {name: value for name, value in known.items() if not name.startswith("GIT_")}
+        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
+        env |= owner.environment if owner else {}
+        with subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
+            start_new_session=True,
+        ) as self._running:  # fmt: skip
+            try:
+                if self._is_closed:
+                    raise PulseError("it was called off")
+                said, failed = self._running.communicate(timeout=TIMEOUT_S)
+            except (subprocess.TimeoutExpired, PulseError):
+                self.close()
+                raise
+        return self._running.returncode, said, failed
 
 
 def remove_folder(path: Path) -> str:

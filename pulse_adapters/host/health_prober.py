@@ -3,9 +3,11 @@
 import asyncio
 import os
 import socket
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.listening_ports import (
     ListeningAddress,
     accepts_connections,
@@ -46,6 +48,7 @@ class LocalHealthProber:
 
     def __init__(self, spawner: Spawner, prober: Prober, home: Path) -> None:
         self._spawner, self._prober, self._home = spawner, prober, home
+        self._files = FileThreads()
         self._tasks: set[asyncio.Task[HealthAnswer]] = set()
         self._cleared: set[str] = set()
         self._marked = MarkedProcesses()
@@ -126,13 +129,13 @@ class LocalHealthProber:
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`
         try:
-            # It never waits: asyncio's sock_connect would, and take a socket without room for a connected one.
-            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
-                probe.connect(path)
+            await self._files.ask(path, partial(_connect, path))
         except BlockingIOError:
             return HealthAnswer(False, f"{path} takes no more connections: as many wait as it has room for")
         except PermissionError:
             return HealthAnswer(None, f"{path} may not be opened by the user Pulse runs as")
+        except TimeoutError as error:
+            return HealthAnswer(None, f"it could not be asked: {error}")
         except OSError as error:
             return HealthAnswer(False, f"{path} takes no connections: {error.strerror}")
         return HealthAnswer(True, f"{path} takes connections")
@@ -175,3 +178,9 @@ def _address_of(url: str) -> str:
 
 def _seconds(process: ProcessSettings) -> float:
     return process.timeout / US_PER_SECOND
+
+
+def _connect(path: str) -> None:
+    # It never waits for a server: asyncio's sock_connect would, and take a socket without room for a connected one.
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as probe:
+        probe.connect(path)

@@ -124,11 +124,12 @@ def bearer_of(pid: int) -> Bearer | None:
 
 
 def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
-    effect = _value(raw, EFFECT_MARK) if seen.alive else ""
-    return Bearer(seen.found, effect, _value(raw, PROCESS_MARK)) if effect else None
+    effect = variable_in(raw, EFFECT_MARK) if seen.alive else ""
+    return Bearer(seen.found, effect, variable_in(raw, PROCESS_MARK)) if effect else None
 
 
-def _value(raw: bytes, variable: str) -> str:
+def variable_in(raw: bytes, variable: str) -> str:
+    """The value of a variable of an environment; empty if it is not there."""
     return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
 
 

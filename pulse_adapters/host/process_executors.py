@@ -199,7 +199,7 @@ class RestartProcess:
             await self._lives.stop(process, left, _SOFT_S)
         elif process.kill == "tree":
             ended = await self._lives.end(process.name, self._known().get(process.name), died)
-        new = self._spawner.start(
+        new = await self._spawner.start(
             process.start,
             cwd=process.cwd,
             env={**process.env, **self._lives.marks(process.name, event.id)},

@@ -192,9 +192,11 @@ def _is_elsewhere(process: ProcessSettings, pid: int) -> bool:
     """Whether it works in another directory than `cwd` says: there the same words may mean another program."""
     if process.cwd is None:
         return False
+    cwd = os.path.expanduser(process.cwd)
     try:
-        here = os.stat(f"/proc/{pid}/cwd")
-        places = (os.stat(os.path.expanduser(process.cwd)), os.stat("/"))  # daemons go to /
+        if os.readlink(f"/proc/{pid}/cwd") in (cwd, "/"):  # daemons go to /
+            return False  # and nobody had to ask its file system, which may not answer
+        here, places = os.stat(f"/proc/{pid}/cwd"), (os.stat(cwd), os.stat("/"))
     except OSError:
         return False
     return not any(os.path.samestat(here, place) for place in places)

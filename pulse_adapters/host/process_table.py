@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
+from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.guarded_processes import (
     Systemctl,
     early_exit,
@@ -77,7 +78,7 @@ class LinuxProcessTable:
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
         self._systemctl = Systemctl(spawner)
-        self._pid_files = PidFiles()
+        self._pid_files, self._files = PidFiles(), FileThreads()
         self._handles: dict[ProcessId, int | None] = {}
         self._reported: set[ProcessId] = set()
 
@@ -90,8 +91,8 @@ class LinuxProcessTable:
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name))
             if process.pid_file and sight.found:
-                with suppress(OSError):
-                    self._pid_files.read(process.pid_file)  # so that it is known when it changes
+                path, start = process.pid_file, process.start  # so that it is known when it changes
+                self._files.begin(path, partial(self._pid_files.observe, path, start))
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
@@ -240,21 +241,25 @@ class LinuxProcessTable:
                     look = self._port(process, process.tcp, sights[process.name])
                 elif process.systemd_unit:
                     look = self._unit(process.systemd_unit, process.systemd_user, sights[process.name])
+                elif process.pid_file:
+                    look = self._named(process, process.pid_file, sights[process.name])
                 else:
                     continue
                 group.create_task(
                     _observe_or_busy(process.name, look, sights), name=f"look at {process.name}"
                 )
-            for process in ahead:
-                if process.pid_file:
-                    seen = self._pid_files.observe(process.pid_file, process.start)
-                    if seen.found and (words := not_of_user(process, seen.found[0].pid)):
-                        seen = ProcessObservation(detail=words)
-                    elif seen.found and not self._is_of_start(process, seen.found[0]):
-                        words = f"{seen.detail} is no work of its `start`"
-                        seen = ProcessObservation(detail=words, unlike=seen.found)
-                    sights[process.name] = seen._replace(ended=sights[process.name].ended)
             await self._search_lines([one for one in ahead if one.match], sights)
+
+    async def _named(
+        self, process: ProcessSettings, path: str, sight: ProcessObservation
+    ) -> ProcessObservation:
+        seen = await self._files.ask(path, partial(self._pid_files.observe, path, process.start))
+        if seen.found and (words := not_of_user(process, seen.found[0].pid)):
+            seen = ProcessObservation(detail=words)
+        elif seen.found and not self._is_of_start(process, seen.found[0]):
+            words = f"{seen.detail} is no work of its `start`"
+            seen = ProcessObservation(detail=words, unlike=seen.found)
+        return seen._replace(ended=sight.ended)
 
     async def _search_lines(
         self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]

@@ -2,31 +2,36 @@
 
 import asyncio
 import os
+import pwd
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
-from pulse_adapters.host.marked_processes import bearer_of, find_bearers
+from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of, find_bearers, variable_in
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.control_group import GroupLimits
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
+    TICKS_PER_SECOND,
     descendants,
+    environment,
     is_alive,
     live_processes,
     open_pidfd,
     read_proc_file,
     send,
     session_of,
+    ticks_now,
+    uid_of,
 )
 from pulse_adapters.workers.process_tree import end_chosen, in_tree, live_process_table
 from pulse_adapters.workers.run_as import process_user
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
-from pulse_core.ports.programs import ProgramObservation, ProgramSpec
+from pulse_core.ports.programs import OrphanProgram, ProgramObservation, ProgramSpec
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -41,7 +46,7 @@ class LifePrograms:
 
     async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
         """Start it."""
-        main = self._spawner.start(
+        main = await self._spawner.start(
             program.argv,
             cwd=program.cwd,
             env={**program.env, EFFECT_MARK: effect},
@@ -105,6 +110,10 @@ class LifePrograms:
                 end_chosen(in_tree(main, f"{EFFECT_MARK}={effect}", self._death(main)))
             )
 
+    async def orphans(self, home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
+        """Who bears the marks of an agent of this home."""
+        return await asyncio.to_thread(_orphans, home, users)
+
     def _death(self, main: ProcessId) -> int | None:
         """When it was dead at the latest, in clock ticks after boot; None while it lives, or if it ended just now."""
         if is_alive(main) or self._spawner.reaps(main.pid):
@@ -146,6 +155,45 @@ class LifePrograms:
 
 def _observation(main: ProcessId) -> ProgramObservation:
     members = [one.pid for one in live_processes() if one.session == main.pid]
-    pages = [(read_proc_file(f"/proc/{pid}/statm") or b"").split() for pid in members]
-    memory = sum(int(fields[1]) for fields in pages if len(fields) > 1) * PAGE
-    return ProgramObservation(True, None, memory, len(members))
+    ticks = sum(int(part) for pid in members for part in _stat_fields(pid)[11:15])  # its dead children's, too
+    return ProgramObservation(
+        True, None, _memory(members), len(members), ticks * 1_000_000 // TICKS_PER_SECOND
+    )
+
+
+def _memory(pids: Iterable[int]) -> int:
+    pages = [(read_proc_file(f"/proc/{pid}/statm") or b"").split() for pid in pids]
+    return sum(int(fields[1]) for fields in pages if len(fields) > 1) * PAGE
+
+
+def _stat_fields(pid: int) -> list[bytes]:
+    """What the kernel says of a process after its name; nothing if it is gone."""
+    raw = read_proc_file(f"/proc/{pid}/stat")
+    return raw[raw.rindex(b")") + 2 :].split() if raw else []
+
+
+def _orphans(home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
+    marked, found, uids = (
+        MarkedProcesses(),
+        list[OrphanProgram](),
+        {os.geteuid()} if "" in users else set[int](),
+    )
+    for name in filter(None, users):
+        with suppress(KeyError):
+            uids.add(pwd.getpwnam(name).pw_uid)
+    marked.search()
+    effects, now = (
+        {one.found.pid: one.effect for one in marked.bearers() if not one.name},
+        live_process_table(),
+    )
+    for pid, effect in effects.items():
+        seen, raw = now.get(pid), environment(pid)
+        agent, terminal = variable_in(raw, "PULSE_AGENT"), _stat_fields(pid)[4:5]
+        if seen is None or not agent or variable_in(raw, "UPULSE_HOME") != home:
+            continue
+        # A mark is inherited: whose parent does not bear it has lost the one that it came from.
+        if effects.get(seen.parent) != effect and terminal == [b"0"] and uid_of(pid) in uids:
+            age_us = (ticks_now() - seen.started) * 1_000_000 // TICKS_PER_SECOND
+            memory = _memory(descendants({pid}, now))
+            found.append(OrphanProgram(*seen.found, effect, agent, age_us, memory))
+    return found

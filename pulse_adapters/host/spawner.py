@@ -8,14 +8,16 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
-from pulse_adapters.workers.spawn import ProcessUser, find_program, spawn
+from pulse_adapters.workers.spawn import ProcessUser, reach_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -83,6 +85,7 @@ class Spawner:
         self._inherited = inherited_environment()
         self._children: dict[int, _Child] = {}
         self._ended: dict[ProcessId, ProcessEnded] = {}
+        self._files = FileThreads()
 
     @property
     def running(self) -> frozenset[int]:
@@ -93,7 +96,7 @@ class Spawner:
         """Whether this is a child that will be reaped here."""
         return pid in self._children
 
-    def start(
+    async def start(
         self,
         argv: Sequence[str],
         *,
@@ -112,15 +115,26 @@ class Spawner:
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
+        program = await self._reach(argv[0], whole, cwd)
         with ExitStack() as opened:
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
             target, _, why = open_log_output(output)
             opened.callback(os.close, target)
-            found = launch(argv, whole, target, cwd=cwd, user=user, stdin=reading)
+            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading)
         if why:
             unlogged(why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
+
+    async def _reach(self, program: str, env: Mapping[str, str], cwd: str | None) -> str:
+        """The program's path, when its file system and that of its working directory have answered. Raises PulseError."""
+        try:
+            about = program if cwd is None else f"{program!r} or {cwd!r}"
+            return await self._files.ask(
+                about, partial(reach_program, program, env, cwd), env.get("PATH", "")
+            )
+        except (OSError, ValueError) as error:
+            raise PulseError(_start_error(program, cwd, env, error)) from error
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
@@ -192,7 +206,9 @@ class Spawner:
         sink = FileOutput(log) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
-            found = launch(argv, {**self._inherited, **marked}, sink.target, cwd=cwd, executable=executable)
+            whole = {**self._inherited, **marked}
+            program = await self._reach(executable or argv[0], whole, cwd)
+            found = launch(program, argv, whole, sink.target, cwd=cwd)
             sink.begin()
             exit_code = await self._wait(found, timeout, marker)
         finally:
@@ -277,22 +293,20 @@ async def _readable(handle: int, timeout: float) -> bool:
 
 
 def launch(
+    program: str,
     argv: Sequence[str],
     env: Mapping[str, str],
     output: int,
     *,
     cwd: str | None,
-    executable: str | None = None,
     user: ProcessUser | None = None,
     stdin: int | None = None,
 ) -> ProcessId:
     """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
-    `output` is the descriptor that its stdout and stderr go to; `executable` is run instead of looking argv[0] up; `stdin`
-    is the descriptor that it reads, if any.
+    `output` is the descriptor that its stdout and stderr go to; `stdin` is the one that it reads, if any.
     """
     try:
-        program = executable or find_program(argv[0], env)
         before = ticks_now()
         given = {1: output, 2: output} if stdin is None else {0: stdin, 1: output, 2: output}
         pid = spawn(program, argv, env, given, cwd=cwd, user=user)
@@ -308,7 +322,7 @@ def launch(
 def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
     """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
-    if not isinstance(error, OSError):
+    if not isinstance(error, OSError) or error.errno is None:
         return f"{start}{error}"
     if cwd is not None and error.filename == cwd:
         return f"{start}its working directory {cwd!r} cannot be entered ({error.strerror})"

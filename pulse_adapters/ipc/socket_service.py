@@ -18,6 +18,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused, UnknownName
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role
+from pulse_core.ports.loops import coalesced
 from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
@@ -51,7 +52,7 @@ class SocketService:
                     begun()
                     # A file that is removed tells nobody; with a home that was moved the socket was moved, too.
                     while self.home.socket.exists() or not self.home.path.exists():  # noqa: ASYNC110
-                        await asyncio.sleep(LOOK)
+                        await asyncio.sleep(coalesced(LOOK))
                 self.failed("socket", "its file was removed; it is made again")
             except (PulseError, OSError) as error:
                 self.failed("socket", str(error))

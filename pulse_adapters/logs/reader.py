@@ -3,7 +3,6 @@
 import asyncio
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from pulse_adapters.workers.messages import Limits, decode
 from pulse_adapters.workers.worker import Program, Worker, module_program
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.logs import LogBatch, Place, ReadProgress
+from pulse_core.ports.loops import wait_within
 from pulse_core.settings.logs import LogSettings
 
 BACKOFF = Backoff(0.5, 300.0)
@@ -79,9 +79,7 @@ class FollowedLogs:
 
     async def standing(self, seconds: float) -> None:
         """Wait until it has scanned, so that whatever is written from now on is reported; or until the timeout."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._standing.wait()
+        await wait_within(self._standing, seconds)
 
     def take(self) -> Sequence[LogBatch | ReadProgress]:
         """Take the messages received since the last call, in their order."""

@@ -1,12 +1,12 @@
 """Programs in memory, which end when a test says so."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.programs import ProgramObservation, ProgramSpec
+from pulse_core.ports.programs import OrphanProgram, ProgramObservation, ProgramSpec
 
 
 @dataclass
@@ -15,7 +15,7 @@ class MemoryPrograms:
 
     started: each start, as (effect, program); live: main processes by effect; exits: exit codes by main process, lost by
     `forget`, as a restart of the daemon does; stopped, paused: effects that were stopped, or are held; refusal: why nothing
-    can be started; immortal: nothing can be stopped; unlimited: why limits have no effect.
+    can be started; immortal: nothing can be stopped; unlimited: why limits have no effect; left: orphans.
     """
 
     started: list[tuple[str, ProgramSpec]] = field(default_factory=list)
@@ -24,6 +24,7 @@ class MemoryPrograms:
     stopped: list[str] = field(default_factory=list)
     paused: set[str] = field(default_factory=set)
     memory: int = 1 << 20
+    left: list[OrphanProgram] = field(default_factory=list)
     refusal: str = ""
     immortal: bool = False
     unlimited: str = ""
@@ -67,6 +68,9 @@ class MemoryPrograms:
         """End a program with this exit code; whoever listens hears of it."""
         self.exits[self.live.pop(effect)] = code
         self._tell()
+
+    async def orphans(self, home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
+        return [one for one in self.left if one.effect in self.live]
 
     def watch(self, main: ProcessId) -> None:
         self._tell()

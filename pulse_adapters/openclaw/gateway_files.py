@@ -8,6 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -73,12 +74,14 @@ class GatewayFiles:
     def _read(self) -> bytes:
         """The config; nothing if there is none."""
         try:
-            handle = os.open(self._config, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            handle = open_plain(self._config)
         except FileNotFoundError:
             return b""
+        except NotPlain as error:
+            raise PulseError(f"{self._config}: {error.strerror}") from error
         with open(handle, "rb") as file:
             found, folder = os.fstat(handle), self._config.parent.stat()
-            if not stat.S_ISREG(found.st_mode) or {found.st_uid, folder.st_uid} != {os.geteuid()}:
+            if {found.st_uid, folder.st_uid} != {os.geteuid()}:
                 raise PulseError(f"{self._config} is no file of the user Pulse runs as")
             if len(data := file.read(LARGEST + 1)) > LARGEST:
                 raise PulseError(f"{self._config} is no config: it has more than {LARGEST} bytes")

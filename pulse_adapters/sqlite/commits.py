@@ -169,7 +169,7 @@ class Commits:
 
     async def check(self) -> None:
         """Raise LogGone if the files are not those that were opened, once their rows are saved."""
-        if self._notice_gone() or await self._notice_altered():
+        if self._notice_gone() or (not self._files.is_wal_as_found and await self._notice_altered()):
             assert self._saving is not None
             await asyncio.wait({self._saving})
             raise LogGone(self._gone)
@@ -194,7 +194,7 @@ class Commits:
     async def _notice_altered(self) -> bool:
         """Whether a frame of the -wal is not what was written, which only the open connection can still mend."""
         wal, limit = self._files.wal, sys.maxsize if self._closed else FRAMES
-        if not wal.is_as_found() and (fault := await asyncio.to_thread(wal.fault, limit)):
+        if fault := await asyncio.to_thread(wal.fault, limit):
             self._refuse(fault)
         return self._notice_gone()
 

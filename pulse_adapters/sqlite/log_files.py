@@ -38,13 +38,15 @@ class LogFiles:
     """events.db and its -wal as they were opened.
 
     The first never becomes shorter. SQLite begins the other one anew in its place, under a new salt, and cuts it only
-    once all of it was moved into the database, which somebody may ask of it.
+    once all of it was moved into the database, which somebody may ask of it. is_wal_as_found: whether its frames were,
+    at the last look, what had been found good.
     """
 
     def __init__(self, path: Path) -> None:
         self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
         self._wal = str(path) + "-wal"
         self._wal_size, self._salt = 0, b""
+        self.is_wal_as_found = False
         self._shm = SharedMemory(path)
         self.wal = WalWatch(Path(self._wal), OwnIndex(Path(f"{path}-shm")))
         for name in (str(path), self._wal):
@@ -97,7 +99,8 @@ class LogFiles:
 
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
-        if self.wal.is_as_found():
+        self.is_wal_as_found = self.wal.is_as_found()
+        if self.is_wal_as_found:
             return False
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -82,6 +82,8 @@ class SqliteVitals:
         self._ticks.append(tick)
 
     async def flush(self) -> None:
+        if not (self._samples or self._ticks or self._writing.locked()):
+            return  # as in most rounds of an idle daemon
         async with self._writing:
             samples = [self._samples.popleft() for _ in range(len(self._samples))]
             ticks = [self._ticks.popleft() for _ in range(len(self._ticks))]

@@ -8,6 +8,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -181,6 +182,7 @@ def read_index(shm: Path) -> Index | None:
         return None
 
 
+@lru_cache(1)  # the daemon reads the same again and again while nothing is recorded
 def parse_index(content: bytes) -> Index | None:
     """What the first 136 bytes of a -shm say, or None if they are in the middle of a change."""
     if len(content) < 136 or content[:48] != content[48:96] or not content[12]:

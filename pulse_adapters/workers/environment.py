@@ -10,9 +10,13 @@ NEVER_PASSED_ON = (
     "MAINPID",
     "MANAGERPID",
     "NOTIFY_SOCKET",
+    "PULSE_AGENT",
+    "PULSE_TASK",
+    "PULSE_TOKEN",
     "SYSTEMD_EXEC_PID",
 )
-"""What systemd tells the daemon alone. A child with its NOTIFY_SOCKET could end the daemon's watchdog."""
+"""What systemd tells the daemon alone, and what a run tells an agent, which may have begun the daemon. A child with its
+NOTIFY_SOCKET could end the daemon's watchdog, and one with the agent's marks is taken for what that has left behind."""
 HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
 """By these variables it is known what an action host, an effect, or a start of a guarded process (`NAME@HOME`) has begun."""
 NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)

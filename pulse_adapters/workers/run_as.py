@@ -55,9 +55,12 @@ def process_user(name: str) -> ProcessUser | None:
     return _account(known)
 
 
-def owner_of(path: str | os.PathLike[str]) -> ProcessUser | None:
-    """Whose this is, if root runs this and it is another user's: as root nothing may be run that obeys what lies there."""
-    found = os.stat(path)
+def owner_of(path: str | os.PathLike[str], *, is_followed: bool = True) -> ProcessUser | None:
+    """Whose this is, if root runs this and it is another user's: as root nothing may be run that obeys what lies there.
+
+    is_followed: of a link it is whose that is to which it leads, and not whose it is itself.
+    """
+    found = os.stat(path, follow_symlinks=is_followed)
     if os.geteuid() != 0 or found.st_uid == 0:
         return None
     try:

@@ -8,8 +8,10 @@ import subprocess
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
+
+from pulse_adapters.workers.plain_file import open_plain
 
 
 class ProcessUser(NamedTuple):
@@ -27,6 +29,8 @@ class ProcessUser(NamedTuple):
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
+_INTERPRETERS = 5
+"""How many scripts may interpret each other; the kernel allows no more."""
 _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -79,6 +83,33 @@ def find_program(program: str, env: Mapping[str, str]) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
+def reach_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
+    """The program's path, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
+
+    Whoever spawns holds up this whole process until the kernel is done: so this is asked in a thread first, since a file
+    system may not answer. What the kernel would refuse, it shall say itself.
+    """
+    found = find_program(program, env)
+    if cwd is not None:
+        os.access(cwd, os.X_OK)
+    path = os.path.join(cwd or "", found)
+    for _ in range(_INTERPRETERS):
+        try:
+            file = open_plain(path, follow=True)
+        except OSError:
+            break
+        try:
+            head = os.read(file, 256)
+        except OSError:
+            break
+        finally:
+            os.close(file)
+        if not head.startswith(b"#!") or not (words := head[2:].split(b"\n")[0].split()):
+            break
+        path = os.fsdecode(words[0])
+    return found
+
+
 @cache
 def close_at_exec() -> None:
     """Have what this process inherited beyond the standard three closed in what it starts; once is enough.
@@ -107,16 +138,22 @@ def _opened(
     is_main = threading.current_thread() is threading.main_thread()
     candidates = _RESET - {signal.SIGPIPE, signal.SIGXFSZ} if is_main else ()
     ignored = [number for number in candidates if signal.getsignal(number) is signal.SIG_IGN]
+    if cwd is not None:
+        os.stat(cwd)  # what the child says of it says not what is wrong
     stdin, stdout, stderr = (descriptors.get(number, subprocess.DEVNULL) for number in range(3))
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, lambda *_: None)
     try:
         process = subprocess.Popen(
-            list(argv), executable=program, cwd=cwd, env=env, stdin=stdin, stdout=stdout, stderr=stderr,
-            start_new_session=True, user=user and user.uid, group=user and user.gid,
+            list(argv), executable=program, cwd=None if user else cwd, env=env, stdin=stdin, stdout=stdout,
+            stderr=stderr, start_new_session=True, user=user and user.uid, group=user and user.gid,
             extra_groups=user and user.groups,
+            # Popen goes there before it becomes the user: by a link in its place the user would get into folders of root's.
+            preexec_fn=partial(os.chdir, cwd) if user and cwd is not None else None,
         )  # fmt: skip
+    except subprocess.SubprocessError as error:
+        raise PermissionError(errno.EACCES, f"not by {user and user.name}", cwd) from error
     finally:
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)

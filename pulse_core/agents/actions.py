@@ -14,10 +14,15 @@ class RunParams(ActionParams):
     agent: Name
 
 
-class StopRunParams(ActionParams):
-    """Which run, and why."""
+class CleanRunParams(ActionParams):
+    """Which run has ended."""
 
     run: str = Field(max_length=100)
+
+
+class StopRunParams(CleanRunParams):
+    """Which run, and why."""
+
     why: Text
 
 
@@ -27,16 +32,18 @@ class PauseRunParams(StopRunParams):
     over: bool = False
 
 
-class CleanRunParams(ActionParams):
-    """Which run has ended."""
-
-    run: str = Field(max_length=100)
-
-
 class WorkspaceParams(ActionParams):
     """Whose worktree."""
 
     task: TaskId
+
+
+class EndOrphanParams(CleanRunParams):
+    """Which process, of which run that is over. dry_run: only say what would be ended."""
+
+    pid: int = Field(gt=1)
+    started: int
+    dry_run: bool = True
 
 
 class PullRequestParams(ActionParams):
@@ -76,6 +83,14 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 
+END_ORPHAN = ActionDeclaration(
+    "end-agent-orphan",
+    EndOrphanParams,
+    "Ends, with all that came out of it, what an agent has left behind.",
+    exclusive_by="pid",
+)
+
+
 OPEN_PULL_REQUEST = ActionDeclaration(
     "open-pull-request",
     PullRequestParams,
@@ -83,4 +98,13 @@ OPEN_PULL_REQUEST = ActionDeclaration(
     exclusive_by="task",
 )
 
-ACTIONS = (RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, OPEN_PULL_REQUEST)
+ACTIONS = (
+    RUN_AGENT,
+    PAUSE_RUN,
+    STOP_RUN,
+    CLEAN_RUN,
+    MAKE_WORKSPACE,
+    REMOVE_WORKSPACE,
+    OPEN_PULL_REQUEST,
+    END_ORPHAN,
+)

@@ -4,14 +4,7 @@ from pulse_core.agents.actions import ACTIONS
 from pulse_core.agents.admission import check_agent
 from pulse_core.agents.events import KINDS, AgentPaused, AgentResumed
 from pulse_core.agents.projection import RUNS
-from pulse_core.agents.rules import (
-    assign_tasks,
-    clean_up,
-    make_workspaces,
-    run_assigned_tasks,
-    stop_runs,
-    tell_of_failing_agents,
-)
+from pulse_core.agents.rules import RULES
 from pulse_core.agents.settings import AGENTS, GENERAL
 from pulse_core.agents.status import lines
 from pulse_core.capability import Capability
@@ -21,7 +14,7 @@ CAPABILITY = Capability(
     kinds=KINDS,
     projections=(RUNS,),
     admits={AgentPaused.kind: check_agent, AgentResumed.kind: check_agent},
-    rules=(assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, tell_of_failing_agents),
+    rules=RULES,
     settings=(AGENTS, GENERAL),
     status=lines,
     actions=ACTIONS,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    END_ORPHAN,
     MAKE_WORKSPACE,
     OPEN_PULL_REQUEST,
     PAUSE_RUN,
@@ -13,6 +14,7 @@ from pulse_core.agents.actions import (
     RUN_AGENT,
     STOP_RUN,
     CleanRunParams,
+    EndOrphanParams,
     PauseRunParams,
     PullRequestParams,
     RunParams,
@@ -90,6 +92,11 @@ class _OfAgents:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
         if found.path and self.runs.worktrees.get(task.id) != found.path:
             await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
+
+    async def stop(self, run: Run, soft: float, event: Event) -> None:
+        """End all that came out of a run."""
+        if run.moment.boot == event.boot:
+            await self.context.programs.stop(run.id, run.main, soft)
 
 
 class RunAgent(_OfAgents):
@@ -173,40 +180,29 @@ class RunAgent(_OfAgents):
         return Result({"interrupted": True})
 
 
-class _OfRun(_OfAgents):
-    """Base of those that act on a run."""
-
-    def run(self, id_: str) -> Run | None:
-        return self.runs.runs.get(id_)
-
-
-class StopRun(_OfRun):
+class StopRun(_OfAgents):
     """`stop-agent-run`: says why, then ends the program with all that came out of it."""
 
     action, params = STOP_RUN.name, StopRunParams
 
     async def execute(self, effect: Effect, params: StopRunParams, event: Event) -> Result:
-        run = self.run(params.run)
+        run = self.runs.runs.get(params.run)
         if run is None or run.ended is not None:
             return Result({"already": True})
         await self.record(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
         agents = {agent.name: agent.soft for agent in AGENTS.of(self.context.settings())}
         soft = agents.get(run.agent, SOFT_S * US_PER_SECOND) / US_PER_SECOND
-        await self._stop(run, soft, event)
+        await self.stop(run, soft, event)
         return Result({"pid": run.pid})
 
-    async def _stop(self, run: Run, soft: float, event: Event) -> None:
-        if run.moment.boot == event.boot:
-            await self.context.programs.stop(run.id, run.main, soft)
 
-
-class PauseRun(_OfRun):
+class PauseRun(_OfAgents):
     """`pause-agent-run`: holds the program with all that came out of it, or has it go on, and says why."""
 
     action, params = PAUSE_RUN.name, PauseRunParams
 
     async def execute(self, effect: Effect, params: PauseRunParams, event: Event) -> Result:
-        run = self.run(params.run)
+        run = self.runs.runs.get(params.run)
         if run is None or run.ended is not None or run.moment.boot != event.boot:
             return Result({"already": True})
         await self.context.programs.pause(run.id, run.main, over=params.over)
@@ -214,19 +210,33 @@ class PauseRun(_OfRun):
         return Result({"pid": run.pid})
 
 
-class CleanAgentRun(StopRun):
+class CleanAgentRun(_OfAgents):
     """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
 
-    action, params = CLEAN_RUN.name, CleanRunParams  # type: ignore[assignment]  # each has its own
+    action, params = CLEAN_RUN.name, CleanRunParams
 
-    async def execute(self, effect: Effect, params: CleanRunParams, event: Event) -> Result:  # type: ignore[override]
-        if (run := self.run(params.run)) is None:
+    async def execute(self, effect: Effect, params: CleanRunParams, event: Event) -> Result:
+        if (run := self.runs.runs.get(params.run)) is None:
             return Result({"already": True})
-        await self._stop(run, 0.0, event)
+        await self.stop(run, 0.0, event)
         outputs = {agent.name: agent.output for agent in AGENTS.of(self.context.settings())}
         await self.files.clean(run, outputs.get(run.agent, 1 << 20))
         await self.record(AgentRunCleaned(run=run.id), run.task, event)
         return Result()
+
+
+class EndOrphan(_OfAgents):
+    """`end-agent-orphan`: only who still bears the mark of a run that is over."""
+
+    action, params = END_ORPHAN.name, EndOrphanParams
+
+    async def execute(self, effect: Effect, params: EndOrphanParams, event: Event) -> Result:
+        programs = self.context.programs
+        if params.run in self.runs.runs or not programs.is_of(params.run, params.pid):
+            return Result({"already": True})
+        if not params.dry_run:
+            await programs.stop(params.run, ProcessId(params.pid, params.started), 0.0)
+        return Result({"dry_run": params.dry_run})
 
 
 class MakeWorkspace(_OfAgents):
@@ -292,6 +302,7 @@ def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Execu
         RunAgent(context, files),
         PauseRun(context, files),
         StopRun(context, files),
+        EndOrphan(context, files),
         CleanAgentRun(context, files),
         MakeWorkspace(context, files),
         RemoveWorkspace(context, files),

@@ -13,13 +13,14 @@ from pulse_core.tasks.task import TaskState
 
 
 class RunSample(NamedTuple):
-    """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, and
-    its turns."""
+    """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, its
+    turns, and the time that they have computed, microseconds."""
 
     output: int = 0
     quiet_us: int = 0
     memory: int = 0
     turns: int = 0
+    cpu_us: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":

@@ -6,7 +6,7 @@ from typing import Any
 from pulse_core.agents.assignment import HELD, unavailable
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
-from pulse_core.agents.rules import KEY
+from pulse_core.agents.rules import KEY, ORPHANS
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.projections.state import Snapshot
@@ -63,6 +63,7 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "output": sample.output,
         "quiet_s": sample.quiet_us / US_PER_SECOND,
         "memory": sample.memory,
+        "cpu_s": sample.cpu_us / US_PER_SECOND,
         "workspace": run.workspace,
         "unlimited": run.unlimited or None,
         "turns": sample.turns,
@@ -79,5 +80,10 @@ def worktrees_json(runs: AgentRuns) -> list[Mapping[str, Any]]:
 
 
 def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:
-    """The runs that are not cleaned up, oldest first."""
-    return [run_json(run, curr) for run in curr.of(RUNS).runs.values()]
+    """The runs that are not cleaned up, oldest first, and what others have left behind."""
+    last, orphans = curr.window(ORPHANS).last, list[Mapping[str, Any]]()
+    for pid, one in last.data.items() if last else ():
+        moment = curr.now.plus(-one["age_us"])
+        run = Run(one["effect"], "", one["agent"], 0, int(pid), one["started"], moment, stop="is left behind")
+        orphans.append({**run_json(run, curr), "memory": one["memory"]})
+    return [*(run_json(run, curr) for run in curr.of(RUNS).runs.values()), *orphans]

@@ -15,7 +15,7 @@ def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:
     """Why a run failed; empty if it did its task. code: its exit code, None if nobody knows; stop: why it was stopped."""
     if stop:
         return stop
-    if answer.done is False:
+    if answer.done is False and (code or 0) >= 0:
         return answer.error or "it says that it failed"
     if code is None:
         return "" if answer.done else "it ended while Pulse was not there to see how"

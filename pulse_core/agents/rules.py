@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from pulse_core.actions import ActionDeclaration
 from pulse_core.agents.actions import (
     CLEAN_RUN,
+    END_ORPHAN,
     MAKE_WORKSPACE,
     PAUSE_RUN,
     REMOVE_WORKSPACE,
@@ -16,6 +18,7 @@ from pulse_core.agents.breaker import failing_agents, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import NOTIFY
@@ -26,10 +29,12 @@ from pulse_core.rules.onion import Inner
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
-from pulse_core.tasks.task import ENDED, Project, Status, obstacles
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
 
 KEY = "agent-runs"
 """The watcher of runs."""
+ORPHANS = "agent-orphans"
+"""The watcher of what they have left behind."""
 AGAIN = 60 * US_PER_SECOND
 """How long after an effect was settled the same one is wished again: what failed would else be tried without a pause."""
 
@@ -53,6 +58,7 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
+            verdict = _run(verdict, curr, task, agent.name)  # it begins as soon as that is recorded
     retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
@@ -63,11 +69,15 @@ def _is_veto(effect: Effect) -> bool:
     return effect.action == ASSIGN_TASK.name and not effect.params.get("agent")
 
 
-def _wish(verdict: Verdict, curr: Snapshot, effect: Effect) -> Verdict:
-    """The verdict with this effect, or once its pause is over."""
-    settled = curr.effects.settled_at.get(effect.key)
-    left = max(0, AGAIN - curr.now.since(settled)) if settled else 0
-    return verdict.after_wait(left) if left else verdict.plus(effect)
+def _wish(
+    verdict: Verdict, curr: Snapshot, action: ActionDeclaration, of: str, params: dict[str, Json], why: str
+) -> Verdict:
+    """The verdict with this wish, or once its pause is over. of: what the key names beside the action."""
+    key = f"{action.name}:{of}"
+    settled = curr.effects.settled_at.get(key)
+    if left := max(0, AGAIN - curr.now.since(settled)) if settled else 0:
+        return verdict.after_wait(left)
+    return verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
 
 
 def _next_trial(curr: Snapshot) -> int | None:
@@ -89,11 +99,14 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
             continue
         if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue
-        params = {"task": task.id, "agent": agent.name}
-        reason = f"{task.title} is assigned to {agent.name}"
-        key = f"{RUN_AGENT.name}:{task.id}:{task.attempts}"
-        verdict = _wish(verdict, curr, Effect(action=RUN_AGENT.name, key=key, params=params, reason=reason))
+        verdict = _run(verdict, curr, task, agent.name)
     return verdict
+
+
+def _run(verdict: Verdict, curr: Snapshot, task: TaskState, agent: str) -> Verdict:
+    """The verdict with the wish that this agent begins a task."""
+    params, why = {"task": task.id, "agent": agent}, f"{task.title} is assigned to {agent}"
+    return _wish(verdict, curr, RUN_AGENT, f"{task.id}:{task.attempts}", params, why)
 
 
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -104,9 +117,8 @@ async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
         if task.status is not Status.EXECUTING or task.id in worktrees or task.id in begun:
             continue
         if tasks.projects.get(task.project, Project()).repository:
-            key, reason = f"{MAKE_WORKSPACE.name}:{task.id}", f"{task.agent} has claimed it"
-            wished = Effect(action=MAKE_WORKSPACE.name, key=key, params={"task": task.id}, reason=reason)
-            verdict = _wish(verdict, curr, wished)
+            why = f"{task.agent} has claimed it"
+            verdict = _wish(verdict, curr, MAKE_WORKSPACE, task.id, {"task": task.id}, why)
     return verdict
 
 
@@ -121,15 +133,12 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
             if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)[0]):
-                params, key = {"run": run.id, "why": pause}, f"{PAUSE_RUN.name}:{run.id}"
-                wished = Effect(action=PAUSE_RUN.name, key=key, params=params, reason=pause)
-                verdict = _wish(verdict, curr, wished)
+                verdict = _wish(verdict, curr, PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
                 verdict = verdict.after_wait(agent.hold - curr.now.since(run.paused) if run.paused else None)
             continue
-        params, key = {"run": run.id, "why": why}, f"{STOP_RUN.name}:{run.id}"
-        verdict = _wish(verdict, curr, Effect(action=STOP_RUN.name, key=key, params=params, reason=why))
+        verdict = _wish(verdict, curr, STOP_RUN, run.id, {"run": run.id, "why": why}, why)
     return verdict
 
 
@@ -139,16 +148,29 @@ async def clean_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     runs, tasks = curr.of(RUNS), curr.of(TASKS)
     for run in runs.runs.values():
         if run.ended is not None:
-            key, reason = f"{CLEAN_RUN.name}:{run.id}", f"the run of {run.agent} has ended"
-            wished = Effect(action=CLEAN_RUN.name, key=key, params={"run": run.id}, reason=reason)
-            verdict = _wish(verdict, curr, wished)
+            why = f"the run of {run.agent} has ended"
+            verdict = _wish(verdict, curr, CLEAN_RUN, run.id, {"run": run.id}, why)
     busy = {run.task for run in runs.runs.values()}
     for id_ in runs.worktrees:
         task = tasks.find(id_)
         if id_ not in busy and (task is None or task.status in ENDED):
-            key, reason = f"{REMOVE_WORKSPACE.name}:{id_}", "the task has ended"
-            wished = Effect(action=REMOVE_WORKSPACE.name, key=key, params={"task": id_}, reason=reason)
-            verdict = _wish(verdict, curr, wished)
+            verdict = _wish(verdict, curr, REMOVE_WORKSPACE, id_, {"task": id_}, "the task has ended")
+    return verdict
+
+
+async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """End what runs have left behind once it is old enough, or have it recorded once that it would be."""
+    verdict, general = await inner(prev, curr), GENERAL.of(curr.settings)
+    last, is_dry = curr.window(ORPHANS).last, general.orphans == "tell"
+    for pid, one in last.data.items() if last else ():
+        if one["age_us"] < general.orphan_age or one["effect"] in curr.of(RUNS).runs:
+            continue
+        of = f"{pid}:{one['started']}{':dry' if is_dry else ''}"
+        if is_dry and f"{END_ORPHAN.name}:{of}" in curr.effects.settled_at:
+            continue
+        params = {"run": one["effect"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
+        reason = f"{one['agent']} has left process {pid} behind: its run is over, and its parent is gone"
+        verdict = _wish(verdict, curr, END_ORPHAN, of, params, reason)
     return verdict
 
 
@@ -174,3 +196,9 @@ def _notices(curr: Snapshot) -> Iterator[Effect]:
         )
         params = {"title": title, "text": text, "over": is_told}
         yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)
+
+
+RULES = (
+    assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_of_failing_agents,
+)  # fmt: skip
+"""The outermost first."""

@@ -137,6 +137,14 @@ class AgentsSettings(Group):
         ge=0,
         description="what attempts at a task may cost together before a person decides; 0: any amount",
     )
+    orphans: Literal["tell", "end"] = Field(
+        "tell", description="what becomes of processes that a run has left behind: they are told, or ended"
+    )
+    orphan_age: Duration = Field(
+        10 * MINUTE,
+        ge=MINUTE,
+        description="how old they must be, without a terminal and without their parent",
+    )
     workspaces: Path | None = Field(
         None,
         description="folder of the worktrees in which tasks are done; else `workspaces` in the home",

@@ -32,7 +32,7 @@ FAILING = "failing"
 
 
 class AgentRunsWatcher:
-    """The watcher `agent-runs`. A sample has for each run: output, quiet_us, memory, processes, and why it is to end.
+    """The watcher `agent-runs`. A sample has for each run: a `RunSample`, processes, and why it is to end.
 
     It concludes heartbeats of claims, the ends of runs with what they mean for their tasks, and which agents fail. While
     nothing runs it is idle.
@@ -86,7 +86,7 @@ class AgentRunsWatcher:
         except PulseError:
             progress = Progress()
         task = self._context.state().of(TASKS).find(run.task)
-        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns)
+        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns, seen.cpu_us)
         usual = self._context.state().of(RUNS).usual(run.agent)[0]
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
         why = "" if run.stop else why
@@ -102,6 +102,7 @@ class AgentRunsWatcher:
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
+        run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
         ended = AgentRunEnded(
             run=run.id,

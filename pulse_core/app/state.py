@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice, takewhile
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.composition import FOLD
@@ -15,9 +15,12 @@ from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.model.vitals import WINDOW_US, windows_after
 from pulse_core.ports.engine import History
 from pulse_core.ports.readers import EventQuery, EventReader
-from pulse_core.projections.state import Snapshot, State
+from pulse_core.projections.fold import Fold
+from pulse_core.projections.state import Snapshot, State, StateProjection
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+
+T = TypeVar("T")
 
 
 class CaveatedSnapshot(NamedTuple):
@@ -97,24 +100,29 @@ def _kept(home: HomeContext, name: str | None) -> Mapping[str, Checkpoint]:
 BATCH = 2_000
 
 
-def current_state(home: HomeContext) -> State:
+def current_state(home: HomeContext, fold: Fold = FOLD) -> State:
     """The projections at the head of the log, from the last checkpoint on if it is of this log."""
     try:
         with home.events() as log:
-            return _folded(home, log)
+            return _folded(home, log, fold)
     except NoHome:  # a home whose log was never opened, or is gone
-        return FOLD.start
+        return fold.start
 
 
-def _folded(home: HomeContext, log: EventReader) -> State:
+def current_value(home: HomeContext, projection: StateProjection[T]) -> T:
+    """The value of this projection at the head of the log; no other one is read."""
+    return current_state(home, Fold((projection,))).of(projection)
+
+
+def _folded(home: HomeContext, log: EventReader, fold: Fold) -> State:
     head, damage = log.head().seq, ""
-    state = resumed(log, checkpoints_of(home, log))
-    query = EventQuery(since_seq=state.seq, kinds=tuple(FOLD.kinds))
+    state = resumed(log, checkpoints_of(home, log), fold=fold)
+    query = EventQuery(since_seq=state.seq, kinds=tuple(fold.kinds))
     for batch in home.progress(in_batches(log.events(query)), head):
         lost = (event for event in batch if is_damaged(event.data))
         damage = damage or next((f"row {one.seq} ({one.kind}): {damage_in(one.data)}" for one in lost), "")
-        state = FOLD(state, [foldable(event) for event in batch])
-    state = FOLD(state, (), upto=max(head, state.seq))
+        state = fold(state, [foldable(event) for event in batch])
+    state = fold(state, (), upto=max(head, state.seq))
     if not damage or state.control.damage:  # a check of the log has named one
         return state
     return replace(state, control=replace(state.control, damage=damage))
@@ -150,9 +158,11 @@ def checkpoints_of(home: HomeContext, log: EventReader) -> Mapping[str, Checkpoi
     return {name: one for name, one in found.items() if one.head in ours}
 
 
-def resumed(log: EventReader, *kept: Mapping[str, Checkpoint], upto: int | None = None) -> State:
+def resumed(
+    log: EventReader, *kept: Mapping[str, Checkpoint], upto: int | None = None, fold: Fold = FOLD
+) -> State:
     """The state at the furthest of these checkpoints that lies no further than a row."""
-    catch_up = FOLD.resume(*kept, upto=upto)
+    catch_up = fold.resume(*kept, upto=upto)
     for gap in catch_up.gaps():
         events = log.events(EventQuery(since_seq=gap.since, kinds=tuple(gap.kinds)))
         for batch in in_batches(takewhile(lambda event: event.seq <= gap.upto, events)):  # noqa: B023 - read at once

@@ -1,7 +1,7 @@
 """The daemon: its loops, and the order in which they start and stop."""
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
@@ -163,9 +163,12 @@ class Daemon:
             self.ticker.number, self.parts.clock.now(), self.parts.current_settings(), windows, recorded
         )
 
-    async def run(self, stop: asyncio.Event) -> None:
-        """Run until `stop` is set; then drain, in the direction in which data flows."""
-        await self._begin()
+    async def run(self, stop: asyncio.Event, restored: Callable[[], None] = lambda: None) -> None:
+        """Run until `stop` is set; then drain, in the direction in which data flows.
+
+        restored: called once the projections are restored, which may have taken the reading of the whole log.
+        """
+        await self._begin(restored)
         async with asyncio.TaskGroup() as group:
             sources = [self._start(group, name, work) for name, work in self._sources().items()]
             ticking = self._start(group, "tick", self.ticker.run())
@@ -191,9 +194,10 @@ class Daemon:
             await cancel_and_wait(*background)
         await self._end()
 
-    async def _begin(self) -> None:
+    async def _begin(self, restored: Callable[[], None]) -> None:
         p = self.parts
         self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
+        restored()
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         self.journal.is_gone = p.view().conditions[GONE] is not None
         for listener in (

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.model.text import format_size
+from pulse_core.ports.loops import coalesced
 from pulse_core.settings.settings import Settings
 
 CHECK_INTERVAL_S = 10.0
@@ -88,7 +89,7 @@ async def keep_quota(
     forget_oldest: deletes this share of the vitals.
     """
     while True:
-        await asyncio.sleep(CHECK_INTERVAL_S)
+        await asyncio.sleep(coalesced(CHECK_INTERVAL_S))
         bound = settings().self_.disk_mb << 20
         try:
             await asyncio.to_thread(files.hold_back)

@@ -13,6 +13,7 @@ from pulse_core.model.kinds import GcRequested
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog
+from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.ports.stores import Checkpoints, Sweep, Vitals
 from pulse_core.projections.state import Snapshot
 from pulse_core.record.view import save_checkpoints
@@ -59,11 +60,8 @@ class Housekeeping:
         now = asyncio.get_running_loop().time
         kept = now()
         while True:
-            due = now() + INTERVAL
-            try:
-                async with asyncio.timeout(INTERVAL):
-                    await self._soon.wait()
-            except TimeoutError:
+            due = now() + (rest := coalesced(INTERVAL))
+            if not await wait_within(self._soon, rest):
                 self._late = max(self._late, now() - due)
             await self.budget.look()
             if self._soon.is_set() or self.budget.shed.level < NO_VITALS:

@@ -4,7 +4,6 @@ settings change."""
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
@@ -14,6 +13,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, LogVerified, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.log import EventLog
+from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.projections.conditions import DAMAGED, ENGINE_MISSING
 from pulse_core.projections.state import State
 
@@ -89,9 +89,7 @@ async def watch_repository(
             await settle(log, state(), ENGINE_MISSING, fault, "the engine's repository is there and whole")
         except PulseError as error:  # the next look tries it again
             LOG.warning("the engine's repository: %s", error)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK):
-                await asked.wait()
+        await wait_within(asked, coalesced(LOOK))
 
 
 async def settle(log: EventLog, state: State, condition: str, fault: str, over: str) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -37,6 +36,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.projections.effects import OpenEffect, Phase
 from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.gate import Gate, check_executable
@@ -143,9 +143,7 @@ class ExecutorLoop:
                 while not self._stopping:
                     pause = await self._round()
                     self.beats += 1
-                    with suppress(TimeoutError):
-                        async with asyncio.timeout(pause):
-                            await self._stir.wait()
+                    await wait_within(self._stir, pause)
                     self._stir.clear()
                 self._group = None
             self.workers.outcomes.close()
@@ -264,7 +262,7 @@ class ExecutorLoop:
 
     async def _round(self) -> float:
         """Begin and cancel what is due; the seconds until something may be due by itself."""
-        pause_us = self.settings().daemon.executor_scan_interval_ms * 1000
+        pause_us = coalesced(self.settings().daemon.executor_scan_interval_ms / 1000) * US_PER_SECOND
         drafts: list[Draft] = []
         notices: list[OpenEffect] = []
         state, now = self.current_state(), self.clock.now()

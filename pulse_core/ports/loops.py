@@ -1,10 +1,15 @@
-"""How work is run: loops whose failure the others must outlive, and what must end although its caller is cancelled."""
+"""How work is run: loops whose failure the others must outlive, how they wait, what must end if its caller is cancelled."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+_ROUNDING = 1e-6
+"""Seconds by which a clock may stand before a whole one that it has slept until."""
 
 Work = Callable[[], Awaitable[None]]
 Supervise = Callable[[str, Work], Awaitable[None]]
@@ -14,6 +19,24 @@ Supervise = Callable[[str, Work], Awaitable[None]]
 async def unsupervised(name: str, work: Work) -> None:
     """Run it once; whatever it raises is the caller's."""
     await work()
+
+
+def coalesced(seconds: float) -> float:
+    """The time until the last whole second of the loop's clock within so many seconds; these themselves if under one.
+
+    Loops that look again now and then rest so long: they wake together, and what an idle daemon costs is its wakes.
+    """
+    now = asyncio.get_running_loop().time()
+    whole = math.floor(now + seconds + _ROUNDING)
+    return max(whole - now, 0.0) if seconds >= 1 else seconds
+
+
+async def wait_within(event: asyncio.Event, seconds: float) -> bool:
+    """Wait until the event is set, no longer than this; whether it is."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:

@@ -1,6 +1,6 @@
 """Programs that Pulse starts and that outlive it, each with all that comes out of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from pulse_core.ports.host import ProcessId
@@ -26,12 +26,25 @@ class ProgramSpec(NamedTuple):
 
 class ProgramObservation(NamedTuple):
     """How a program is. exit: its exit code once it has ended, negative for a signal, None if nobody knows it; memory:
-    resident bytes of all that came out of it, which are so many processes."""
+    resident bytes of all that came out of it, which are so many processes; cpu_us: the time that they have computed."""
 
     alive: bool
     exit: int | None = None
     memory: int = 0
     processes: int = 0
+    cpu_us: int = 0
+
+
+class OrphanProgram(NamedTuple):
+    """A process without a terminal whose parent, with which it came out of what the effect began, is gone. agent: its
+    PULSE_AGENT; memory: resident bytes of it and its descendants."""
+
+    pid: int
+    started: int
+    effect: str
+    agent: str
+    age_us: int
+    memory: int = 0
 
 
 class Programs(Protocol):
@@ -66,6 +79,12 @@ class Programs(Protocol):
         """End all that came out of it: SIGTERM to the main process' group, a wait of `soft` seconds, then SIGKILL.
 
         Does nothing if nothing is left. Raises PulseError if something can't be ended.
+        """
+
+    async def orphans(self, home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
+        """Those that bear the marks of an agent of this home (UPULSE_HOME), of these users; an empty name: the own one.
+
+        The main process of a program that runs is among them.
         """
 
     def listen(self, call: Callable[[], None]) -> None:

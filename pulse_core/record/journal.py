@@ -42,6 +42,7 @@ from pulse_core.model.payload import encode
 from pulse_core.model.text import count_kinds
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.log import EventLog, Listener
+from pulse_core.ports.loops import coalesced, wait_within
 from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.record.held import HeldDrafts
 
@@ -272,9 +273,7 @@ class Journal:
     async def run(self) -> None:
         """Write held drafts as soon as possible, and look whether the log is still there, for ever."""
         while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(CHECK_INTERVAL):
-                    await self._holding.wait()
+            await wait_within(self._holding, coalesced(CHECK_INTERVAL))
             await self.look()
             if self.hangs or self._held:
                 await asyncio.sleep(RETRY)

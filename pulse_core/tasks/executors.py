@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from pulse_core.capability import ExecutorContext
 from pulse_core.model.errors import PulseError
@@ -26,18 +26,20 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.task import Status, TaskState
 
-POLICY = Policy(Safety.IDEMPOTENT, timeout=30.0, cooldown=2.0)
-"""A rule that wishes again what has just failed would else be woken by the failure, for ever."""
-
 
 @dataclass(frozen=True)
 class _Recording:
     """Base: an executor that may record, and reads the tasks as they are now."""
 
     context: ExecutorContext
+    action: ClassVar[str]
 
     def policy(self, params: Any) -> Policy:
-        return POLICY
+        # A rule that wishes again what has just failed would be woken by the failure, for ever. Who is given a task again at
+        # once has failed at it.
+        return Policy(
+            Safety.IDEMPOTENT, timeout=30.0, cooldown=0.0 if self.action == ASSIGN_TASK.name else 2.0
+        )
 
     def check(self, params: Any) -> None:
         return
@@ -101,7 +103,10 @@ class ReleaseTask(_Recording):
     action, params = RELEASE_TASK.name, ReleaseParams
 
     async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
-        if (task := self.task(params.task)).token != params.token:
+        task = self.task(params.task)
+        if task.token != params.token or task.lease_left(
+            event.moment
+        ):  # its holder may have come back meanwhile
             return Result({"already": True})
         most = SETTINGS.of(self.context.settings()).attempts
         ended: Payload = TaskReleased(token=params.token, why=params.why, expired=True)

@@ -1,7 +1,7 @@
 """Tasks and projects for people and programs: which there are, what is ready for whom, and the one of a short id."""
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pulse_core.model.errors import Ambiguous, UnknownName
@@ -36,22 +36,14 @@ def find_task(tasks: PendingTasks, name: str) -> TaskState:
     return known[found[0]]
 
 
-def ready_tasks(
-    tasks: PendingTasks, agent: str, columns: Iterable[str], project: str, now: Moment
-) -> Sequence[TaskState]:
-    """What this agent may claim in these columns now, the first first: by priority, then by age. project: or all."""
-    lying = frozenset(columns)
-    found = [
-        task
-        for task in tasks.tasks.values()
-        if task.status in (Status.PENDING, Status.ASSIGNED)
-        and task.column in lying
-        and (not project or task.project == project)
+def is_ready(task: TaskState, agent: str, tasks: PendingTasks, now: Moment) -> bool:
+    """Whether this agent may claim it now."""
+    return (
+        task.status in (Status.PENDING, Status.ASSIGNED)
         and is_member(agent, tasks.projects.get(task.project))
         and not task.retry_left(now)
         and not any(obstacles(task, agent))
-    ]
-    return sorted(found, key=lambda task: (-task.priority, task.created.at, task.id))
+    )
 
 
 def is_member(agent: str, project: Project | None) -> bool:

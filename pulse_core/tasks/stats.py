@@ -51,11 +51,13 @@ class AgentStats:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An open task as far as the statistics need it: its labels, who was last at it, and since when it is claimed."""
+    """An open task as far as the statistics need it: its labels, who was last at it, since when it is claimed, and whether
+    it is done."""
 
     labels: tuple[str, ...] = ()
     agent: str = ""
     claimed: Moment | None = None
+    acked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,15 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
             open_[event.subject] = replace(work, agent=agent)
             agents[agent] = replace(stats, assigned=stats.assigned + 1)
         elif event.kind == TaskExecuting.kind:
-            open_[event.subject] = replace(work, agent=agent, claimed=event.moment)
+            open_[event.subject] = replace(work, agent=agent, claimed=event.moment, acked=False)
         elif event.kind == TaskAcked.kind and work.claimed:
             took = event.moment.since(work.claimed)
             agents[agent] = replace(
                 stats, acked=stats.acked + 1, took_us=stats.took_us + took, consecutive_failures=0
             )
-            open_[event.subject] = replace(work, claimed=None)
+            open_[event.subject] = replace(work, claimed=None, acked=True)
         elif event.kind == TaskClosed.kind:
-            if agent:
+            if work.acked:  # else it was not done, and needs not be
                 labels = _counted(stats.labels, work.labels, closed=1)
                 agents[agent] = replace(stats, closed=stats.closed + 1, labels=labels)
             del open_[event.subject]
@@ -143,5 +145,5 @@ def _counted(
 
 
 STATS = StateProjection(
-    "agent-capability-stats", 1, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+    "agent-capability-stats", 2, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
 )

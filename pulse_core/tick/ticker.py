@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from pulse_core.composition import FOLD
@@ -16,7 +15,7 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.loops import Supervise, unsupervised
+from pulse_core.ports.loops import Supervise, unsupervised, wait_within
 from pulse_core.ports.stores import Objects, Vitals
 from pulse_core.projections.state import CurrentState, Snapshot
 from pulse_core.record.journal import PATIENCE
@@ -61,21 +60,15 @@ class Waker:
 
         No sooner than `gap` seconds from now unless a reason is urgent.
         """
-        await _until(self._now, gap)
-        if not self._reasons and not self._ping:
-            await _until(self._soon, max(0.0, seconds - gap))
+        over = _now() + gap
+        await wait_within(self._soon, max(gap, seconds))
+        if not self._now.is_set() and (gap := over - _now()) > 0:
+            await wait_within(self._now, gap)
         pinged, self._ping = self._ping, False
         reasons, self._reasons = ", ".join(list(self._reasons)[:5]), {}
         self._soon.clear()
         self._now.clear()
         return reasons or ("" if pinged else "timer")
-
-
-async def _until(event: asyncio.Event, seconds: float) -> None:
-    if not event.is_set():
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await event.wait()
 
 
 SNAPSHOT_VERSION = 1

@@ -2,16 +2,16 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.payload import Wake
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
-from pulse_core.ports.loops import Supervise, unsupervised
+from pulse_core.ports.loops import Supervise, coalesced, unsupervised, wait_within
 from pulse_core.ports.stores import Vitals
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.journal import Journal
@@ -146,9 +146,7 @@ class WatchLoop:
             if failures:
                 await asyncio.sleep(rest)  # one that fails is not hurried by nudges
             else:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(rest):
-                        await watcher.nudge.wait()
+                await wait_within(watcher.nudge, coalesced(rest))
             failures = 0 if await self.collect_once(watcher) else failures + 1
 
     async def _keep(self, watcher: Watcher, reading: Reading) -> bool:
@@ -156,7 +154,10 @@ class WatchLoop:
         window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
         if reading.conclusions:
             try:
-                await self.journal.announce(reading.conclusions, self.answered)
+                if any(one.payload.wakes is not Wake.NEVER for one in reading.conclusions):
+                    await self.journal.announce(reading.conclusions, self.answered)
+                else:  # no tick answers these soon, and it would look at nothing more until the next one
+                    await self.journal.append_or_hold(*reading.conclusions)
             except PulseError as error:
                 words = f"its conclusions could not be recorded: {error}"
                 self.failed(f"watcher:{watcher.name}", words)

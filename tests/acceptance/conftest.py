@@ -61,18 +61,20 @@ class Served:
         return dict(answer["events"][0])
 
     def pid_when_up(self, name: str, other_than: int = 0) -> int:
-        self.eventually(
-            lambda: (one := self.process(name))["state"] == "up" and one["pid"] not in (None, other_than),
-            f"{name} is up",
-        )
-        return int(self.process(name)["pid"])
+        def seen() -> int | None:
+            one = self.process(name)
+            return one["pid"] if one["state"] == "up" and one["pid"] != other_than else None
 
-    def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 60.0) -> None:
+        return int(self.eventually(seen, f"{name} is up"))
+
+    def eventually(self, holds: Callable[[], Any], what: str, seconds: float = 60.0) -> Any:
+        """What `holds` says once it says something."""
         until, pause = time.monotonic() + seconds, pauses()
-        while not holds():
+        while not (seen := holds()):
             assert self.daemon is None or self.daemon.poll() is None, self.said.read_text()
             assert time.monotonic() < until, f"never seen: {what}"
             time.sleep(next(pause))
+        return seen
 
     def kill(self) -> None:
         assert self.daemon is not None

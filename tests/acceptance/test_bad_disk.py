@@ -26,7 +26,7 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 """
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", ["full", "read-only"])
 def test_every_death_is_answered_and_said_while_the_disk_takes_nothing(tmp_path: Path, kind: str) -> None:
     try:

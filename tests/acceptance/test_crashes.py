@@ -8,7 +8,7 @@ from tests.campaign.crash import BACK_WITHIN, POINTS, run
 
 
 @pytest.mark.wall_clock
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_nothing_acknowledged_is_lost_and_nothing_runs_twice(tmp_path: Path) -> None:
     seen = run(tmp_path / "home", kills=len(POINTS) * 4 // 3, seed=1, random_each=4)
     assert seen["promised"] > 20

@@ -8,7 +8,7 @@ import pytest
 from tests.campaign.damages import campaign
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_no_damage_of_any_store_goes_unsaid_and_a_restore_heals_it(tmp_path: Path) -> None:
     seen = campaign(tmp_path, count=16, seed=int(os.environ.get("PULSE_SEED", "5")))
     assert seen.total() == 16

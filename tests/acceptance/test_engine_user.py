@@ -22,7 +22,7 @@ from tests.control_groups import skip_without_groups
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of
 from tests.types_cache import kept
 
-pytestmark = [ROOT_ALONE, pytest.mark.timeout(240)]
+pytestmark = [ROOT_ALONE, pytest.mark.timeout(600)]
 ADA = "Ada Lovelace <ada@example.org>"
 
 LOOKS = {

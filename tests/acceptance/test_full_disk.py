@@ -85,7 +85,7 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
         served.pid_when_up("victim")
         for _ in range(3):  # the reserve is freed at the first refusal, and then it is full for good
             fill(small)
-            first = child_of(served)
+            first = served.eventually(lambda: child_of(served), "a victim")
             os.kill(first, signal.SIGKILL)
             served.eventually(lambda first=first: child_of(served) not in (0, first), "a new victim")  # type: ignore[misc]
         with pytest.raises(LogUnavailable):

@@ -36,7 +36,7 @@ def orphan(home: Path, blob: bytes) -> Path:
 def gc(served: Served) -> int:
     """Have the daemon sweep; how many objects went."""
     request = served.append("gc-requested")
-    with Client(served.home.socket) as client:
+    with Client(served.home.socket, timeout=60) as client:
         for item in client.stream("follow", since=request["seq"], kinds=["gc-done"]):
             if item["event"]["cause"] == request["id"]:
                 assert "fault" not in item["event"]["data"] or not item["event"]["data"]["fault"]
@@ -53,7 +53,7 @@ def test_an_object_that_is_named_at_this_moment_is_never_swept(served: Served) -
         sweeping.start()
         time.sleep(number % 8 / 2_000)
         served.append("effect", f"k{number}", **large(number).model_dump(exclude_defaults=True))
-        sweeping.join(30)
+        sweeping.join(60)
         assert path.exists(), "the payload of a recorded row is gone"
         assert hashlib.sha256(path.read_bytes()).hexdigest() == path.parent.name + path.name
     orphan(served.home.path, b"nobody wants this")
@@ -71,7 +71,7 @@ def test_a_daemon_that_is_killed_while_it_sweeps_has_lost_nothing(served: Served
         os.utime(path, (LONG_AGO, LONG_AGO))
     orphans = [orphan(served.home.path, str(number).encode()) for number in range(2_000)]
     served.append("gc-requested")
-    served.eventually(lambda: not orphans[0].exists() or not orphans[-1].exists(), "it sweeps", 60)
+    served.eventually(lambda: not orphans[0].exists() or not orphans[-1].exists(), "it sweeps")
     served.kill()
     assert verify(served.home.events, served.home.objects).fault == ""
     served.start()

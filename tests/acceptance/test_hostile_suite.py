@@ -29,7 +29,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
 
 
 @pytest.mark.wall_clock
-@pytest.mark.timeout(sample(240, 3000))
+@pytest.mark.timeout(sample(600, 3000))
 @pytest.mark.parametrize("name", [FORGED, STARVATION])
 def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(
     both: tuple[Served, Served], name: str

@@ -11,7 +11,7 @@ from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 from tests.processes import child_of_test
 
-NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
+NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
 SLEEPER = (sys.executable, "-c", "import time; time.sleep(1000)")
 
 
@@ -49,4 +49,5 @@ def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(serv
     os.kill(first, signal.SIGKILL)
     served.start()
     second = served.pid_when_up("it", other_than=first)
-    assert b"setsid sleep 9042" in Path(f"/proc/{second}/cmdline").read_bytes()
+    line = Path(f"/proc/{second}/cmdline")  # empty while it is executed
+    assert b"setsid sleep 9042" in served.eventually(line.read_bytes, "its command line")

@@ -34,7 +34,7 @@ while True:
     answer.answer.append(dns.rrset.from_text(answer.question[0].name, 60, "IN", "A", "192.0.2.1"))
     server.sendto(answer.to_wire(), who)
 """
-RESTARTS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "5s" }'
+RESTARTS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
 
 
 def process(name: str, program: str, port: int) -> str:
@@ -67,7 +67,7 @@ def test_an_endpoint_that_hangs_is_restarted_after_three_questions(served: Serve
     url = f"http://127.0.0.1:{port}/health"
     served.configure(
         process("litellm", PAGE, port)
-        + f'[[llm]]\nurl = "{url}"\nrestart = "litellm"\ninterval = "200ms"\ntimeout = "300ms"\ngrace = "2s"\n'
+        + f'[[llm]]\nurl = "{url}"\nrestart = "litellm"\ninterval = "200ms"\ntimeout = "1500ms"\ngrace = "6s"\n'
     )
     served.start()
     first = served.pid_when_up("litellm")
@@ -78,11 +78,11 @@ def test_an_endpoint_that_hangs_is_restarted_after_three_questions(served: Serve
     second = served.pid_when_up("litellm", other_than=first)
     assert second != first
     assert not Path(f"/proc/{first}").exists()
-    served.eventually(lambda: events(served, "condition-cleared"), "it answers again", 40)
+    served.eventually(lambda: events(served, "condition-cleared"), "it answers again")
     ((name, raised),) = events(served, "condition-raised")
     assert (name, raised["state"]) == (f"llm:{url}", "down")
     assert (
-        raised["evidence"] == "it took the connection, but did not answer within 0.3 s, 3 questions in a row"
+        raised["evidence"] == "it took the connection, but did not answer within 1.5 s, 3 questions in a row"
     )
     wishes = [data for _, data in events(served, "effect") if data["rule"] == "llm_watchdog"]
     assert [wish["key"] for wish in wishes] == ["restart-process:litellm"]
@@ -112,8 +112,11 @@ def test_a_network_that_goes_away_is_told_apart_and_comes_back(served: Served) -
     served.eventually(lambda: ("network", "http-only") in conditions(served)[before:], "names are back")
     os.kill(pids["page"], signal.SIGCONT)
     served.eventually(lambda: events(served, "condition-cleared"), "all is back")
-    titles = [data["params"]["title"] for _, data in events(served, "effect") if data["action"] == "notify"]
-    assert "resolved: the network" in titles
+
+    def titles() -> list[str]:
+        return [data["params"]["title"] for _, data in events(served, "effect") if data["action"] == "notify"]
+
+    served.eventually(lambda: "resolved: the network" in titles(), "that it is over")
 
 
 def test_the_helper_is_there_only_while_there_is_something_to_ask(served: Served) -> None:
@@ -133,5 +136,5 @@ def test_the_helper_is_there_only_while_there_is_something_to_ask(served: Served
     os.kill(first, signal.SIGCONT)
     death = select.poll()
     death.register(handle, select.POLLIN)
-    assert death.poll(20_000), "it outlives its daemon"
+    assert death.poll(60_000), "it outlives its daemon"
     os.close(handle)

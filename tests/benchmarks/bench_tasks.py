@@ -1,10 +1,11 @@
-"""Tasks: claims by eight processes at once, the tick and the list with many of them, and what a start folds of them."""
+"""Tasks: how soon an agent begins, claims by eight processes at once, ticks, lists and starts with many of them."""
 
 import asyncio
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import closing
 from itertools import chain, count
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.daemon import Daemon
 from pulse_core.model.errors import PulseError
@@ -24,9 +26,14 @@ from tests.benchmarks.inside import living
 from tests.benchmarks.table import Row, percentile, spread, times
 
 OPEN, CLOSED, FEW = 1_000, 100_000, 100
-CLAIMERS, TICKS, CALLS = 8, 300, 10
+CLAIMERS, TICKS, CALLS, SPAWNED = 8, 300, 10, 50
 LEASE = 900_000_000
 CONFIG = "[budget]\nactions_per_minute = 0\n"
+
+AGENT = """[[agent]]
+name = "ada"
+command = ["/bin/sleep", "0.05"]
+"""
 
 
 def id_of(number: int) -> str:
@@ -94,6 +101,29 @@ def claims(place: Path) -> Row:
     return Row(f"claims of {OPEN:,} tasks by {CLAIMERS} processes", ">= 500/s, each once", f"{rate:,.0f}/s")
 
 
+def spawned(place: Path) -> Row:
+    """How long it takes from a task's creation until its agent's program was started, one after the other."""
+    home = made_home(place / "spawned", CONFIG + AGENT)
+    with daemon(home), Client(home.socket) as client:
+        for number in range(SPAWNED):
+            drafts = [{"kind": "project-set", "subject": "app"}] if number == 0 else []
+            made = {
+                "kind": "task-created",
+                "subject": id_of(number),
+                "data": {"project": "app", "title": "x"},
+            }
+            for draft in (*drafts, made):
+                client.ask("append", drafts=[draft])
+            time.sleep(0.3)
+        with closing(connect_readonly(home.events)) as log:
+            kinds = ("task-created", "agent-run-started")
+            began, started = (
+                dict(log.execute("SELECT subject, mono FROM event WHERE kind = ?", (kind,))) for kind in kinds
+            )
+    taken = [(at - began[id_]) / 1000 for id_, at in started.items()]
+    return Row("task created -> agent's program started", "p50 <= 15 ms", spread(taken))
+
+
 async def ticks(home: Home) -> Sequence[float]:
     """Milliseconds of ticks with a whole fold, each with a bit of news."""
     async with living(home) as living_daemon:
@@ -111,7 +141,7 @@ def run() -> list[Row]:
     """Claims, ticks beside many tasks and few, and the list."""
     compiled()
     with directory() as place:
-        rows = [claims(place)]
+        rows = [spawned(place), claims(place)]
         many = asyncio.run(fill(made_home(place / "many", CONFIG), CLOSED))
         few = asyncio.run(fill(made_home(place / "few", CONFIG), FEW))
         began = time.perf_counter()

@@ -43,9 +43,9 @@ def wrap(fate: Fate) -> None:
             fate.passing(f"after:{kind}")
         return events
 
-    def fated_start(self: Spawner, argv: Sequence[str], **how: Any) -> ProcessId:
+    async def fated_start(self: Spawner, argv: Sequence[str], **how: Any) -> ProcessId:
         fate.passing("before:spawn")
-        found = start(self, argv, **how)
+        found = await start(self, argv, **how)
         fate.passing("after:spawn")
         return found
 

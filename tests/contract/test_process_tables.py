@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +24,7 @@ class Machine:
     """A table, and how to start and kill the process that it looks at."""
 
     table: ProcessTable
-    start: Callable[[], ProcessId]
+    start: Callable[[], Awaitable[ProcessId]]
     kill: Callable[[ProcessId], None]
 
 
@@ -32,13 +32,17 @@ class Machine:
 async def machine(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Machine]:
     if request.param == "memory":
         host = MemoryHost()
-        yield Machine(host, lambda: host.start("gateway"), lambda one: host.kill("gateway"))
+
+        async def start_gateway() -> ProcessId:
+            return host.start("gateway")
+
+        yield Machine(host, start_gateway, lambda one: host.kill("gateway"))
         return
     spawner, begun = Spawner(), list[ProcessId]()
     table = LinuxProcessTable(spawner)
 
-    def start() -> ProcessId:
-        begun.append(spawner.start(["sleep", "1000"], output=tmp_path / "it.log"))
+    async def start() -> ProcessId:
+        begun.append(await spawner.start(["sleep", "1000"], output=tmp_path / "it.log"))
         return begun[-1]
 
     def kill(one: ProcessId) -> None:
@@ -62,7 +66,7 @@ async def told(deaths: list[ProcessId], number: int) -> list[ProcessId]:
 
 
 async def test_what_is_known_and_lives_is_found(machine: Machine) -> None:
-    found = machine.start()
+    found = await machine.start()
     sight = (await machine.table.look(GATEWAY, {"gateway": found}))["gateway"]
     assert (sight.found, sight.known, sight.answering) == ((found,), True, None)
 
@@ -73,7 +77,7 @@ async def test_what_was_never_started_is_not_found(machine: Machine) -> None:
 
 
 async def test_a_death_is_told_once_and_the_dead_one_is_not_found(machine: Machine) -> None:
-    found, deaths = machine.start(), list[ProcessId]()
+    found, deaths = await machine.start(), list[ProcessId]()
     machine.table.hold([found], deaths.append)
     machine.kill(found)
     assert await told(deaths, 1) == [found]
@@ -82,7 +86,7 @@ async def test_a_death_is_told_once_and_the_dead_one_is_not_found(machine: Machi
 
 
 async def test_who_is_dead_when_it_is_held_is_told_of_too(machine: Machine) -> None:
-    found, deaths = machine.start(), list[ProcessId]()
+    found, deaths = await machine.start(), list[ProcessId]()
     machine.kill(found)
     await asyncio.sleep(0.05)
     machine.table.hold([found], deaths.append)
@@ -90,7 +94,7 @@ async def test_who_is_dead_when_it_is_held_is_told_of_too(machine: Machine) -> N
 
 
 async def test_what_is_not_held_any_more_is_not_told_of(machine: Machine) -> None:
-    found, deaths = machine.start(), list[ProcessId]()
+    found, deaths = await machine.start(), list[ProcessId]()
     machine.table.hold([found], deaths.append)
     machine.table.hold([], deaths.append)
     machine.kill(found)

@@ -67,7 +67,7 @@ async def test_a_program_lives_until_it_ends_and_then_its_exit_is_known(stage: S
     assert seen.memory > 0
     stage.kill(stage.effect, main)
     await stage.until_told()
-    assert await stage.programs.look(main) == (False, -signal.SIGTERM, 0, 0)
+    assert await stage.programs.look(main) == (False, -signal.SIGTERM, 0, 0, 0)
 
 
 async def test_a_live_program_is_found_by_its_effect(stage: Stage) -> None:
@@ -86,7 +86,7 @@ async def test_whoever_is_stopped_has_ended_and_a_second_stop_does_nothing(stage
 
 
 async def test_of_a_stranger_nobody_knows_how_it_ended(stage: Stage) -> None:
-    assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0)
+    assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0, 0)
 
 
 async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) 
     )
     main = await programs.start(uuid.uuid4().hex, spec)
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
-    assert await programs.look(main) == (False, 3, 0, 0)
+    assert await programs.look(main) == (False, 3, 0, 0, 0)
     spawner.close()
 
 

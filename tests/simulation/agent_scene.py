@@ -7,6 +7,7 @@ from typing import Any
 
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.executors import agent_executors
+from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Progress, Workspace
 from pulse_core.agents.run_scope import RunScope
@@ -116,7 +117,7 @@ class AgentScene:
             lambda draft: world.daemon.gate.append_own(draft),  # type: ignore[union-attr]
             lambda listener: None,
         )
-        world.watchers = (AgentRunsWatcher(context, self.files),)
+        world.watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
         await world.start()
 
     async def begin(self, **task: Any) -> None:

@@ -15,6 +15,8 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
+from pulse_core.ports.host import ProcessId
+from pulse_core.ports.programs import OrphanProgram
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
@@ -192,6 +194,20 @@ def test_the_lease_is_held_as_long_as_the_program_lives() -> None:
         await asyncio.sleep(700)
         assert scene.task().token == scene.run.token
         assert 5 <= len(scene.world.events("task-heartbeat")) <= 9
+
+    told(story)
+
+
+def test_the_end_of_a_run_is_known_at_once_also_just_after_a_heartbeat() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        while not scene.world.events("task-heartbeat"):
+            assert scene.world.clock.now().since(scene.run.moment) < 103_000_000
+            await asyncio.sleep(0.5)
+        scene.finish(answer=RunAnswer(text="done"))
+        await asyncio.sleep(0.1)
+        assert scene.task().status is Status.CLOSED
 
     told(story)
 
@@ -561,5 +577,63 @@ def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() ->
         task = scene.task("task_100005")
         assert task.status is Status.FAILED
         assert task.error == "it exited with status 1; it cost 5.10, and 0.50 is usual"
+
+    told(story)
+
+
+def test_what_runs_have_left_behind_is_ended_and_a_run_that_goes_on_is_not() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        (run,) = scene.runs.live
+        hour = 3_600_000_000
+        scene.programs.live["gone"] = ProcessId(77, 5)
+        scene.programs.left = [
+            OrphanProgram(*run.main, run.id, "ada", hour),
+            OrphanProgram(77, 5, "gone", "ada", hour),
+        ]
+        await asyncio.sleep(120)
+        assert scene.programs.stopped == ["gone"]
+        (effect,) = scene.world.events("effect", subject="end-agent-orphan:77:5")
+        assert json.loads(effect.data)["params"]["run"] == "gone"
+
+    told(story, agents={"orphans": "end"})
+
+
+def test_a_holder_that_comes_back_when_its_lease_has_long_ended_has_lost_its_claim() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.say("task-executing", agent="eve", lease_us=60_000_000)
+        token = scene.task().token
+        await asyncio.sleep(90)  # it is stopped meanwhile
+        assert (scene.task().status, scene.task().attempts) == (Status.EXECUTING, 2)  # by ada
+        words = f"the claim {token} of {ONE} is over: ada holds it"
+        with pytest.raises(Refused, match=words):
+            await scene.say("task-heartbeat", role=Role.AGENT, token=token)
+        with pytest.raises(Refused, match=words):
+            await scene.say("task-acked", role=Role.AGENT, token=token, result="from eve")
+        (refused,) = scene.world.events("task-result-refused")
+        assert json.loads(refused.data)["result"] == "from eve"
+        scene.finish(answer=RunAnswer(text="from ada"))
+        await asyncio.sleep(1)
+        assert (scene.task().status, scene.task().result) == (Status.CLOSED, "from ada")
+
+    told(story)
+
+
+def test_a_run_whose_daemon_was_held_for_longer_than_the_lease_is_done_once_all_the_same() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        run = scene.run
+        await scene.world.crash()
+        await asyncio.sleep(900)
+        scene.programs.forget()
+        await scene.start()
+        await asyncio.sleep(2)
+        assert (scene.run.main, scene.run.token, scene.programs.stopped) == (run.main, run.token, [])
+        scene.finish(answer=RunAnswer(text="done"))
+        await asyncio.sleep(1)
+        assert (scene.task().status, len(scene.programs.started)) == (Status.CLOSED, 1)
 
     told(story)

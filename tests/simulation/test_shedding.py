@@ -207,7 +207,7 @@ def test_a_full_disk_keeps_nothing_from_being_shed() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         fill_disk(world)
-        await asyncio.sleep(60)
+        await asyncio.sleep(50)
         assert daemon.report()["shed"]["level"] == 1
         assert said(world) == []
         free_disk(world)

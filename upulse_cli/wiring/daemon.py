@@ -43,6 +43,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, LogVerified
 from pulse_core.model.vitals import Window
+from pulse_core.ports.loops import coalesced
 from pulse_core.ports.watcher import Watcher
 from pulse_core.record.view import View
 from pulse_core.watch.error_log import ErrorLog
@@ -243,7 +244,7 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
 async def keep_lock(lock: HomeLock) -> None:
     """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
     while True:
-        await asyncio.sleep(LOCK_CHECK)
+        await asyncio.sleep(coalesced(LOCK_CHECK))
         lock.keep()
 
 

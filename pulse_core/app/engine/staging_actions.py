@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 
 from pydantic import BaseModel, ValidationError
 
@@ -16,6 +15,7 @@ from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import ActionHost, ActionHosts, CannotLoad, EngineFault, ReservedNames, Revision
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.loops import wait_within
 from pulse_core.ports.watcher import Watcher
 
 MEMORY = 512
@@ -69,9 +69,7 @@ class StagingActions:
         """Ask it again and again, for ever."""
         while True:
             pause = watcher.interval if await self._look(watcher) else max(watcher.interval, RETRY)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await watcher.nudge.wait()
+            await wait_within(watcher.nudge, pause)
             watcher.nudge.clear()
 
     async def _look(self, watcher: Watcher) -> bool:

@@ -66,7 +66,7 @@ def install(machine: Machine) -> Install:
     return Install(machine)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(600)
 def test_each_home_has_a_user_of_its_own_from_its_install_to_its_uninstall(install: Install) -> None:
     group = an_install_makes_the_user_that_the_engine_then_runs_as(install)
     another_home_gets_another_user_which_reads_nothing_of_the_first(install)
@@ -150,7 +150,7 @@ def an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install: Instal
 
 
 @pytest.mark.wall_clock
-@pytest.mark.timeout(sample(240, 3000))
+@pytest.mark.timeout(sample(600, 3000))
 def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(install: Install) -> None:
     for home in (HOSTILE, HARMLESS):
         install.upulse("init", home=home)

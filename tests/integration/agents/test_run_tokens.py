@@ -14,6 +14,7 @@ from pulse_adapters.agents.run_tokens import run_scopes
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import has_marker
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import Workspace
 from pulse_core.agents.settings import AGENTS
@@ -24,6 +25,8 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.moment import Moment
 from pulse_core.tasks.task import TaskState
 from tests.engine_user import ROOT_ALONE
+from tests.integration.cli.cli_home import eventually
+from tests.processes import child_of_test
 
 NOW = Moment(1_800_000_000_000_000, "boot", 1)
 RUN, TASK = "0190a0a0-0000-7000-8000-000000000001", TaskState("task_000001", "app", "Mend it", NOW, "eve")
@@ -93,7 +96,8 @@ async def test_a_wrong_token_is_refused(context: WatcherContext, how: str) -> No
 def caller(request: pytest.FixtureRequest) -> Iterator[int]:
     """A process with this mark."""
     env = {**os.environ, EFFECT_MARK: request.param}
-    with subprocess.Popen(["sleep", "1000"], env=env) as child:
+    with child_of_test(subprocess.Popen(["sleep", "1000"], env=env)) as child:
+        eventually(lambda: has_marker(child.pid, request.param), "its mark: it is executed before")
         yield child.pid
         child.kill()
 

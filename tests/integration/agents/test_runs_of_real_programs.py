@@ -1,6 +1,7 @@
 """Runs with real programs and files, and no daemon: whom they run as, what they may have, and how ill ones end."""
 
 import asyncio
+import json
 import os
 import subprocess
 import uuid
@@ -11,19 +12,24 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.agents.disk_run_files import DiskRunFiles
+from pulse_adapters.agents.disk_run_files import MOST_KEPT, DiskRunFiles
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_groups
-from pulse_adapters.workers.proc import start_time_of
-from pulse_core.agents.limits import RunSample
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import has_marker, live_processes, start_time_of
+from pulse_core.agents.events import AgentRunEnded
+from pulse_core.agents.limits import RunSample, reason_to_stop
+from pulse_core.agents.outcome import failure_of
 from pulse_core.agents.projection import Run
-from pulse_core.agents.run_files import RunFolder
+from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AGENTS
 from pulse_core.composition import Settings
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import Moment
+from pulse_core.ports.host import ProcessId
+from pulse_core.tasks.events import TaskAcked
 from pulse_core.tasks.task import Project, Status, TaskState
 from tests.engine_user import ROOT_ALONE, open_folder
 
@@ -117,7 +123,10 @@ async def test_an_agent_runs_as_its_user_in_a_folder_of_that_user(open_home: Pat
 
 
 @ROOT_ALONE
-async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_user(open_home: Path) -> None:
+async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_user(
+    open_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSE_SECRET_OF_ROOT", "x")
     runs, above = Runs(open_home), str(open_home.parent / "work")
     repository = open_home.parent / "repository"
     repository.mkdir()
@@ -126,7 +135,7 @@ async def test_git_obeys_nothing_as_root_that_lies_in_a_repository_of_another_us
     # A filter runs whatever the repository's own settings say, also for a `git status`.
     script = (
         f"git init -q -b main . && echo '* filter=spy' > .gitattributes && git config filter.spy.clean "
-        f"'id -u >> {repository}/spied; cat' && git add -A && git {' '.join(named)} commit -q -m x"
+        f"'(id -u; env | grep SECRET) >> {repository}/spied; cat' && git add -A && git {' '.join(named)} commit -q -m x"
     )
     subprocess.run(
         ("sh", "-c", script),
@@ -190,3 +199,134 @@ async def test_turns_are_counted_as_they_are_printed_each_once(runs: Runs) -> No
         with output.open("a") as file:
             file.write(printed)
         assert (await runs.files.progress(run, runs.agent)).turns == turns
+
+
+HOUR = 3_600_000_000
+ILL: dict[str, tuple[str, dict[str, Any], str]] = {
+    "endless": (
+        "while :; do echo more; done | head -c 100000; exec sleep 1000",
+        {},
+        "it took longer than 1h",
+    ),
+    "deaf": ("trap '' TERM; sleep 1000 & sleep 1000; sleep 1000", {}, "it took longer than 1h"),
+    "silent": ("exec sleep 1000", {"silence": "1us"}, "it printed nothing for"),
+    "a gigabyte": (
+        "truncate -s 1G /dev/stdout; exec sleep 1000",
+        {},
+        "it printed 1.0 GiB, of at most 64.0 MiB",
+    ),
+    "children": (
+        "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & exec sleep 1000",
+        {},
+        "it took longer than 1h",
+    ),
+}
+GARBAGE = (
+    "head -c 300000 /dev/urandom",
+    r"printf '{\"type\": \"result\"'",
+    "echo null; echo '[]'; echo 7",
+    ":",
+)
+
+
+@pytest.mark.parametrize("name", ILL)
+async def test_an_ill_program_is_ended_with_all_that_came_out_of_it(runs: Runs, name: str) -> None:
+    script, more, words = ILL[name]
+    run = await runs.start("sh", "-c", script, **more)
+    now = NOW.plus(HOUR if "took longer" in words else 0)
+    async with asyncio.timeout(PATIENCE_S):
+        while not (why := reason_to_stop(run, TASK, runs.agent, await runs.sample(run), now)):
+            await asyncio.sleep(0.01)
+        while name == "children" and len(left_of(run)) < 4:
+            await asyncio.sleep(0.01)
+    assert words in why
+    await runs.programs.stop(run.id, run.main, 0.05)
+    assert left_of(run) == []
+    answer = await runs.files.answer(run, runs.agent)
+    assert failure_of(answer, await runs.end(run), why) == why
+    await runs.files.clean(run, runs.agent.output)
+    assert (await runs.files.progress(run, runs.agent)).output <= MOST_KEPT
+
+
+def left_of(run: Run) -> list[int]:
+    """The live processes that came out of a run."""
+    return [one.pid for one in live_processes() if has_marker(one.pid, run.id, EFFECT_MARK)]
+
+
+async def test_what_a_program_leaves_that_ended_by_itself_is_ended_too(runs: Runs) -> None:
+    run = await runs.start("sh", "-c", "setsid sleep 1000 & echo done")
+    assert await runs.end(run) == 0
+    await runs.programs.stop(run.id, run.main, 0.0)  # as `clean-agent-run` does
+    assert left_of(run) == []
+    assert (await runs.files.answer(run, runs.agent)).text == "done"
+
+
+@pytest.mark.parametrize("kind", ["command", "claude", "codex", "cursor", "hermes"])
+@pytest.mark.parametrize("script", GARBAGE)
+async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, script: str) -> None:
+    run = await runs.start("sh", "-c", script, kind=kind)
+    code = await runs.end(run)
+    answer = await runs.files.answer(run, runs.agent)
+    failure = failure_of(answer, code, "")
+    assert failure == ("" if kind in ("command", "hermes") else answer.error)
+    ended = AgentRunEnded(run=run.id, exit=code, error=failure[:4_000], usage=dict(answer.usage))
+    assert TaskAcked(token=TOKEN, result=answer.text).result == answer.text
+    assert json.loads(ended.model_dump_json())["error"] == failure[:4_000]
+
+
+async def test_what_a_run_has_left_behind_is_found_by_its_marks_and_by_nothing_else(runs: Runs) -> None:
+    script = "setsid sleep 86391 & echo $!; env -u PULSE_AGENT setsid sleep 86392 & echo $!"
+    run = await runs.start("sh", "-c", script)
+    assert await runs.end(run) == 0
+    left, unmarked = map(int, runs.output(run).split())
+    async with asyncio.timeout(PATIENCE_S):
+        while not (found := await runs.programs.orphans(str(runs.home), {""})):
+            await asyncio.sleep(0.02)  # who is just being executed shows no mark
+    assert [(one.pid, one.effect, one.agent) for one in found] == [(left, run.id, "ada")]
+    assert found[0].memory > 0
+    assert await runs.programs.orphans(str(runs.home), {"nobody"}) == []
+    assert await runs.programs.orphans("/elsewhere", {""}) == []
+    await runs.programs.stop(run.id, ProcessId(found[0].pid, found[0].started), 0.0)
+    assert start_time_of(left) is None
+    assert start_time_of(unmarked) is None  # it bears the mark of the run all the same
+    assert await runs.programs.orphans(str(runs.home), {""}) == []
+
+
+async def test_a_pipe_in_the_place_of_an_output_holds_up_nobody(runs: Runs) -> None:
+    run = await runs.start("true")
+    output = RunFolder.of(runs.home, run.id).output
+    assert await runs.end(run) == 0
+    output.unlink()
+    os.mkfifo(output)
+    assert (await runs.files.progress(run, runs.agent)).output == 0
+    with pytest.raises(PulseError, match="its output can't be read"):
+        await runs.files.answer(run, runs.agent)
+    await runs.files.clean(run, 1)
+
+
+@pytest.mark.parametrize("written", [0, 4_000_000_000])
+async def test_no_clock_that_is_set_makes_a_run_silent_or_lively(runs: Runs, written: int) -> None:
+    run = await runs.start("true")
+    assert await runs.end(run) == 0
+    first = await runs.files.progress(run, runs.agent)
+    os.utime(RunFolder.of(runs.home, run.id).output, (written, written))
+    second, third = [await runs.files.progress(run, runs.agent) for _ in range(2)]
+    assert 0 == first.quiet_us < second.quiet_us < third.quiet_us < 3_600_000_000
+
+
+@ROOT_ALONE
+async def test_a_link_in_the_place_of_a_task_s_folder_leads_root_nowhere(open_home: Path) -> None:
+    runs, above, secret = Runs(open_home), str(open_home.parent / "work"), open_home / "secret"
+    secret.mkdir()
+    run = await runs.start("true", user="nobody", workspaces=above)
+    assert await runs.end(run) == 0
+    Path(run.workspace).rmdir()
+    Path(run.workspace).symlink_to(secret)
+    assert await runs.files.remove_workspace(run.workspace, Project()) == "it is a link by now"
+    with pytest.raises(PulseError, match="no workspace can be made"):
+        await runs.start("true", user="nobody", workspaces=above)
+    program = await runs.files.program("late", TOKEN, TASK, runs.agent, Workspace(run.workspace))
+    with pytest.raises(PulseError, match="cannot be entered"):
+        await runs.programs.start("late", program)
+    assert os.stat(secret).st_uid == 0
+    await runs.close()

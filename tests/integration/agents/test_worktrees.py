@@ -1,9 +1,13 @@
 """Worktrees of tasks in a real repository with a bare remote: made once, kept while anything in them could be lost."""
 
+import asyncio
 import json
 import os
+import select
 import shutil
+import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -80,7 +84,7 @@ def test_its_branch_is_found_again_after_it_was_removed(worktree: Worktree, repo
     (Path(made.path) / "done.txt").write_text("done")
     git(Path(made.path), "add", "-A")
     git(Path(made.path), "commit", "-q", "-m", "mend it")
-    git(Path(made.path), "push", "-q", "origin", "HEAD")
+    git(Path(made.path), "push", "-q")  # nothing else has to be said
     assert worktree.remove() == ""
     assert not Path(made.path).exists()
     assert worktree.make(TASK, "Mend it") == made
@@ -99,6 +103,50 @@ def test_what_a_crash_has_left_of_one_is_made_anew(
         shutil.rmtree(path)
     assert worktree.make(TASK, "Mend it") == Workspace(str(path), BRANCH)
     assert git(path, "status", "--porcelain") == ""
+
+
+KILLER = """#!/bin/sh
+case "$KILL $*" in before*"$AT"*) kill -9 $PPID; exit 1;; esac
+{git} "$@"; code=$?
+case "$KILL $*" in after*"$AT"*) kill -9 $PPID;; esac
+exit $code
+"""
+DEED = "from pulse_adapters.agents.worktrees import *; tree = Worktree(Project(repository={!r}), Path({!r}))"
+
+
+@pytest.mark.parametrize(
+    ("deed", "kill", "at"),
+    [
+        ("make", "before", "worktree prune"),
+        ("make", "after", "worktree add"),
+        ("make", "before", "worktree move"),
+        ("make", "after", "worktree move"),
+        ("remove", "before", "worktree remove"),
+        ("remove", "after", "worktree remove"),
+    ],
+)
+def test_who_is_killed_between_two_steps_leaves_what_the_next_one_goes_on_with(
+    worktree: Worktree, repository: Path, tmp_path: Path, deed: str, kill: str, at: str
+) -> None:
+    path, program = tmp_path / "work" / TASK, tmp_path / "bin" / "git"
+    if deed == "remove":
+        worktree.make(TASK, "Mend it")
+    program.parent.mkdir()
+    program.write_text(KILLER.format(git=shutil.which("git")))
+    program.chmod(0o755)
+    call = f"tree.make({TASK!r}, 'Mend it')" if deed == "make" else "tree.remove()"
+    environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "KILL": kill, "AT": at}
+    done = subprocess.run(
+        (sys.executable, "-c", f"{DEED.format(str(repository), str(path))}; {call}"),
+        env=environment, check=False, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL
+    if deed == "make":
+        assert worktree.make(TASK, "Mend it") == Workspace(str(path), BRANCH)
+        assert git(path, "status", "--porcelain") == ""
+        assert git(repository, "worktree", "list").count("\n") == 1
+    assert worktree.remove() == ""
+    assert (path.exists(), git(repository, "worktree", "list").count("\n")) == (False, 0)
 
 
 KEPT = [
@@ -219,3 +267,23 @@ def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
     (folder / "work.txt").unlink()
     assert remove_folder(folder) == ""
     assert remove_folder(folder) == ""
+
+
+async def test_a_git_that_waits_for_ever_is_ended_with_what_it_has_begun(
+    worktree: Worktree, repository: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(begun := tmp_path / "begun")
+    git(repository, "config", "filter.slow.smudge", f"exec sh -c 'echo $$ > {begun}; exec sleep 1000'")
+    (repository / ".gitattributes").write_text("* filter=slow\n")
+    git(repository, "add", ".gitattributes")
+    git(repository, "commit", "-q", "-m", "slow")
+    making = asyncio.create_task(asyncio.to_thread(worktree.make, TASK, "x"))
+    pid = int(await asyncio.to_thread(begun.read_text))
+    handle = os.pidfd_open(pid)
+    worktree.close()
+    with pytest.raises(PulseError, match="git worktree failed"):
+        await making
+    assert await asyncio.to_thread(select.select, [handle], [], [], 60.0) == ([handle], [], [])
+    os.close(handle)
+    with pytest.raises(PulseError, match="it was called off"):
+        worktree.make(TASK, "x")

@@ -31,8 +31,13 @@ def home(tmp_path: Path) -> Iterator[CliHome]:
         home.end_everything()
 
 
-def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome) -> None:
-    started = home.upulse("daemon", "start")
+def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome, tmp_path: Path) -> None:
+    link = tmp_path / "link"  # it need not be there for longer than the start
+    link.symlink_to(home.path)
+    started = CliHome(link).upulse("daemon", "start")
+    link.unlink()
+    for word in ("pause", "resume"):
+        home.upulse(word)
     first, demo = home.status()["daemon"]["pid"], home.pid_when_up("demo")
     assert f"process {first}" in started.err
     home.upulse("daemon", "restart")
@@ -60,7 +65,7 @@ async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_i
     join = f"echo $$ >{life.path}/cgroup.procs && " if life else ""
     upulse = f"{sys.executable} -m upulse_cli daemon start --home {home.path}"
     marks = {"PULSE_EFFECT": "it began", "PULSE_PROCESS": f"agent@{tmp_path}"}
-    agent = Spawner().start(
+    agent = await Spawner().start(
         ["sh", "-c", f"{join}{upulse} && exec sleep 1000"], output=tmp_path / "log", env=marks
     )
     try:

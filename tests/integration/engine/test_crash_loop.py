@@ -79,7 +79,7 @@ def test_a_daemon_that_its_engine_kills_stays_up_without_it_and_guards_until_it_
         events = home.upulse("events", "--kind", "safe-mode-entered").out
         assert "without engine, after 3 crashes" in events
         home.upulse("daemon", "restart", "--normal")
-        assert daemon.ends[3:] == [0]
+        eventually(lambda: daemon.ends[3:] == [0], "its orderly end")
     eventually(lambda: home.status()["engine"]["runs"], "the engine to run")
     assert not safe_mode(home)
     assert "SAFE MODE" not in home.upulse("status").out

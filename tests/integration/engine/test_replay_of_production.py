@@ -119,7 +119,7 @@ def replayed(home: CliHome, *words: str, code: int = 0) -> dict[str, Any]:
     return dict(home.upulse("replay", "--since", "1h", *words, "--json", code=code).json)
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(600)
 def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: CliHome) -> None:
     eventually(lambda: served.status()["engine"]["quarantined"], "the rule to be quarantined")
     some_ticks(served, 20)

@@ -250,7 +250,7 @@ def test_wishes_of_one_key_near_each_other_are_the_same() -> None:
     assert found == [("shadow", "b", 1), ("main", "c", 1), ("shadow", "a", 30), ("main", "a", 40)]
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_a_pipe_in_the_place_of_its_file_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / NAME)
     with pytest.raises(PulseError, match="can't be read: it is no plain file"):

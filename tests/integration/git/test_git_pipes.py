@@ -10,7 +10,7 @@ from pulse_adapters.git.git_files import read_main, tree_of_commit
 from pulse_adapters.git.settings_folder import settings_folder
 from tests.integration.git.git_scene import made
 
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.parametrize("name", ["config", "packed-refs", "refs/heads/main", "info/grafts", "index"])

@@ -134,7 +134,7 @@ async def test_a_server_that_hangs_in_any_way_fails_its_probe_within_the_deadlin
         row("backlog full", stack.enter_context(full_backlog()), "no connection came about within 1.5 s")
         row("refused", free_port(), "the connection is refused")
         port = free_port()
-        stopped = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+        stopped = await spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
         await until(lambda: "ready" in said(log), 60)
         os.kill(stopped.pid, signal.SIGSTOP)
         row("stopped", port, "it took the connection, but did not answer within 1.5 s", found=stopped)
@@ -157,9 +157,9 @@ async def test_a_server_that_hangs_in_any_way_fails_its_probe_within_the_deadlin
 async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
     prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
-    mine = spawner.start(["sleep", "1000"], output=tmp_path / "mine.log")
+    mine = await spawner.start(["sleep", "1000"], output=tmp_path / "mine.log")
     port = free_port()
-    other = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+    other = await spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
     await until(lambda: "ready" in said(log), 60)
     url = f"http://127.0.0.1:{port}/"
     assert await prober.ask(settings(http=url), other) == HealthAnswer(True, f"{url} answers 200")
@@ -177,10 +177,10 @@ async def test_who_comes_after_nobody_held_the_port_is_found(
     prober: LocalHealthProber, spawner: Spawner, log: Path
 ) -> None:
     port = free_port()
-    mine = spawner.start(["sleep", "9012"], output=log)
+    mine = await spawner.start(["sleep", "9012"], output=log)
     webpage = settings(http=f"http://127.0.0.1:{port}/")
     assert (await prober.ask(webpage, mine)).ok is False  # nobody listens
-    other = spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
+    other = await spawner.start([sys.executable, "-c", SERVER, str(port)], output=log)
     await until(lambda: "ready" in said(log), 60)
     answer = await prober.ask(webpage, mine)
     assert (answer.ok, f"is held by process {other.pid}" in answer.detail) == (False, True)
@@ -190,7 +190,7 @@ async def test_a_child_that_listens_for_a_process_is_no_stranger(
     prober: LocalHealthProber, spawner: Spawner, log: Path
 ) -> None:
     port = free_port()
-    shell = spawner.start(["sh", "-c", f"'{sys.executable}' -c '{SERVER}' {port}; true"], output=log)
+    shell = await spawner.start(["sh", "-c", f"'{sys.executable}' -c '{SERVER}' {port}; true"], output=log)
     await until(lambda: "ready" in said(log), 60)
     assert (await prober.ask(settings(http=f"http://127.0.0.1:{port}/"), shell)).ok
 
@@ -300,7 +300,7 @@ async def test_what_a_killed_daemon_left_of_a_probe_is_ended_before_the_next_one
     prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     mark = {EFFECT_MARK: f"probe:p@{tmp_path}"}
-    left = spawner.start(["sleep", "1000"], output=log, env=mark)
+    left = await spawner.start(["sleep", "1000"], output=log, env=mark)
     while not await find_bearers(effect=mark[EFFECT_MARK]):
         assert is_alive(left)  # until it is executed, it has no environment
     assert (await prober.ask(settings(exec=["true"], timeout="5s"), own_id())).ok

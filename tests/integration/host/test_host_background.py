@@ -22,7 +22,7 @@ from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import until, wished
 
-Start = Callable[[str], ProcessId]
+Start = Callable[[str], Awaitable[ProcessId]]
 Restart = Callable[..., Awaitable[Result]]
 
 
@@ -64,7 +64,7 @@ async def seen(table: LinuxProcessTable, it: ProcessSettings, known: ProcessId) 
 async def test_who_exits_at_once_with_0_has_gone_into_the_background(
     table: LinuxProcessTable, start: Start, effect: str
 ) -> None:
-    first = start("sleep 1000 & setsid sleep 1000 & exit 0")
+    first = await start("sleep 1000 & setsid sleep 1000 & exit 0")
     await over(first)
     await until(lambda: len(carriers(effect)) == 2)
     sight = await seen(table, process("x"), first)
@@ -79,7 +79,7 @@ async def test_who_has_the_argv_of_the_start_stands_for_it_before_a_helper_with_
     table: LinuxProcessTable, spawner: Spawner, log: Path, effect: str
 ) -> None:
     it = process("setsid sleep 1001 & (sleep 1000; :) & exit 0")
-    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
+    first = await spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
     await until(lambda: len(carriers(effect)) == 2)
     (main,), (helper,) = carriers(effect, "sh"), _with("1001", carriers(effect))
@@ -90,7 +90,7 @@ async def test_who_has_forked_the_others_stands_for_it_though_all_began_in_the_s
     table: LinuxProcessTable, spawner: Spawner, log: Path, effect: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     it = process("((sleep 1001; :) & setsid sleep 1002 & (sleep 1003; :) & sleep 1000; :) & exit 0")
-    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
+    first = await spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
     await until(lambda: len(carriers(effect)) == 4)
     (own,) = _with("1000", carriers(effect))
@@ -109,7 +109,7 @@ async def test_who_has_forked_the_others_stands_for_it_though_all_began_in_the_s
 async def test_who_has_become_another_user_in_the_background_is_it_if_the_settings_name_that_user(
     spawner: Spawner, start: Start, effect: str
 ) -> None:
-    first = start("setsid setpriv --reuid=nobody --clear-groups sleep 1000 & exit 0")
+    first = await start("setsid setpriv --reuid=nobody --clear-groups sleep 1000 & exit 0")
     await over(first)
     await until(lambda: carriers(effect))
     unnamed, named = LinuxProcessTable(spawner), LinuxProcessTable(spawner)
@@ -129,7 +129,7 @@ async def test_who_takes_its_time_between_two_forks_hands_over_with_the_second_o
     monkeypatch.setattr("pulse_adapters.host.process_table._HANDED_TICKS", 100_000 if is_new else -1)
     it = process("((sleep 1000; :) & read go < go) & exit 0")
     os.mkfifo(tmp_path / "go")
-    first = spawner.start(it.start, cwd=str(tmp_path), output=log, env={"PULSE_EFFECT": effect})
+    first = await spawner.start(it.start, cwd=str(tmp_path), output=log, env={"PULSE_EFFECT": effect})
     table = LinuxProcessTable(
         spawner, tmp_path, Lives(spawner, tmp_path, lambda: {"it": Life(effect, first)})
     )
@@ -150,7 +150,7 @@ async def test_who_takes_its_time_between_two_forks_hands_over_with_the_second_o
 async def test_who_ends_otherwise_is_dead_whatever_it_leaves(
     table: LinuxProcessTable, start: Start, effect: str, end: str
 ) -> None:
-    first = start(f"setsid sleep 1000 & {end}")
+    first = await start(f"setsid sleep 1000 & {end}")
     await over(first)
     await until(lambda: carriers(effect))
     assert (await seen(table, process("x"), first)).found == ()
@@ -168,7 +168,7 @@ async def test_who_lives_longer_than_a_launcher_hands_over_to_a_fork_of_itself_a
 ) -> None:
     monkeypatch.setattr("pulse_adapters.host.guarded_processes.LAUNCH_S", 0.05)
     it, is_fork = process(f"{fork} & sleep 0.1; exit 0"), fork.startswith("(")
-    first = spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
+    first = await spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
     assert carriers(effect)
     brief = it.model_copy(update={"restart": RestartSettings(grace=50_000)})
@@ -181,8 +181,8 @@ async def test_what_another_start_has_left_is_not_mistaken_for_it(
     table: LinuxProcessTable, spawner: Spawner, start: Start, log: Path
 ) -> None:
     env = {"PULSE_EFFECT": "another", "PULSE_PROCESS": "it@/home"}
-    spawner.start(["sleep", "1000"], output=log, env=env)
-    first = start("exit 0")
+    await spawner.start(["sleep", "1000"], output=log, env=env)
+    first = await start("exit 0")
     await over(first)
     assert (await seen(table, process("x"), first)).found == ()
 
@@ -208,7 +208,7 @@ def restart(spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, effect: 
 async def test_what_is_coming_up_in_the_background_is_not_started_again(
     restart: Restart, start: Start, effect: str, way: dict[str, str], fresh: bool
 ) -> None:
-    first = start("setsid sleep 1000 & exit 0")
+    first = await start("setsid sleep 1000 & exit 0")
     await over(first)
     await until(lambda: carriers(effect))
     result = await restart(process("exit 7", **way), first, fresh=fresh)
@@ -220,7 +220,7 @@ async def test_what_is_coming_up_in_the_background_is_not_started_again(
 async def test_the_remains_of_a_failed_start_are_ended_before_the_next(
     restart: Restart, start: Start, effect: str, fresh: bool
 ) -> None:
-    first = start("setsid sleep 1000 & exit 3")
+    first = await start("setsid sleep 1000 & exit 3")
     await over(first)
     await until(lambda: carriers(effect))
     result = await restart(process("exec sleep 1000"), first, fresh=fresh)
@@ -232,7 +232,7 @@ async def test_the_remains_of_a_failed_start_are_ended_before_the_next(
 async def test_what_a_process_has_detached_from_itself_outlives_it_only_where_that_is_wanted(
     restart: Restart, start: Start, effect: str, kill: str
 ) -> None:
-    first = start("setsid sleep 1000 & while :; do sleep 0.01; done")
+    first = await start("setsid sleep 1000 & while :; do sleep 0.01; done")
     detached = list[ProcessId]()
     await until(lambda: detached.extend(_with("1000", carriers(effect))) or detached)
     os.kill(first.pid, 9)
@@ -244,7 +244,7 @@ async def test_what_a_process_has_detached_from_itself_outlives_it_only_where_th
 async def test_a_person_gets_what_is_in_the_background_restarted(
     restart: Restart, start: Start, effect: str
 ) -> None:
-    first = start("setsid sleep 1000 & exit 0")
+    first = await start("setsid sleep 1000 & exit 0")
     await over(first)
     await until(lambda: carriers(effect))
     result = await restart(process("exec sleep 1000"), first, instead_of=None, if_dead=False)
@@ -257,7 +257,9 @@ async def test_a_stop_ends_who_ignores_sigterm(
 ) -> None:
     monkeypatch.setattr(process_executors, "_SOFT_S", 0.2)
     it = process("x")
-    deaf = spawner.start(["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"], output=log)
+    deaf = await spawner.start(
+        ["sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.01; done"], output=log
+    )
     await until(lambda: log.exists() and log.read_text())
     executor = StopProcess(
         lambda: Settings(process=(it,)), table, lambda: {"it": deaf}, Lives(spawner, log.parent)

@@ -33,10 +33,10 @@ class Scene:
         self.spawner, self.home, self.lives = spawner, home, Lives(spawner, home)
         self.table = LinuxProcessTable(spawner, home, self.lives, lambda: self.settings.process)
 
-    def begin(self, name: str = "first") -> ProcessId:
+    async def begin(self, name: str = "first") -> ProcessId:
         effect = str(uuid.uuid4())
         env = self.lives.marks(name, effect)
-        found = self.spawner.start(self.start, output=self.home / "it.log", env=env)
+        found = await self.spawner.start(self.start, output=self.home / "it.log", env=env)
         self.lives.begin(name, Life(effect, found))
         return found
 
@@ -61,7 +61,7 @@ async def test_what_was_started_for_one_is_found_for_no_other_and_outlives_its_s
     scene: Callable[..., Scene], second: dict[str, object]
 ) -> None:
     it = scene(**second)
-    main = it.begin()
+    main = await it.begin()
     await it.until_shown(main)
     seen = await it.look()
     assert (seen["first"].found, seen["second"].found) == ((main,), ())
@@ -75,7 +75,7 @@ async def test_what_was_started_for_one_is_found_for_no_other_and_outlives_its_s
 
 async def test_what_was_found_for_one_is_found_for_no_other(scene: Callable[..., Scene]) -> None:
     it = scene()
-    main = it.spawner.start(it.start, output=it.home / "it.log")
+    main = await it.spawner.start(it.start, output=it.home / "it.log")
     await it.until_shown(main)
     it.known["first"] = main
     assert (await it.look())["second"].found == ()
@@ -85,7 +85,7 @@ async def test_what_a_killed_daemon_started_and_did_not_record_is_left_to_its_na
     scene: Callable[..., Scene], spawner: Spawner
 ) -> None:
     it = scene()
-    main = it.begin()
+    main = await it.begin()
     await it.until_shown(main)
     it.lives = Lives(spawner, it.home)
     it.table = LinuxProcessTable(spawner, it.home, it.lives, lambda: it.settings.process)
@@ -99,7 +99,7 @@ async def test_one_process_that_two_settings_find_at_once_is_the_first_ones(
     it = Scene(spawner, tmp_path)
     both = [{"name": name, "start": it.start, "match": it.word} for name in ("first", "second")]
     it.settings = Settings.model_validate({"process": both})
-    main = spawner.start(it.start, output=tmp_path / "it.log")
+    main = await spawner.start(it.start, output=tmp_path / "it.log")
     await it.until_shown(main)
     seen = await it.look()
     assert (seen["first"].found, seen["second"].found) == ((main,), ())
@@ -111,7 +111,7 @@ async def test_a_child_of_the_held_one_is_found_for_no_other_if_the_held_one_mat
     it = scene()
     fork = "import os, time; os.fork(); time.sleep(1000)"
     it.start = [sys.executable, "-c", fork, it.word]
-    main = it.begin()
+    main = await it.begin()
     await until(lambda: [one for one in live_processes() if one.parent == main.pid])
     assert (await it.look())["second"].found == ()
 
@@ -119,7 +119,7 @@ async def test_a_child_of_the_held_one_is_found_for_no_other_if_the_held_one_mat
 async def test_a_child_of_the_held_one_may_be_another_process(spawner: Spawner, tmp_path: Path) -> None:
     it = Scene(spawner, tmp_path, command=["true"], match="^sleep 1000 [0-9a-f]+$")
     it.start = ["sh", "-c", "sleep 1000 0000; :"]
-    main = it.begin()
+    main = await it.begin()
     children = list[ProcessId]()
     await until(
         lambda: (
@@ -150,7 +150,7 @@ def renamed(it: Scene, **more: object) -> None:
 
 async def test_a_renamed_process_is_taken_over_by_one_of_the_same_start(scene: Callable[..., Scene]) -> None:
     it = scene()
-    main = it.begin()
+    main = await it.begin()
     await it.until_shown(main)
     renamed(it)
     seen = await it.look()
@@ -164,7 +164,7 @@ async def test_nobody_takes_over_what_would_be_begun_otherwise_or_has_its_name(
     scene: Callable[..., Scene], other: str
 ) -> None:
     it = scene()
-    main = it.begin()
+    main = await it.begin()
     await it.until_shown(main)
     if other == "argv":
         it.start = it.start[:-2]
@@ -178,7 +178,7 @@ async def test_nobody_takes_over_what_would_be_begun_otherwise_or_has_its_name(
 async def test_what_a_name_has_left_that_is_not_guarded_any_more_is_told(scene: Callable[..., Scene]) -> None:
     it = scene()
     it.start = ["sh", "-c", "setsid sleep 1000 & sleep 1000; :", it.word]
-    main = it.begin()
+    main = await it.begin()
 
     def left() -> tuple[ProcessId, ...]:
         return it.table.leftovers({"first": None}).get("first", ())
@@ -189,7 +189,7 @@ async def test_what_a_name_has_left_that_is_not_guarded_any_more_is_told(scene: 
 
 async def test_who_is_not_guarded_any_more_is_told_by_the_log(scene: Callable[..., Scene]) -> None:
     it = scene()
-    main = it.begin()
+    main = await it.begin()
     await it.until_shown(main)
     start = LastStart("effect", main.pid, main.started)
     lives = ProcessHistory(pid=main.pid, started=main.started, boot="boot", start=start)

@@ -138,7 +138,7 @@ async def test_the_parent_of_a_guarded_process_is_never_told(crowd: Crowd) -> No
     """Ending it would end what is guarded."""
     out = crowd.place / "child"
     argv = [sys.executable, "-c", LEADS, str(out), crowd.word, "1"]
-    parent = crowd.spawner.start(argv, output=crowd.place / "log")
+    parent = await crowd.spawner.start(argv, output=crowd.place / "log")
     await until(lambda: out.exists() and out.read_text())
     child = read_stat(int(out.read_text()))
     assert child is not None
@@ -165,7 +165,7 @@ async def test_a_guarded_process_that_pulse_started_hides_its_workers_from_nobod
     """What a guarded process has started is not guarded; but the process itself is Pulse's own child."""
     pid_file = crowd.place / "worker"
     argv = [sys.executable, "-c", LEADS, str(pid_file), crowd.word, "1"]
-    guarded = crowd.spawner.start(argv, output=crowd.place / "log")
+    guarded = await crowd.spawner.start(argv, output=crowd.place / "log")
     await until(lambda: pid_file.exists() and pid_file.read_text())
     worker = int(pid_file.read_text())
     await until(lambda: crowd.word in command_line(worker))

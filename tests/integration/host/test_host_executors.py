@@ -109,7 +109,7 @@ async def test_who_can_not_be_its_user_is_refused_and_told(
 async def test_nothing_is_done_if_another_one_is_up_by_now(
     restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
 ) -> None:
-    up = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    up = known["it"] = await spawner.start(["sleep", "1000"], output=log)
     for params in ({"instead_of": {"pid": up.pid, "started": up.started - 1}}, {"if_dead": True}):
         result = await restart(restarter(SLEEP), **params)
         assert result.data == {"already": True, "pid": up.pid, "started": up.started}
@@ -118,7 +118,7 @@ async def test_nothing_is_done_if_another_one_is_up_by_now(
 async def test_a_person_gets_a_living_one_restarted(
     restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
 ) -> None:
-    old = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    old = known["it"] = await spawner.start(["sleep", "1000"], output=log)
     new = found_in(await restart(restarter(SLEEP)))
     assert (is_alive(old), is_alive(new)) == (False, True)
 
@@ -134,7 +134,7 @@ async def test_restarts_on_each_others_heels_leave_one_of_it(
 async def test_a_deaf_one_is_ended_before_it_is_replaced(
     restarter: Callable[[Settings], RestartProcess], known: Known, spawner: Spawner, log: Path
 ) -> None:
-    old = known["it"] = spawner.start(["sleep", "1000"], output=log)
+    old = known["it"] = await spawner.start(["sleep", "1000"], output=log)
     executor = restarter(settings(start=["sleep", "1000"], tcp="127.0.0.1:1"))
     new = found_in(await restart(executor, instead_of={"pid": old.pid, "started": old.started}, if_dead=True))
     assert (is_alive(old), is_alive(new)) == (False, True)
@@ -145,7 +145,7 @@ async def test_a_restart_that_waited_looks_again(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
-    by_hand = spawner.start(argv, output=log)
+    by_hand = await spawner.start(argv, output=log)
     await until(lambda: word in command_line(by_hand.pid))
     executor = restarter(settings(start=argv, match=word))
     effect, event = wished("restart-process", process="it", instead_of={"pid": 2**22 + 1, "started": 1})
@@ -218,7 +218,7 @@ async def test_a_stop_ends_the_known_one_alone_and_may_be_repeated(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
-    it, *others = [spawner.start(argv, output=log) for _ in range(3)]
+    it, *others = [await spawner.start(argv, output=log) for _ in range(3)]
     await until(lambda: all(word in command_line(one.pid) for one in (it, *others)))
     chosen = settings(start=argv, match=word)
     executor = StopProcess(lambda: chosen, table, lambda: {"it": it}, Lives(spawner, tmp_path))
@@ -236,7 +236,7 @@ async def test_who_may_be_it_is_neither_ended_nor_held_for_a_restart(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     argv = [sys.executable, "-c", "import time; time.sleep(1000)", word]
-    found = [spawner.start(argv, output=log) for _ in range(2)]
+    found = [await spawner.start(argv, output=log) for _ in range(2)]
     await until(lambda: all(word in command_line(one.pid) for one in found))
     executor = restarter(settings(start=argv, match=word))
     if if_dead:
@@ -253,7 +253,7 @@ async def test_a_stop_ends_nobody_who_start_would_not_produce(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
-    stranger = spawner.start([sys.executable, "-c", "import time; time.sleep(1000)", word], output=log)
+    stranger = await spawner.start([sys.executable, "-c", "import time; time.sleep(1000)", word], output=log)
     await until(lambda: word in command_line(stranger.pid))
     chosen = settings(start=["sleep", "1000"], match=word)
     executor = StopProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path))

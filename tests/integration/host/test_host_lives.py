@@ -340,7 +340,7 @@ async def test_what_a_dead_daemon_has_left_of_a_command_is_ended_before_it_runs_
 ) -> None:
     effect, seconds = str(uuid.uuid4()), f"9{uuid.uuid4().int % 10**12:012}"
     script = f"setsid sleep {seconds} & env -i sleep {seconds} & sleep {seconds}"
-    spawner.start(["sh", "-c", script], output=tmp_path / "log", env={"PULSE_EFFECT": effect})
+    await spawner.start(["sh", "-c", script], output=tmp_path / "log", env={"PULSE_EFFECT": effect})
 
     def running() -> list[int]:
         return [one.pid for one in live_processes() if command_line(one.pid) == ["sleep", seconds]]
@@ -425,7 +425,7 @@ async def test_who_joins_a_session_that_was_read_before_is_found_and_others_are_
 ) -> None:
     go, asked, marked = tmp_path / "go", list[int](), MarkedProcesses()
     script = f"until test -e {go}; do sleep 0.01; done; env -i sleep 60 & exec sleep 60"
-    leader = spawner.start(["sh", "-c", script], output=tmp_path / "log")
+    leader = await spawner.start(["sh", "-c", script], output=tmp_path / "log")
     await until(lambda: command_line(leader.pid)[:1] == ["sh"])
     marked.search()
     go.touch()
@@ -470,7 +470,9 @@ async def test_a_helper_that_hands_over_to_a_fork_of_itself_all_the_time_ends_wi
 
     async def begun_and_killed(number: int) -> ProcessId:
         effect = str(uuid.uuid4())
-        main = spawner.start([sys.executable, "-c", RELAY, word], output=log, env=lives.marks("it", effect))
+        main = await spawner.start(
+            [sys.executable, "-c", RELAY, word], output=log, env=lives.marks("it", effect)
+        )
         lives.begin("it", Life(effect, main))
         await until(lambda: said(log).count("begun") == number)
         os.kill(main.pid, signal.SIGKILL)

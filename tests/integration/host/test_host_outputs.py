@@ -68,7 +68,7 @@ async def test_a_process_whose_log_can_not_be_opened_is_started_and_that_is_said
     (tmp_path / "logs").touch()
     log, said, spawner = tmp_path / "logs" / "it.log", list[str](), Spawner()
     try:
-        found = spawner.start(["sh", "-c", "echo words"], output=log, unlogged=said.append)
+        found = await spawner.start(["sh", "-c", "echo words"], output=log, unlogged=said.append)
         outcome = await spawner.run(["sh", "-c", "echo words"], timeout=30.0, log=log)
     finally:
         spawner.close()

@@ -52,7 +52,7 @@ async def test_an_exec_is_seen_though_pid_and_start_time_stay(
     spawner: Spawner, log: Path, word: str, tmp_path: Path
 ) -> None:
     go = tmp_path / "go"
-    it = spawner.start([sys.executable, "-c", EXEC, str(go), word], output=log)
+    it = await spawner.start([sys.executable, "-c", EXEC, str(go), word], output=log)
     await until(lambda: word in command_line(it.pid))
     assert await found(word) == (it,)
     assert await found(rf"(?s)execvp.*{word}") == (it,)
@@ -183,8 +183,8 @@ def everybody() -> dict[int, list[str]]:
 async def test_of_a_long_argv_only_the_first_4096_characters_are_searched(
     spawner: Spawner, log: Path, word: str
 ) -> None:
-    near = spawner.start(sleeper("é" * 3_000, word), output=log)
-    spawner.start(sleeper("é" * 5_000, word), output=log)
+    near = await spawner.start(sleeper("é" * 3_000, word), output=log)
+    await spawner.start(sleeper("é" * 5_000, word), output=log)
     await until(lambda: command_line(near.pid)[-1:] == [word])
     assert await found(word) == (near,)
 

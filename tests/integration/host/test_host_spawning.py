@@ -36,14 +36,14 @@ time.sleep(1000)
 async def test_a_started_process_leads_its_own_session_and_keeps_its_identity(
     spawner: Spawner, log: Path
 ) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     born = read_stat(found.pid)
     assert born is not None
     assert (born.started, born.session, born.group) == (found.started, found.pid, found.pid)
 
 
 async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> None:
-    found = [spawner.start(["sleep", "1000"], output=log) for _ in range(50)]
+    found = [await spawner.start(["sleep", "1000"], output=log) for _ in range(50)]
     assert [one for one in found if not is_alive(one)] == []
 
 
@@ -54,7 +54,7 @@ def is_said(log: Path, word: str) -> bool:
 async def test_a_kill_that_finds_no_descriptor_is_tried_again(
     spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     tries = list[ProcessId]()
 
     def full(one: ProcessId, number: signal.Signals) -> bool:
@@ -75,7 +75,7 @@ async def test_a_kill_that_finds_no_descriptor_is_tried_again(
 async def test_only_what_is_younger_is_asked_for_its_mark(
     spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, young = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    old, young = [await spawner.start(["sleep", "1000"], output=log) for _ in range(2)]
     now = {one.pid: one for one in live_processes() if one.pid in (old.pid, young.pid)}
     now[old.pid] = now[old.pid]._replace(started=young.started - 1)
     asked = list[int]()
@@ -91,7 +91,7 @@ async def test_only_what_is_younger_is_asked_for_its_mark(
 
 async def test_output_of_both_kinds_is_appended(spawner: Spawner, log: Path) -> None:
     for word in ("one", "two"):
-        spawner.start(["sh", "-c", f"echo {word}; echo {word}! >&2"], output=log)
+        await spawner.start(["sh", "-c", f"echo {word}; echo {word}! >&2"], output=log)
         await until(partial(is_said, log, f"{word}!"))
     assert said(log).split() == ["one", "one!", "two", "two!"]
 
@@ -100,7 +100,7 @@ async def test_a_big_log_is_rotated_when_a_process_is_started(spawner: Spawner, 
     log.parent.mkdir()
     with log.open("wb") as file:
         file.truncate(outputs.ROTATE_AT + 1)
-    spawner.start(["echo", "fresh"], output=log)
+    await spawner.start(["echo", "fresh"], output=log)
     await until(lambda: said(log) == "fresh\n")
     assert os.stat(f"{log}.1").st_size == outputs.ROTATE_AT + 1
 
@@ -156,23 +156,23 @@ async def test_what_cannot_be_started_says_why(
     spawner: Spawner, log: Path, program: str, cwd: str | None, words: str
 ) -> None:
     with pytest.raises(PulseError, match=words):
-        spawner.start([program], output=log, cwd=cwd)
+        await spawner.start([program], output=log, cwd=cwd)
 
 
 async def test_a_script_without_its_interpreter_says_so(spawner: Spawner, log: Path, tmp_path: Path) -> None:
     broken = script(tmp_path / "broken", "#!/no/such/interpreter\n")
     with pytest.raises(PulseError, match="interpreter"):
-        spawner.start([str(broken)], output=log)
+        await spawner.start([str(broken)], output=log)
 
 
 async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> None:
-    found = [spawner.start(["true"], output=log) for _ in range(20)]
+    found = [await spawner.start(["true"], output=log) for _ in range(20)]
     await until(lambda: all(read_stat(one.pid) is None for one in found))
 
 
 async def test_children_survive_the_close(mark: str, log: Path) -> None:
     spawner = Spawner()
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     spawner.close()
     assert is_alive(found)
 
@@ -246,7 +246,7 @@ while True: time.sleep(1000)
 
 
 async def test_a_stopped_process_is_ended_as_politely(spawner: Spawner, log: Path) -> None:
-    found = spawner.start([sys.executable, "-c", POLITE], output=log)
+    found = await spawner.start([sys.executable, "-c", POLITE], output=log)
     await until(lambda: "ready" in said(log))
     os.kill(found.pid, signal.SIGSTOP)
     await spawner.end(found, soft=1000)
@@ -254,7 +254,7 @@ async def test_a_stopped_process_is_ended_as_politely(spawner: Spawner, log: Pat
 
 
 async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log: Path) -> None:
-    found = spawner.start([sys.executable, "-c", POLITE], output=log)
+    found = await spawner.start([sys.executable, "-c", POLITE], output=log)
     await until(lambda: "ready" in said(log))
     await spawner.end(found, soft=5)
     assert not is_alive(found)
@@ -263,7 +263,7 @@ async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log:
 
 async def test_a_stubborn_process_is_killed_with_its_children(spawner: Spawner, log: Path) -> None:
     stubborn = "trap '' TERM; setsid sleep 1000 & echo ready; while :; do sleep 0.01; done"
-    found = spawner.start(["sh", "-c", stubborn], output=log, env={"PULSE_EFFECT": "stubborn"})
+    found = await spawner.start(["sh", "-c", stubborn], output=log, env={"PULSE_EFFECT": "stubborn"})
     await until(lambda: "ready" in said(log))
     began = time.monotonic()
     await spawner.end(found, soft=0.2)
@@ -273,14 +273,14 @@ async def test_a_stubborn_process_is_killed_with_its_children(spawner: Spawner, 
 
 async def test_what_is_left_of_its_group_is_ended_too(spawner: Spawner, log: Path) -> None:
     leader = "sh -c \"trap '' TERM; echo ready; while :; do sleep 0.01; done\" & trap 'exit 0' TERM; wait"
-    found = spawner.start(["sh", "-c", leader], output=log, env={"PULSE_EFFECT": "group"})
+    found = await spawner.start(["sh", "-c", leader], output=log, env={"PULSE_EFFECT": "group"})
     await until(lambda: "ready" in said(log))
     await spawner.end(found, soft=1)
     assert not [one for one in live_processes() if has_marker(one.pid, "group")]
 
 
 async def test_a_reused_pid_is_never_signalled(spawner: Spawner, log: Path) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     await spawner.end(ProcessId(found.pid, found.started - 1), soft=0.1)
     assert is_alive(found)
 

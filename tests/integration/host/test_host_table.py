@@ -56,7 +56,7 @@ def sleeper(word: str) -> list[str]:
 
 async def test_a_kill_is_told_once(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
     dead: list[ProcessId] = []
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     table.hold([found], dead.append)
     os.kill(found.pid, 9)
     await until(lambda: dead)
@@ -76,7 +76,7 @@ async def test_who_was_dead_before_is_told_soon(table: LinuxProcessTable) -> Non
 
 async def test_who_is_let_go_is_not_told(table: LinuxProcessTable, spawner: Spawner, log: Path) -> None:
     dead: list[ProcessId] = []
-    one, other = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    one, other = [await spawner.start(["sleep", "1000"], output=log) for _ in range(2)]
     table.hold([one, other], dead.append)
     table.hold([other], dead.append)
     os.kill(one.pid, 9)
@@ -109,7 +109,7 @@ async def test_a_held_child_that_nobody_waits_for_is_reaped(table: LinuxProcessT
 async def test_without_a_way_only_the_known_one_counts(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     assert (await seen(table, by())).found == ()
     assert (await seen(table, by(), found)).found == (found,)
     assert (await seen(table, by(), ProcessId(found.pid, found.started + 1))).found == ()
@@ -122,7 +122,7 @@ async def test_every_match_counts_oldest_first_until_the_last_is_gone(
     process = by(match=f"time\\.sleep.* {word}$", start=sleeper(word))
     found = []
     for _ in range(2):
-        found.append(spawner.start(sleeper(word), output=log))
+        found.append(await spawner.start(sleeper(word), output=log))
         await asyncio.sleep(0.02)  # start times are told in hundredths
     await until(lambda: all(word in command_line(one.pid) for one in found))
     both = await seen(table, process)
@@ -140,7 +140,7 @@ async def test_a_known_process_that_became_another_program_is_still_it(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
-    found = spawner.start(["sh", "-c", f": {word}; exec sleep 1000"], output=log)
+    found = await spawner.start(["sh", "-c", f": {word}; exec sleep 1000"], output=log)
     await until(lambda: said(Path(f"/proc/{found.pid}/comm")) == "sleep\n")
     sight = await seen(table, by(match=word), found)
     assert (sight.found, sight.known) == ((found,), True)
@@ -151,7 +151,7 @@ async def test_a_known_process_is_believed_while_it_is_still_being_executed(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     for _ in range(20):
-        found = spawner.start(sleeper(word), output=log)
+        found = await spawner.start(sleeper(word), output=log)
         assert (await seen(table, by(match=word), found)).found == (found,)
 
 
@@ -160,7 +160,7 @@ async def test_the_command_line_of_pulse_never_matches(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     own = script(tmp_path / "upulse", "#!/bin/sh\necho ready; while :; do sleep 0.05; done\n")
-    spawner.start([str(own), "process", "list", word], output=log)
+    await spawner.start([str(own), "process", "list", word], output=log)
     await until(lambda: "ready" in said(log))
     assert (await seen(table, by(match=word))).found == ()
 
@@ -179,7 +179,7 @@ async def test_a_restart_command_is_not_taken_for_what_it_restarts(
 async def test_a_pid_file_names_its_process(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
-    found, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    found, path = await spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
     path.write_text(f"{found.pid}\n")
     process = by(pid_file=str(path), start=["sleep", "1000"])
     await until(lambda: command_line(found.pid) == ["sleep", "1000"])
@@ -196,7 +196,7 @@ async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
     word, table = f"w{uuid.uuid4().hex}", LinuxProcessTable(spawner, tmp_path)
     there, marks = tmp_path / "there", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
     there.mkdir()
-    it = spawner.start(sleeper(word), output=log, cwd=str(there))
+    it = await spawner.start(sleeper(word), output=log, cwd=str(there))
     await until(lambda: word in command_line(it.pid))
     process = by(match=word, start=sleeper(word), cwd=str(there))
     told = f"nothing shows that Pulse started process {it.pid}"
@@ -207,7 +207,7 @@ async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
     assert (elsewhere.found, elsewhere.unlike) == ((), (it,))
     os.kill(it.pid, 9)
     await until(lambda: read_stat(it.pid) is None)
-    own = spawner.start(sleeper(word), output=log, env=marks)
+    own = await spawner.start(sleeper(word), output=log, env=marks)
     await until(lambda: word in command_line(own.pid))
     sight = await seen(table, process)
     assert (sight.found, sight.detail) == ((own,), f"process {own.pid} matches")
@@ -218,8 +218,8 @@ async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
     spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     path, marks = tmp_path / "pid", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
-    stranger = spawner.start(["sleep", "1000"], output=log)
-    own = spawner.start(["sleep", "1000"], output=log, env=marks)
+    stranger = await spawner.start(["sleep", "1000"], output=log)
+    own = await spawner.start(["sleep", "1000"], output=log, env=marks)
     process, table = by(pid_file=str(path)), LinuxProcessTable(spawner, tmp_path)
     await until(lambda: has_marker(own.pid, "e"))
     path.write_text(str(stranger.pid))
@@ -243,7 +243,7 @@ async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
 async def test_a_pid_file_older_than_its_process_is_of_another(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
-    found, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    found, path = await spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
     path.write_text(str(found.pid))
     os.utime(path, (time.time() - 60, time.time() - 60))
     sight = await seen(table, by(pid_file=str(path)))
@@ -254,10 +254,11 @@ async def test_a_pid_file_older_than_its_process_is_of_another(
 async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_one_dies(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
-    old, new = (spawner.start(["sleep", "1000"], output=log) for _ in range(2))
+    old, new = [await spawner.start(["sleep", "1000"], output=log) for _ in range(2)]
     path = tmp_path / "pid"
     path.write_text(str(new.pid))
     process, dead = by(pid_file=str(path), start=["sleep", "1000"]), list[ProcessId]()
+    await until(lambda: command_line(new.pid) == ["sleep", "1000"])
     sight = await seen(table, process, old)
     assert (sight.found, sight.known) == ((old,), True)
     table.hold([old], dead.append)
@@ -270,7 +271,7 @@ async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_
 async def test_a_pid_file_is_judged_by_the_boot_clock(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    it, path = spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
+    it, path = await spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
     await until(lambda: command_line(it.pid) == ["sleep", "1000"])
     path.write_text(str(it.pid))
     os.utime(path, (1, 1))  # since then the clock was set
@@ -291,7 +292,7 @@ async def test_a_death_is_told_before_anybody_is_searched_for(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
     word, dead = f"w{uuid.uuid4().hex}", list[ProcessId]()
-    it, other = (spawner.start(sleeper(word), output=log) for _ in range(2))
+    it, other = [await spawner.start(sleeper(word), output=log) for _ in range(2)]
     await until(lambda: all(word in command_line(one.pid) for one in (it, other)))
     process = by(match=word, start=sleeper(word))
     table.hold([it], dead.append)
@@ -307,13 +308,13 @@ async def test_of_others_it_is_who_start_produces_and_not_who_came_out_of_it(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     forks = [sys.executable, "-c", "import os, time; os.fork(); os.fork(); time.sleep(1000)", word]
-    it = spawner.start(forks, output=log)
+    it = await spawner.start(forks, output=log)
     await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 4)
     assert (await seen(table, by(match=word, start=forks))).found == (it,)
     strange = await seen(table, by(match=word))
     assert (strange.found, strange.unlike, strange.doubt) == ((), (it,), "")
     assert strange.detail == f"process {it.pid} matches, but `start` would not produce it"
-    other = spawner.start(sleeper(word), output=log)
+    other = await spawner.start(sleeper(word), output=log)
     await until(lambda: word in command_line(other.pid))
     sight = await seen(table, by(match=word, start=forks))
     assert (sight.found, sight.doubt) == ((it,), "")
@@ -325,7 +326,7 @@ async def test_who_matches_beside_the_known_one_is_told(
 ) -> None:
     word = f"w{uuid.uuid4().hex}"
     forks = [sys.executable, "-c", "import os, time; os.fork(); time.sleep(1000)", word]
-    it, other = spawner.start(forks, output=log), spawner.start(sleeper(word), output=log)
+    it, other = await spawner.start(forks, output=log), await spawner.start(sleeper(word), output=log)
     await until(lambda: sum(word in command_line(one.pid) for one in live_processes()) == 3)
     process = by(match=word, start=forks)
     assert await table.others([process], {"it": it}) == {"it": f"1 other matches: {other.pid}"}
@@ -344,7 +345,7 @@ async def test_nobody_of_another_user_and_nobody_of_the_engine_is_it(
     argv = [sys.executable, "-c", SERVER, "127.0.0.1", str(port), str(int(socket.AF_INET))]
     for mark in ({"PULSE_HANDS": "x"}, {}):
         log.unlink(missing_ok=True)
-        it = spawner.start(argv, output=log, env=mark)
+        it = await spawner.start(argv, output=log, env=mark)
         await until(lambda: "ready" in said(log))
         path.write_text(str(it.pid))
         ways = {"match": f"127.0.0.1 {port}", "pid_file": str(path), "tcp": f"127.0.0.1:{port}"}
@@ -371,7 +372,7 @@ async def test_neither_pulse_nor_what_runs_it_is_ever_it(
 async def test_what_runs_pulse_is_not_ended(
     spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     # The real ones are not tried: if they were not refused, all of the machine would be ended.
     monkeypatch.setattr("pulse_adapters.host.spawner.own_line", lambda: {found.pid})
     with pytest.raises(PulseError, match="is Pulse or runs it"):
@@ -384,7 +385,7 @@ async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemo
 ) -> None:
     argv = ["sh", "-c", "setsid sleep 1000 & echo ready; while :; do sleep 0.05; done"]
     marks = {"PULSE_EFFECT": str(uuid.uuid4()), "PULSE_PROCESS": f"it@{tmp_path}"}
-    it = spawner.start(argv, output=log, env=marks)
+    it = await spawner.start(argv, output=log, env=marks)
     await until(lambda: sum(has_marker(one.pid, marks["PULSE_EFFECT"]) for one in live_processes()) > 1)
     unrecorded, recorded = (LinuxProcessTable(spawner, home=tmp_path) for _ in range(2))
     assert (await seen(unrecorded, by(start=argv))).found == (it,)
@@ -438,7 +439,7 @@ async def test_a_port_leads_to_its_process_until_it_is_closed(
     process = by(tcp=f"{asked}:{port}", start=argv)
     nobody = await seen(table, process)
     assert (nobody.found, nobody.answering) == ((), False)
-    found = spawner.start(argv, output=log)
+    found = await spawner.start(argv, output=log)
     await until(lambda: "ready" in said(log))
     sight = await seen(table, process)
     assert (sight.found, sight.answering) == ((found,), True)
@@ -457,7 +458,7 @@ async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is
 ) -> None:
     port = free_port()
     argv = [sys.executable, "-c", SERVER, "127.0.0.1", str(port), str(int(socket.AF_INET))]
-    stranger = spawner.start(argv, output=log)
+    stranger = await spawner.start(argv, output=log)
     await until(lambda: "ready" in said(log))
     sight = await seen(table, by(tcp=f"127.0.0.1:{port}"))
     assert (sight.found, sight.answering, sight.unlike) == ((), False, (stranger,))
@@ -470,7 +471,7 @@ async def test_what_was_started_is_it_before_it_is_recorded_whatever_else_matche
     spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     word, lives = f"w{uuid.uuid4().hex}", Lives(spawner, tmp_path)
-    old, new, *_ = (spawner.start(sleeper(word), output=log) for _ in range(4))
+    old, new, *_ = [await spawner.start(sleeper(word), output=log) for _ in range(4)]
     lives.begin("it", Life("effect", new))
     table, process = LinuxProcessTable(spawner, lives=lives), by(match=word, start=sleeper(word))
     assert (await seen(table, process, old)).found == (old,)
@@ -488,7 +489,7 @@ async def test_what_a_start_left_in_the_background_without_its_environment_is_it
     word, lives = f"w{uuid.uuid4().hex}", Lives(spawner, tmp_path)
     program = shlex.join(sleeper(word))
     start = ["sh", "-c", f"env -i setsid {program} & exit 0"]
-    first = spawner.start(start, output=log, env={"PULSE_EFFECT": word})
+    first = await spawner.start(start, output=log, env={"PULSE_EFFECT": word})
     lives.begin("it", Life(word, first))
     await until(lambda: read_stat(first.pid) is None)
     process, table = by(match=f"python.* {word}$", start=start), LinuxProcessTable(spawner, lives=lives)
@@ -497,7 +498,7 @@ async def test_what_a_start_left_in_the_background_without_its_environment_is_it
         while not left:
             left += (await seen(table, process)).found
     await asyncio.sleep(0.1)  # start times are told in hundredths
-    younger = spawner.start(sleeper(word), output=log)
+    younger = await spawner.start(sleeper(word), output=log)
     os.kill(left[0].pid, 9)
     await until(lambda: word in command_line(younger.pid) and not is_alive(left[0]))
     sight = await seen(table, process)
@@ -556,12 +557,12 @@ async def asked(answer: Path, text: str, known: ProcessId | None = None) -> Proc
 
 
 async def test_a_unit_leads_to_its_main_process(systemctl: Path, spawner: Spawner, log: Path) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     assert (await asked(systemctl, unit("active", "running", pid=found.pid))).found == (found,)
 
 
 async def test_a_known_main_process_needs_no_systemctl(systemctl: Path, spawner: Spawner, log: Path) -> None:
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     assert (await asked(systemctl, "", found)).found == (found,)
     assert not (systemctl.parent / "calls").exists()
 
@@ -598,7 +599,7 @@ async def test_a_look_that_fails_is_no_death_and_disturbs_no_other(
 ) -> None:
     script(tmp_path / "bin" / "systemctl", "#!/bin/sh\necho no bus here; exit 1\n")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
-    found = spawner.start(["sleep", "1000"], output=log)
+    found = await spawner.start(["sleep", "1000"], output=log)
     broken = Spawner()
     table = LinuxProcessTable(broken)
     other = ProcessSettings.model_validate({"name": "other", "start": ["x"]})
@@ -621,7 +622,7 @@ async def test_with_a_pattern_that_is_not_supported_any_more_who_is_known_stays_
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     process = unsupported()
-    it = spawner.start(["sleep", "1000"], output=log)
+    it = await spawner.start(["sleep", "1000"], output=log)
     assert (await seen(table, process, it)).found == (it,)
     sight = await seen(table, process)
     assert (sight.found, sight.busy) == ((), True)
@@ -636,7 +637,7 @@ async def test_with_a_pattern_that_is_not_supported_any_more_who_is_known_stays_
 async def test_other_processes_are_searched_for_beside_a_pattern_that_is_not_supported(
     table: LinuxProcessTable, spawner: Spawner, log: Path
 ) -> None:
-    it = spawner.start(["sleep", "1031"], output=log)
+    it = await spawner.start(["sleep", "1031"], output=log)
     other = ProcessSettings.model_validate(
         {"name": "other", "start": ["sleep", "1031"], "match": "^sleep 1031$"}
     )

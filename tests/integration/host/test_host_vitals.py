@@ -83,7 +83,7 @@ async def test_pressure_is_told_at_once_and_not_more_than_once_in_two_seconds(
         min(os.sched_getaffinity(0))
     )  # two that contend for one processor leave the others to other tests
     for _ in range(2):
-        spawner.start(["taskset", "--cpu-list", one, "sh", "-c", "while :; do :; done"], output=log)
+        await spawner.start(["taskset", "--cpu-list", one, "sh", "-c", "while :; do :; done"], output=log)
     await until(lambda: len(told) >= 2, seconds=60)
     triggers.close()
     assert told[0][1] == "cpu"

@@ -43,7 +43,7 @@ class Desk:
                 yield {"n": 0}
                 raise KeyError("secret")
             case "slow":
-                await asyncio.sleep(0.3)
+                await asyncio.sleep(1.2)
                 yield {"slow": True}
             case "for-ever" | "follow":
                 try:

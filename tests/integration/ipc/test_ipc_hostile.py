@@ -112,7 +112,7 @@ async def test_a_line_may_have_a_mebibyte_and_no_more(path: Path) -> None:
 
 async def test_idle_callers_are_dropped_even_with_half_a_line_but_not_at_work(path: Path) -> None:
     async with (
-        Desk().serve(path, WireLimits(idle=0.1)),
+        Desk().serve(path, WireLimits(idle=0.6)),
         connected(path) as (idle, _),
         connected(path) as (half, half_writer),
         connected(path) as (works, works_writer),
@@ -120,7 +120,7 @@ async def test_idle_callers_are_dropped_even_with_half_a_line_but_not_at_work(pa
         half_writer.write(ASK[:5])
         works_writer.write(b'{"v": 1, "op": "slow"}\n')
         assert await idle.read() == b""
-        assert "no whole line came within 0.1 s" in (await told(half))["error"]["message"]
+        assert "no whole line came within 0.6 s" in (await told(half))["error"]["message"]
         assert await half.read() == b""
         assert (await told(works))["item"] == {"slow": True}
 
@@ -134,7 +134,7 @@ async def test_a_line_that_comes_byte_by_byte_does_not_stretch_the_time_to_idle(
             writer.write(b"x")
             await asyncio.wait({gone}, timeout=0.01)
         with contextlib.suppress(ConnectionError):
-            assert b"no whole line came" in await asyncio.wait_for(gone, 0)
+            assert b"no whole line came" in await asyncio.wait_for(gone, 60)
 
 
 async def test_a_stream_that_is_not_read_is_bounded_and_then_dropped(path: Path) -> None:

@@ -90,12 +90,13 @@ async def test_a_newer_caller_is_told_to_restart_the_older_daemon(path: Path) ->
     assert "item" in told[2]
 
 
+@pytest.mark.wall_clock
 async def test_a_slow_answer_shows_signs_of_life_and_only_the_whole_question_times_out(path: Path) -> None:
     async with Desk().serve(path, WireLimits(beat=0.02)):
-        slow = await asked(path, lambda client: list(client.stream("slow")), timeout=0.15)
+        slow = await asked(path, lambda client: list(client.stream("slow")), timeout=0.8)
         assert slow == [{"slow": True}]
-        with pytest.raises(NotAnswering, match=r"has not answered for 0\.15 s"):
-            await asked(path, lambda client: client.ask("slow"), timeout=0.15)
+        with pytest.raises(NotAnswering, match=r"has not answered for 0\.8 s"):
+            await asked(path, lambda client: client.ask("slow"), timeout=0.8)
 
 
 @pytest.mark.parametrize(
@@ -116,7 +117,7 @@ def test_an_answer_that_drips_is_not_waited_for_beyond_the_time(
     with socket.socket(socket.AF_UNIX) as peer:
         peer.bind(str(path))
         peer.listen()
-        peer.settimeout(10)
+        peer.settimeout(60)
         thread = threading.Thread(target=drip, args=(peer,))
         thread.start()
         began = time.monotonic()
@@ -126,7 +127,7 @@ def test_an_answer_that_drips_is_not_waited_for_beyond_the_time(
             assert 0.4 < time.monotonic() - began < 20
         finally:
             over.set()
-            thread.join(10)
+            thread.join(60)
 
 
 async def test_who_leaves_in_mid_stream_ends_it(path: Path) -> None:

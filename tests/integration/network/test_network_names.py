@@ -11,7 +11,7 @@ SECOND = 1_000_000
 
 
 async def asked(
-    prober: ChildProber, *servers: str, seconds: float = 5, name: str = "one.example"
+    prober: ChildProber, *servers: str, seconds: float = 30, name: str = "one.example"
 ) -> ProbeResult:
     return await prober.ask(ProbeRequest("dns", name, round(seconds * SECOND), servers))
 
@@ -52,7 +52,7 @@ async def test_a_silent_server_is_given_its_time_and_no_more(prober: ChildProber
     async with name_server(lambda _: None) as server:
         answer = await asked(prober, server, seconds=0.3)
     assert (answer.trouble, answer.detail) == (Trouble.TIMEOUT, f"{server} did not answer within 0.3 s")
-    assert 290 <= answer.took_ms < 2_000
+    assert 290 <= answer.took_ms < 10_000
 
 
 @pytest.mark.parametrize("address", ["192.0.2.7", "2001:db8::7"])
@@ -60,7 +60,7 @@ async def test_a_name_has_its_addresses(prober: ChildProber, address: str) -> No
     async with name_server(addresses(address)) as server:
         answer = await asked(prober, server)
     assert (answer.trouble, answer.addresses) == (None, (address,))
-    assert 0 < answer.took_ms < 5_000
+    assert 0 < answer.took_ms < 30_000
 
 
 async def test_an_answer_too_long_for_udp_is_fetched_by_tcp(prober: ChildProber) -> None:
@@ -72,7 +72,7 @@ async def test_an_answer_too_long_for_udp_is_fetched_by_tcp(prober: ChildProber)
 
 async def test_the_next_server_is_asked_when_one_does_not_answer(prober: ChildProber) -> None:
     async with name_server(lambda _: None) as silent, name_server(addresses("192.0.2.7")) as good:
-        answer = await asked(prober, silent, good, seconds=0.6)
+        answer = await asked(prober, silent, good, seconds=3)
     assert answer.addresses == ("192.0.2.7",)
 
 

@@ -24,7 +24,7 @@ SECOND = 1_000_000
 HEADERS = b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 100_000
 
 
-async def fetched(prober: ChildProber, url: str, seconds: float = 5) -> ProbeResult:
+async def fetched(prober: ChildProber, url: str, seconds: float = 30) -> ProbeResult:
     return await prober.ask(ProbeRequest("http", url, round(seconds * SECOND)))
 
 
@@ -34,24 +34,24 @@ async def test_a_whole_answer_is_an_answer_whatever_it_says(prober: ChildProber,
     async with page_server(says(said)) as port:
         answer = await fetched(prober, f"http://127.0.0.1:{port}/")
     assert (answer.trouble, answer.status) == (None, status)
-    assert 0 < answer.took_ms < 5_000
+    assert 0 < answer.took_ms < 30_000
 
 
 @pytest.mark.wall_clock
 @pytest.mark.parametrize(
     ("serve", "trouble", "words"),
     [
-        (stalls, Trouble.STALLED, "took the connection, but did not answer within 0.4 s"),
+        (stalls, Trouble.STALLED, "took the connection, but did not answer within 1.5 s"),
         (says(b"HTTP/1.1 200 OK\r\nX: ", then=dribbles), Trouble.STALLED, "did not answer"),
         (
             says(ENDLESS, then=stalls),
             Trouble.ENDLESS,
-            "answered 200, but did not come to an end within 0.4 s",
+            "answered 200, but did not come to an end within 1.5 s",
         ),
         (
             says(ENDLESS, then=dribbles),
             Trouble.ENDLESS,
-            "answered 200, but did not come to an end within 0.4",
+            "answered 200, but did not come to an end within 1.5",
         ),
         (says(b""), Trouble.CLOSED, "closed the connection without an answer"),
         (says(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nok"), Trouble.CLOSED, "middle of its answer"),
@@ -63,10 +63,10 @@ async def test_each_way_of_failing_has_a_name(
     prober: ChildProber, serve: Serve, trouble: Trouble, words: str
 ) -> None:
     async with page_server(serve) as port:
-        answer = await fetched(prober, f"http://127.0.0.1:{port}/", 0.4)
+        answer = await fetched(prober, f"http://127.0.0.1:{port}/", 1.5)
     assert (answer.trouble, answer.detail) == (trouble, answer.detail)
     assert words in answer.detail
-    assert answer.took_ms < 3_000
+    assert answer.took_ms < 10_000
 
 
 async def test_what_is_too_much_is_not_read_to_its_end(prober: ChildProber) -> None:

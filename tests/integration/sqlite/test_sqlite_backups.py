@@ -170,7 +170,7 @@ FORGED_PLANS: dict[str, Callable[[BackupScene, Path], object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("forge", FORGED_PLANS.values(), ids=FORGED_PLANS)
 def test_a_plan_that_no_restore_has_made_is_not_carried_out(
     scene: BackupScene, forge: Callable[[BackupScene, Path], object]
@@ -285,7 +285,7 @@ def test_a_backup_without_a_log_is_refused(scene: BackupScene) -> None:
         scene.backups.restore(str(backup), True, nothing, silent)
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ["backup.json", "events.db", "config.toml", "staging/folder/rule.py"])
 @pytest.mark.parametrize("odd", [os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir])
 def test_what_is_no_plain_file_is_neither_waited_for_nor_followed(
@@ -349,7 +349,7 @@ def test_a_name_that_is_no_utf_8_comes_back(scene: BackupScene) -> None:
     assert odd.read_text() == (odd.parent / "link").read_text() == "pass"
 
 
-@pytest.mark.timeout(30)
+@pytest.mark.timeout(120)
 def test_settings_that_are_no_file_or_have_no_end_are_refused_by_name(scene: BackupScene) -> None:
     scene.write("one")
     for odd in (os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir):

@@ -33,7 +33,7 @@ def with_pipe(path: Path, part: str) -> Path:
     return path
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("part", PARTS)
 def test_who_reads_or_opens_the_log_is_told(tmp_path: Path, part: str) -> None:
     path = with_pipe(tmp_path / "events.db", part)
@@ -45,7 +45,7 @@ def test_who_reads_or_opens_the_log_is_told(tmp_path: Path, part: str) -> None:
         open_writer(path, Opening())
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 def test_other_files_of_a_home_hang_nobody_either(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home = HomeLayout(tmp_path)
     home.run.mkdir()
@@ -61,7 +61,7 @@ def test_other_files_of_a_home_hang_nobody_either(tmp_path: Path, capsys: pytest
         PrivateFileHandler(home.daemon_log, logging.Formatter())
 
 
-@pytest.mark.timeout(20)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("part", PARTS)
 async def test_vitals_and_checkpoints_are_begun_anew(
     tmp_path: Path, part: str, monkeypatch: pytest.MonkeyPatch

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +14,7 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import CliHome, eventually
+from tests.processes import child_of_test
 
 CLAIMERS = 50
 
@@ -64,3 +67,57 @@ def test_one_of_many_gets_a_task_and_its_claim_outlives_the_daemon(home: CliHome
     assert (shown["status"], shown["result"], shown["attempts"]) == ("closed", "It is bounded now.", 1)
     kinds = [event["kind"] for event in shown["events"]]
     assert kinds == ["task-created", "task-executing", "task-result-refused", "task-acked", "task-closed"]
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pulse_adapters.ipc.client import Client
+from pulse_core.model.errors import PulseError
+
+place, task = sys.argv[1:]
+
+
+def say(kind, **data):
+    with Client(Path(place), timeout=60) as client:
+        return client.ask("append", drafts=[{"kind": kind, "subject": task, "data": data}])["events"][0]["seq"]
+
+
+token = say("task-executing", agent="ada", lease_us=1_000_000)
+print(token, flush=True)
+input()
+try:
+    say("task-acked", token=token, result="I have only slept.")
+except PulseError as error:
+    print(error)
+"""
+
+
+def test_a_holder_that_was_stopped_until_its_lease_had_ended_comes_too_late(home: CliHome) -> None:
+    home.upulse("project", "add", "app", "--member", "ada", "--member", "bob")
+    task = home.upulse("task", "add", "app", "Mend the leak").out.strip()
+
+    def ready(agent: str) -> list[str]:
+        return [one["id"] for one in home.upulse("task", "list", "--ready", agent, "--json").json]
+
+    assert (ready("ada"), ready("eve")) == ([task], [])
+    argv = (sys.executable, "-c", HOLDER, str(Home(home.path).socket), task)
+    with child_of_test(
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    ) as holder:
+        try:
+            assert holder.stdin
+            assert holder.stdout
+            old = holder.stdout.readline().strip()
+            holder.send_signal(signal.SIGSTOP)
+            eventually(lambda: ready("bob") == [task], "its lease to end")
+            token = home.upulse("task", "claim", task, "--agent", "bob").out.strip()
+            assert ready("bob") == []
+            holder.send_signal(signal.SIGCONT)
+            said, _ = holder.communicate("\n", timeout=60)
+        finally:
+            holder.kill()
+    assert f"the claim {old} of {task} is over: bob holds it under {token} now" in said
+    shown = home.upulse("task", "show", task, "--json").json
+    assert (shown["status"], shown["attempts"]) == ("executing", 2)
+    assert shown["events"][-1]["data"]["result"] == "I have only slept."

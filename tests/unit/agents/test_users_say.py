@@ -40,7 +40,11 @@ def test_without_them_the_best_agent_gets_a_task() -> None:
 def test_what_they_assign_is_not_assigned_again() -> None:
     verdict = answer(CURR, wish("eve"))
     assert assigned(verdict) == {"1": "eve", "2": "bob"}
-    assert [one.key for one in verdict.effects] == ["mine", "assign-task:task_000002"]
+    assert [one.key for one in verdict.effects] == [
+        "mine",
+        "assign-task:task_000002",
+        "run-agent:task_000002:0",
+    ]
 
 
 def test_a_veto_holds_tick_after_tick_is_said_and_recorded_by_nobody() -> None:

@@ -38,7 +38,12 @@ def test_who_reads_nothing_holds_up_neither_words_nor_the_end(tmp_path: Path) ->
     """A container's log driver that blocks, a stopped journald, a terminal after Ctrl-S."""
     reads, writes = os.pipe()
     done = subprocess.run(
-        [sys.executable, "-c", SPEAKER], stdout=subprocess.PIPE, stderr=writes, text=True, cwd=tmp_path
+        [sys.executable, "-c", SPEAKER],
+        stdout=subprocess.PIPE,
+        stderr=writes,
+        text=True,
+        cwd=tmp_path,
+        timeout=60,
     )
     os.close(writes)
     os.close(reads)

@@ -38,6 +38,15 @@ def test_failures_in_a_row_are_counted_until_something_is_done() -> None:
     assert stats(log)["ada"].consecutive_failures == 0
 
 
+def test_what_a_person_closes_that_was_not_done_is_no_success_of_who_gave_it_up() -> None:
+    log = TaskLog()
+    log.create(labels=("python",))
+    log.say("task-given-up", token=log.claim())
+    log.say("task-closed")
+    ada = stats(log)["ada"]
+    assert (ada.closed, ada.given_up, ada.labels) == (0, 1, {"python": LabelStats(failed=1)})
+
+
 def test_who_gives_a_task_back_has_not_failed() -> None:
     log = TaskLog()
     log.create()

@@ -11,7 +11,7 @@ import pytest
 from pulse_adapters.workers.plain_file import open_plain, read_plain
 
 ROOT = Path(__file__).parents[3]
-pytestmark = pytest.mark.timeout(20)
+pytestmark = pytest.mark.timeout(120)
 
 
 def bound(path: Path) -> None:

@@ -93,25 +93,25 @@ def worktrees(
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """List the folders of tasks, and why those of ended ones stay."""
+    """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.actions import REMOVE_WORKSPACE
     from pulse_core.agents.listing import worktrees_json
     from pulse_core.agents.projection import RUNS
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
 
     where = open_home(home)
     if remove:
         from pulse_core.app.effects import add_effect
         from pulse_core.app.follow import settled
 
-        for task in current_state(where).of(RUNS).kept:
+        for task in current_value(where, RUNS).kept:
             wish = {
                 "action": REMOVE_WORKSPACE.name,
                 "key": f"{REMOVE_WORKSPACE.name}:{task}",
                 "params": {"task": task},
             }
             settled(where, str(add_effect(where, wish, to_wait=True).event["id"]))
-    found = worktrees_json(current_state(where).of(RUNS))
+    found = worktrees_json(current_value(where, RUNS))
     if as_json:
         return put_json(found)
     if not found:

@@ -18,9 +18,10 @@ def pull_request(
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Open a pull request for a task's branch, and print where it is.
+    """Open a pull request for a task's branch.
 
-    The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
+    Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
+    be pushed.
     """
     from pulse_core.agents.actions import OPEN_PULL_REQUEST
     from pulse_core.app.effects import add_effect

@@ -32,23 +32,24 @@ def logs(
     home: HomeDir = None,
 ) -> None:
     """Print what the last run of a task has printed."""
+    from pulse_core.agents.events import AgentRunEnded, AgentRunStarted
     from pulse_core.agents.run_files import RunFolder
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
     from pulse_core.model.errors import PulseError
     from pulse_core.tasks.listing import find_task
     from pulse_core.tasks.projection import TASKS
 
     where = open_home(home)
-    id_ = find_task(current_state(where).of(TASKS), task).id
-    while (run := last_run(where, id_)) is None:
+    id_ = find_task(current_value(where, TASKS), task).id
+    while not (found := runs_with(where, id_, AgentRunStarted.kind)):
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")
         time.sleep(LOOK_S)
-    output = RunFolder.of(where.layout.path, run).output
-    if not output.exists():
+    output = RunFolder.of(where.layout.path, found[-1]).output
+    if not output.is_file():
         return say("What it has printed is not kept any more.")
     at = show(output, 0)
-    while follow and not has_ended(where, id_, run):
+    while follow and found[-1] not in runs_with(where, id_, AgentRunEnded.kind):
         time.sleep(LOOK_S)
         at = show(output, at)
     show(output, at)
@@ -66,23 +67,11 @@ def show(output: Path, at: int) -> int:
     return at
 
 
-def last_run(home: "HomeContext", task: str) -> str | None:
-    """The id of the newest run of a task."""
-    from pulse_core.agents.events import AgentRunStarted
+def runs_with(home: "HomeContext", task: str, kind: str) -> list[str]:
+    """The ids of the task's runs to which this has happened, the newest last."""
     from pulse_core.model.payload import decode_plain
     from pulse_core.ports.readers import EventQuery
 
     with home.events() as log:
-        found = list(log.events(EventQuery(subject=task, kinds=(AgentRunStarted.kind,))))
-    return str(decode_plain(found[-1].data)["run"]) if found else None
-
-
-def has_ended(home: "HomeContext", task: str, run: str) -> bool:
-    """Whether this run has ended."""
-    from pulse_core.agents.events import AgentRunEnded
-    from pulse_core.model.payload import decode_plain
-    from pulse_core.ports.readers import EventQuery
-
-    with home.events() as log:
-        ended = log.events(EventQuery(subject=task, kinds=(AgentRunEnded.kind,)))
-        return any(decode_plain(event.data).get("run") == run for event in ended)
+        found = log.events(EventQuery(subject=task, kinds=(kind,)))
+        return [str(decode_plain(event.data).get("run")) for event in found]

@@ -75,13 +75,17 @@ def add(
 def list_(
     project: OfProject = "",
     status: Annotated[str, typer.Option("--status", help="Only those that stand so, as pending.")] = "",
+    column: Annotated[str, typer.Option("--column", help="Only what lies there.")] = "",
+    ready: Annotated[
+        str, typer.Option("--ready", metavar="AGENT", help="Only what this agent may claim now.")
+    ] = "",
     ended: Annotated[bool, typer.Option("--ended", help="Those that have ended, the newest, too.")] = False,
     limit: Annotated[int, typer.Option("--limit", min=0, help="Lines of the table; 0: all.")] = 100,
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
     """List the open tasks, the first to be done first."""
-    from pulse_core.tasks.listing import task_json
+    from pulse_core.tasks.listing import is_ready, task_json
     from pulse_core.tasks.task import ENDED, Status
 
     if status and status not in set(Status):
@@ -92,6 +96,9 @@ def list_(
     known, now = current_tasks(where), where.clock.now()
     some = [*known.tasks.values(), *(known.ended.values() if ended or status in ENDED else ())]
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
+    some = [
+        one for one in some if column in ("", one.column) and (not ready or is_ready(one, ready, known, now))
+    ]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
         put_json([task_json(one, now) for one in some])

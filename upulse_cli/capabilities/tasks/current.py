@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 def current_tasks(home: "HomeContext") -> "PendingTasks":
     """The tasks after the last event."""
-    from pulse_core.app.state import current_state
+    from pulse_core.app.state import current_value
     from pulse_core.tasks.projection import TASKS
 
-    return current_state(home).of(TASKS)
+    return current_value(home, TASKS)
 
 
 def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> "tuple[str, Appended]":

@@ -1,0 +1,63 @@
+"""Asks file systems that may never answer: a dead file server holds up nobody but who needs it."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, NamedTuple, TypeVar
+
+PATIENCE_S = 2.0
+"""Seconds within which a file system answers, or counts as dead."""
+
+Answer = TypeVar("Answer")
+
+
+class _Question(NamedTuple):
+    """One that is not answered yet, or just was; since: in the loop's time."""
+
+    since: float
+    over: asyncio.Event
+    answer: "Future[Any]"
+
+
+class FileThreads:
+    """Each question has a thread of its own: the loop goes on meanwhile, and the end of the daemon waits for none."""
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self.patience_s = patience_s
+        self._open: dict[tuple[str, str], _Question] = {}
+
+    async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
+        """What the question answers or raises; while the same one (about this, with this key) is open, its answer.
+
+        Raises TimeoutError if that is open for too long.
+        """
+        asked = self.begin(about, question, key)
+        rest = asked.since + self.patience_s - asyncio.get_running_loop().time()
+        try:
+            async with asyncio.timeout(max(0.0, rest)):
+                await asked.over.wait()
+        except TimeoutError:
+            raise TimeoutError(f"the file system of {about} does not answer") from None
+        answer: Answer = asked.answer.result()
+        return answer
+
+    def begin(self, about: str, question: Callable[[], object], key: str = "") -> _Question:
+        """Ask, and wait for nothing."""
+        if (asked := self._open.get((about, key))) is not None:
+            return asked
+        loop = asyncio.get_running_loop()
+        asked = self._open[about, key] = _Question(loop.time(), asyncio.Event(), Future())
+
+        def ask() -> None:
+            try:
+                asked.answer.set_result(question())
+            except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
+                asked.answer.set_exception(error)
+            del self._open[about, key]
+            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(asked.over.set)
+
+        threading.Thread(target=ask, name="file system", daemon=True).start()
+        return asked

@@ -1,0 +1,119 @@
+"""A file system that does not answer holds up nobody but who needs it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from pulse_adapters.host import spawner as spawner_module
+from pulse_adapters.host.file_threads import FileThreads
+from pulse_adapters.host.pid_files import PidFiles
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.spawn import reach_program
+from pulse_core.model.errors import PulseError
+from pulse_core.settings.processes import ProcessSettings
+from tests.integration.host.host_scene import script
+
+DEAD = "/dead"
+
+
+@pytest.fixture
+def mended() -> Iterator[threading.Event]:
+    """Until it is set, what asks about the dead file system waits."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def reach(mended: threading.Event) -> Callable[..., str]:
+    def look(program: str, env: dict[str, str], cwd: str | None) -> str:
+        if DEAD in (program, cwd):
+            mended.wait(60)
+        return reach_program(program, env, cwd)
+
+    return look
+
+
+async def test_one_that_does_not_answer_is_asked_once_and_no_longer_than_its_patience() -> None:
+    files, mended, asked = FileThreads(0.0), threading.Event(), list[str]()
+
+    def question() -> str:
+        asked.append("x")
+        mended.wait(60)
+        return "it"
+
+    for _ in range(3):
+        with pytest.raises(TimeoutError, match="the file system of /dead does not answer"):
+            await files.ask(DEAD, question)
+    files.patience_s = 60.0
+    assert await files.ask("/alive", lambda: 7) == 7
+    assert len(asked) == 1
+    mended.set()
+    assert await files.ask(DEAD, question) == "it"
+
+
+async def test_many_that_ask_the_same_at_once_get_one_answer() -> None:
+    files, go, asked = FileThreads(), threading.Event(), list[str]()
+
+    def question() -> int:
+        asked.append("x")
+        go.wait(60)
+        return 1
+
+    asking = asyncio.gather(*(files.ask("/slow", question) for _ in range(9)))
+    await asyncio.sleep(0)
+    go.set()
+    assert await asking == [1] * 9
+    assert len(asked) == 1
+
+
+async def test_what_it_says_is_raised_where_it_was_asked() -> None:
+    def refuse() -> NoReturn:
+        raise PermissionError(13, "denied")
+
+    with pytest.raises(PermissionError):
+        await FileThreads().ask("/closed", refuse)
+
+
+@pytest.mark.parametrize("where", ["program", "cwd"])
+async def test_nobody_starts_there_and_everybody_else_starts(
+    spawner: Spawner, log: Path, mended: threading.Event, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    monkeypatch.setattr(spawner_module, "reach_program", reach(mended))
+    spawner._files = FileThreads(60.0)
+    argv, cwd = ([DEAD], None) if where == "program" else (["sleep", "1000"], DEAD)
+    dead = asyncio.create_task(spawner.start(argv, output=log, cwd=cwd))
+    await asyncio.sleep(0)
+    alive = await spawner.start(["sleep", "1000"], output=log)
+    assert alive.pid
+    assert not dead.done()
+    dead.cancel()
+    spawner._files.patience_s = 0.0
+    with pytest.raises(PulseError, match=f"cannot start .*the file system of .*{DEAD}.* does not answer"):
+        await spawner.start(argv, output=log, cwd=cwd)
+    with pytest.raises(PulseError, match="does not answer"):
+        await spawner.run(argv, timeout=60, cwd=cwd)
+
+
+async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
+    table: LinuxProcessTable, mended: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PidFiles, "observe", lambda *_: mended.wait(60))
+    table._files = FileThreads(0.0)
+    process = ProcessSettings.model_validate({"name": "it", "start": ["sleep"], "pid_file": f"{DEAD}/pid"})
+    sight = (await table.look([process], {}))["it"]
+    assert (sight.found, sight.busy) == ((), True)
+    assert "the file system of /dead/pid does not answer" in sight.detail
+
+
+def test_interpreters_that_never_end_are_looked_at_a_few_times(tmp_path: Path) -> None:
+    own = tmp_path / "own"
+    own.write_text(f"#!{own}\n")
+    assert reach_program(str(own), {}, str(tmp_path)) == str(own)
+    relative = script(tmp_path / "relative", "exit 0")
+    assert reach_program("./relative", {}, str(relative.parent)) == "./relative"
+    assert reach_program(str(tmp_path / "none"), {}, None) == str(tmp_path / "none")
