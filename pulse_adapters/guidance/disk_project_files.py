@@ -3,7 +3,7 @@
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -23,6 +23,8 @@ SETTLE_S = 0.05
 """Whoever truncates a file and then writes it takes less than this."""
 HALF = 6
 """Times as long for a file that is empty or gone."""
+OPEN = 40
+"""Times as long for one that somebody has open to write it."""
 STEP_S = 0.003
 """Between two readings of a file that was just written, which must agree."""
 
@@ -64,8 +66,9 @@ class DiskProjectFiles:
         began = time.monotonic()
         while known and (changed := [name for name in FILES if seen[name].sha256 != known.get(name)]):
             # Who truncates a file, or takes it away to put another there, may take long for the rest on a busy machine.
-            is_half = any(not seen[name].size for name in changed)
-            patience = HALF * self._settle if is_half else self._settle
+            is_open = _is_being_written(root, changed)
+            is_half = is_open or any(not seen[name].size for name in changed)
+            patience = self._settle * (OPEN if is_open else HALF if is_half else 1)
             if time.monotonic() - began >= patience or not 0 <= time.time_ns() - youngest < patience * 1e9:
                 break
             time.sleep(STEP_S)
@@ -137,6 +140,13 @@ def _observed(root: str) -> tuple[Mapping[str, FileObservation], int]:
                 seen[name], written = folder.observe(name)
                 youngest = max(youngest, written)
     return seen, youngest
+
+
+def _is_being_written(root: str, names: Iterable[str]) -> bool:
+    """Whether somebody has one of these files open to write it."""
+    with suppress(OSError), ProjectFolder.open(root) as folder:
+        return any(folder.is_being_written(name) for name in names)
+    return False
 
 
 def _holds(folder: ProjectFolder, name: str, text: str) -> bool:

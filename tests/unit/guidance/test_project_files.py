@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -243,3 +245,23 @@ def test_the_folder_is_made_again_by_nobody_but_who_begins(files: DiskProjectFil
     publish(files, root, project_with(3))
     assert not (root / ".pulse").exists()
     assert files.is_empty(str(root))
+
+
+def test_a_file_that_is_being_written_is_waited_for(files: DiskProjectFiles, root: Path) -> None:
+    """Truncated, and not yet written: nobody sees it so, however long its writer takes for the rest."""
+    known = {name: one.sha256 for name, one in files.observe(str(root), {}).items()}
+    with (root / ".pulse/guidance.md").open("w") as writer, ThreadPoolExecutor(1) as other:
+        looking = other.submit(DiskProjectFiles(settle=60).observe, str(root), known)
+        while not looking.running():
+            time.sleep(0.001)
+        writer.write("whole")
+        writer.close()
+        assert looking.result(60)["guidance.md"].size == len("whole")
+
+
+def test_who_writes_for_ever_holds_nobody_up(root: Path, files: DiskProjectFiles) -> None:
+    known = {name: one.sha256 for name, one in files.observe(str(root), {}).items()}
+    with (root / ".pulse/guidance.md").open("w") as writer:
+        writer.write("so far")
+        writer.flush()
+        assert DiskProjectFiles(settle=0.001).observe(str(root), known)["guidance.md"].size == len("so far")
