@@ -18,6 +18,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -46,6 +47,9 @@ SWEEP = (10_000, 20, 20)
 
 UNDER_SYSTEMD = 5.0
 """Seconds between two starts that fail, under systemd."""
+
+LAST_MOMENT = 2.5
+"""Seconds that the end may take once all is done: more than the last words need."""
 
 
 def main() -> int:
@@ -159,6 +163,14 @@ async def live(home: Home, options: argparse.Namespace) -> None:
                 loop.add_signal_handler(number, LOG.warning, "%s means nothing here", number.name)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
             await daemon.run(stop, sweep_seldom)
+    end_soon()
+
+
+def end_soon() -> None:
+    """All is done: a thread that still waits for a file system that does not answer shall not keep this process."""
+    last = threading.Timer(LAST_MOMENT, os._exit, (0,))
+    last.daemon = True
+    last.start()
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
+from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
@@ -54,9 +55,6 @@ class DiskRunFiles:
             if worktree:
                 worktree.close()
 
-    def _folder(self, run: str) -> RunFolder:
-        return RunFolder.of(self._home, run)
-
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         """The task's folder, made if it is not there."""
         above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
@@ -75,7 +73,7 @@ class DiskRunFiles:
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
     ) -> ProgramSpec:
         """What to start; its prompt lies in its folder."""
-        folder, tool = self._folder(run), TOOLS[agent.kind]
+        folder, tool = RunFolder.of(self._home, run), TOOLS[agent.kind]
         prompt, told_by, user = prompt_of(task), agent.prompt or tool.prompt, process_user(agent.user)
         try:
             run_token = new_run_token(run, task.id, token, agent.name)
@@ -118,10 +116,9 @@ class DiskRunFiles:
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
         """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
-        output, turn = self._folder(run.id).output, TOOLS[agent.kind].turn if agent else ""
+        output, turn = RunFolder.of(self._home, run.id).output, TOOLS[agent.kind].turn if agent else ""
         last, since, read, turns = self._seen.pop(run.id, (-1, 0.0, 0, 0))
-        read, turns = await asyncio.to_thread(_count_turns, output, turn, read, turns)
-        size = await asyncio.to_thread(_size, output)
+        size, read, turns = await asyncio.to_thread(_look, output, turn, read, turns)
         # By neither the wall clock nor a file's time: one can be set, and both go on while the machine sleeps.
         now = time.monotonic()
         self._seen[run.id] = size, (since := since if last == size else now), read, turns
@@ -133,7 +130,7 @@ class DiskRunFiles:
         """What the end of its output says."""
         read = TOOLS[agent.kind].read if agent else read_text
         try:
-            return await asyncio.to_thread(lambda: read(last_lines(self._folder(run.id).output)))
+            return await asyncio.to_thread(lambda: read(last_lines(RunFolder.of(self._home, run.id).output)))
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
@@ -144,16 +141,17 @@ class DiskRunFiles:
 
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
-        await asyncio.to_thread(_clean, self._folder(run.id), min(most, MOST_KEPT))
+        await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), min(most, MOST_KEPT))
 
     async def open_pull_request(
-        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+        self, task: TaskState, project: Project, path: str, said: PullRequestParams
     ) -> str:
         """By the GitHub CLI, with the rights of whoever owns the repository."""
         if not project.repository:
             raise PulseError(f"the project {task.project} has no repository")
         worktree, branch = Worktree(project, Path(path or project.repository)), branch_of(task.id, task.title)
-        return await self._do(lambda: worktree.open_pull_request(branch, title, body, draft), worktree)
+        title, body = said.title or task.title, said.body or task.result or task.prompt
+        return await self._do(lambda: worktree.open_pull_request(branch, title, body, said.draft), worktree)
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         """Remove a task's folder, or say why not."""
@@ -215,22 +213,15 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
     os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _count_turns(output: Path, turn: str, read: int, turns: int) -> tuple[int, int]:
-    """How far it was read, and the turns until there, one piece later; a line that no piece holds is passed over."""
+def _look(output: Path, turn: str, read: int, turns: int) -> tuple[int, int, int]:
+    """Its size, how far it was read by now, and the turns until there; a line that no piece holds is passed over."""
     with suppress(OSError), open(open_plain(output), "rb") as file:
         file.seek(read)
         piece = file.read(MOST_KEPT) if turn else b""
         whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
         lines = piece[:whole].decode(errors="replace").splitlines()
-        return read + whole, turns + turns_in(lines, turn)
-    return read, turns
-
-
-def _size(output: Path) -> int:
-    try:
-        return output.stat().st_size
-    except OSError:
-        return 0
+        return os.fstat(file.fileno()).st_size, read + whole, turns + turns_in(lines, turn)
+    return 0, read, turns
 
 
 def _clean(folder: RunFolder, most: int) -> None:

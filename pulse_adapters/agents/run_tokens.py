@@ -5,18 +5,19 @@ folder is gone.
 """
 
 import hmac
+import os
 import re
 import secrets
 from collections.abc import Callable
 
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.run_as import process_user
+from pulse_adapters.workers.run_as import user_name
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AGENTS
 from pulse_core.capability import WatcherContext
-from pulse_core.model.errors import PulseError, Refused
+from pulse_core.model.errors import Refused
 
 _RUN, _LONGEST = re.compile(r"[0-9a-f-]{1,100}"), 1_000
 
@@ -34,12 +35,8 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
     """
 
     def is_run(pid: int, uid: int) -> bool:
-        for user in {agent.user for agent in AGENTS.of(context.settings())} - {""}:
-            try:
-                if (account := process_user(user)) and account.uid == uid:
-                    return True
-            except PulseError:  # there is no such user, so nobody calls as one
-                continue
+        if uid != os.getuid() and user_name(uid) in {agent.user for agent in AGENTS.of(context.settings())}:
+            return True
         return any(context.programs.is_of(run, pid) for run in context.state().of(RUNS).runs)
 
     def scope(pid: int, uid: int, token: str) -> RunScope | None:

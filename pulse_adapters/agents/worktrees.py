@@ -164,7 +164,7 @@ class Worktree:
         with subprocess.Popen(
             argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
-            start_new_session=True,
+            start_new_session=True
         ) as self._running:  # fmt: skip
             try:
                 if self._is_closed:

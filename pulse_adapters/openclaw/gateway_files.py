@@ -26,8 +26,10 @@ class GatewayFiles:
     """
 
     def __init__(self, home: HomeLayout, gateway: OpenClawSettings) -> None:
-        folder = Path(gateway.folder).expanduser()
-        self._config = Path(gateway.config).expanduser() if gateway.config else folder / "openclaw.json"
+        folder = Path(os.path.expanduser(gateway.folder))
+        self._config = (
+            Path(os.path.expanduser(gateway.config)) if gateway.config else folder / "openclaw.json"
+        )
         self._agents, self._most = folder / "agents", gateway.keep
         self._kept = home.path / "openclaw" / gateway.process
 

@@ -82,29 +82,16 @@ REMOVE_WORKSPACE = ActionDeclaration(
     "Removes the worktree of a task that has ended, if all that was done in it is pushed.",
     exclusive_by="task",
 )
-
 END_ORPHAN = ActionDeclaration(
     "end-agent-orphan",
     EndOrphanParams,
     "Ends, with all that came out of it, what an agent has left behind.",
     exclusive_by="pid",
 )
-
-
 OPEN_PULL_REQUEST = ActionDeclaration(
-    "open-pull-request",
-    PullRequestParams,
-    "Opens a pull request for the branch of a task, or finds the one that there is.",
-    exclusive_by="task",
+    "open-pull-request", PullRequestParams, "Opens a task's pull request, or finds it.", exclusive_by="task"
 )
 
 ACTIONS = (
-    RUN_AGENT,
-    PAUSE_RUN,
-    STOP_RUN,
-    CLEAN_RUN,
-    MAKE_WORKSPACE,
-    REMOVE_WORKSPACE,
-    OPEN_PULL_REQUEST,
-    END_ORPHAN,
-)
+    RUN_AGENT, PAUSE_RUN, STOP_RUN, CLEAN_RUN, MAKE_WORKSPACE, REMOVE_WORKSPACE, OPEN_PULL_REQUEST, END_ORPHAN,
+)  # fmt: skip

@@ -18,7 +18,7 @@ from pulse_core.tasks.listing import is_member
 from pulse_core.tasks.projection import COLUMN_OF, TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.stats import STATS, AgentStats
-from pulse_core.tasks.task import Status, TaskState, obstacles
+from pulse_core.tasks.task import Status, TaskState
 
 HELD = frozenset({Status.ASSIGNED, Status.EXECUTING})
 CLAIMED = COLUMN_OF[Status.EXECUTING]
@@ -122,8 +122,8 @@ def ready(curr: Snapshot) -> list[TaskState]:
         if task.status is Status.PENDING
         and task.attempts < attempts
         and task.id not in wished
-        and not task.retry_left(curr.now)
-        and not any(obstacles(task, ""))
+        and not task.waits_for
+        and not (task.retry_us and task.retry_left(curr.now))
     ]
     return sorted(found, key=lambda task: (-_priority(task, aging, curr.now), task.created.at, task.id))
 
@@ -143,8 +143,13 @@ def plan(curr: Snapshot) -> AssignmentPlan:
     """Each ready task that an agent has room for goes to the best of these."""
     free, tasks = candidates(curr), curr.of(TASKS)
     given, waiting = list[Assignment](), list[TaskState]()
+    able: dict[
+        tuple[object, ...], list[AvailableAgent]
+    ] = {}  # of thousands of tasks most want the same of an agent
     for task in ready(curr):
-        fitting = [one for one in free if one.fits(task, tasks)]
+        wanted = (task.column, task.project, task.labels)
+        if (fitting := able.get(wanted)) is None:
+            fitting = able[wanted] = [one for one in free if one.fits(task, tasks)]
         if not fitting:
             waiting.append(task)
             continue
@@ -153,6 +158,7 @@ def plan(curr: Snapshot) -> AssignmentPlan:
         best.load, best.room = best.load + 1, best.room - 1
         if best.room == 0:
             free.remove(best)
+            able.clear()
     return AssignmentPlan(given, waiting)
 
 

@@ -42,8 +42,8 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
-from pulse_core.tasks.admission import known_task
 from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
+from pulse_core.tasks.executors import RecordingExecutor
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
@@ -51,27 +51,17 @@ SOFT_S = 10.0
 
 
 @dataclass(frozen=True)
-class _OfAgents:
+class _OfAgents(RecordingExecutor):
     """Base: what all of them read and may do."""
 
-    context: ExecutorContext
     files: RunFiles
 
     def policy(self, params: Any) -> Policy:
         return Policy(Safety.IDEMPOTENT, timeout=90.0)
 
-    def check(self, params: Any) -> None:
-        return
-
-    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
-        return None
-
     @property
     def runs(self) -> AgentRuns:
         return self.context.state().of(RUNS)
-
-    def task(self, id_: str) -> TaskState:
-        return known_task(id_, self.context.state().of(TASKS))
 
     def agent(self, name: str) -> AgentSettings:
         agents = {agent.name: agent for agent in AGENTS.of(self.context.settings())}
@@ -79,7 +69,7 @@ class _OfAgents:
             raise UnknownName("[[agent]]", name, agents)
         return agents[name]
 
-    async def record(self, payload: Payload, subject: str, event: Event) -> Event:
+    async def append(self, payload: Payload, subject: str, event: Event) -> Event:
         """Record what happened because of this effect."""
         return await self.context.append(Draft(payload, subject, event.id))
 
@@ -91,7 +81,7 @@ class _OfAgents:
     async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
         if found.path and self.runs.worktrees.get(task.id) != found.path:
-            await self.record(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
+            await self.append(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
 
     async def stop(self, run: Run, soft: float, event: Event) -> None:
         """End all that came out of a run."""
@@ -115,7 +105,7 @@ class RunAgent(_OfAgents):
         try:
             agent, task = self.agent(params.agent), self.task(params.task)
             claim = TaskExecuting(agent=agent.name, lease_us=agent.lease)
-            token = (await self.record(claim, task.id, event)).seq
+            token = (await self.append(claim, task.id, event)).seq
         except PulseError as error:
             raise GivenUp(str(error)) from error
         workspace: Workspace | None = None
@@ -146,7 +136,7 @@ class RunAgent(_OfAgents):
             run=event.id, agent=agent.name, token=token, workspace=path, unlimited=fault, **process
         )
         try:
-            await self.record(started, task.id, event)
+            await self.append(started, task.id, event)
         except PulseError:
             await self.context.programs.stop(event.id, main, 0.0)  # nobody would watch it
             raise
@@ -158,7 +148,7 @@ class RunAgent(_OfAgents):
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
     ) -> None:
         payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
-        await self.record(payload, task, event)
+        await self.append(payload, task, event)
 
     async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
         """Whether it was begun: then its program is found, or the attempt has failed."""
@@ -189,7 +179,7 @@ class StopRun(_OfAgents):
         run = self.runs.runs.get(params.run)
         if run is None or run.ended is not None:
             return Result({"already": True})
-        await self.record(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
+        await self.append(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
         agents = {agent.name: agent.soft for agent in AGENTS.of(self.context.settings())}
         soft = agents.get(run.agent, SOFT_S * US_PER_SECOND) / US_PER_SECOND
         await self.stop(run, soft, event)
@@ -206,7 +196,7 @@ class PauseRun(_OfAgents):
         if run is None or run.ended is not None or run.moment.boot != event.boot:
             return Result({"already": True})
         await self.context.programs.pause(run.id, run.main, over=params.over)
-        await self.record(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
+        await self.append(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
         return Result({"pid": run.pid})
 
 
@@ -221,7 +211,7 @@ class CleanAgentRun(_OfAgents):
         await self.stop(run, 0.0, event)
         outputs = {agent.name: agent.output for agent in AGENTS.of(self.context.settings())}
         await self.files.clean(run, outputs.get(run.agent, 1 << 20))
-        await self.record(AgentRunCleaned(run=run.id), run.task, event)
+        await self.append(AgentRunCleaned(run=run.id), run.task, event)
         return Result()
 
 
@@ -274,7 +264,7 @@ class RemoveWorkspace(_OfAgents):
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        await self.record(
+        await self.append(
             WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved(), params.task, event
         )
         return Result({"kept": why} if why else {})
@@ -289,22 +279,15 @@ class OpenPullRequest(_OfAgents):
         task, kept = self.task(params.task), self.runs.kept.get(params.task)
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
         path = self.runs.worktrees.get(task.id, kept.path if kept else "")
-        title, body = params.title or task.title, params.body or task.result or task.prompt
-        url = await self.files.open_pull_request(task, project, path, title, body, params.draft)
+        url = await self.files.open_pull_request(task, project, path, params)
         if task.pull_request != url:
-            await self.record(TaskPullRequestOpened(url=url), task.id, event)
+            await self.append(TaskPullRequestOpened(url=url), task.id, event)
         return Result({"url": url})
 
 
 def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
-    return (
-        RunAgent(context, files),
-        PauseRun(context, files),
-        StopRun(context, files),
-        EndOrphan(context, files),
-        CleanAgentRun(context, files),
-        MakeWorkspace(context, files),
-        RemoveWorkspace(context, files),
-        OpenPullRequest(context, files),
-    )
+    kinds = (
+        RunAgent, PauseRun, StopRun, EndOrphan, CleanAgentRun, MakeWorkspace, RemoveWorkspace, OpenPullRequest,
+    )  # fmt: skip
+    return tuple(kind(context, files) for kind in kinds)

@@ -59,7 +59,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             params = {"task": task.id, "agent": agent.name, "why": why}
             verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
             verdict = _run(verdict, curr, task, agent.name)  # it begins as soon as that is recorded
-    retries = (one.retry_left(curr.now) for one in tasks.values() if one.status is Status.PENDING)
+    pausing = (one for one in tasks.values() if one.retry_us and one.status is Status.PENDING)
+    retries = (one.retry_left(curr.now) for one in pausing)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.projection import Run
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
@@ -67,7 +68,7 @@ class RunFiles(Protocol):
         """What to start, with everything that it is told on the disk."""
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
-        """How far it is."""
+        """How far it is, nothing if that can't be seen; raises nothing."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
@@ -79,7 +80,7 @@ class RunFiles(Protocol):
         """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
 
     async def open_pull_request(
-        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+        self, task: TaskState, project: Project, path: str, said: PullRequestParams
     ) -> str:
         """Where the pull request of a task's branch is: the one that there is, or a new one. path: its folder, if known."""
 

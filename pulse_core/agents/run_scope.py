@@ -10,21 +10,10 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import State
 from pulse_core.tasks.admission import known_task
-from pulse_core.tasks.events import (
-    TaskAcked,
-    TaskBlocked,
-    TaskCreated,
-    TaskFailed,
-    TaskGivenUp,
-    TaskHeartbeat,
-    TaskReleased,
-    TaskResultRefused,
-)
+from pulse_core.tasks.events import TaskCreated, TaskResultRefused
 from pulse_core.tasks.listing import task_json
 from pulse_core.tasks.projection import TASKS
-
-SAID = (TaskHeartbeat, TaskAcked, TaskFailed, TaskBlocked, TaskGivenUp, TaskReleased)
-"""What a run may say of its task, beside that a part of it is to be done."""
+from pulse_core.tasks.task import HELD_BY_TOKEN
 
 
 @dataclass(frozen=True)
@@ -48,8 +37,8 @@ class RunScope:
             if payload.parent not in (None, task.id) or payload.project != task.project:
                 raise Refused(f"a run may only make parts of its own task, {task.id}, in {task.project}")
             return replace(draft, payload=payload.model_copy(update={"parent": task.id}), data="")
-        if not isinstance(payload, SAID) or draft.subject != self.task:
-            kinds = ", ".join(kind.kind for kind in SAID)
+        if payload.kind not in HELD_BY_TOKEN or draft.subject != self.task:
+            kinds = ", ".join(sorted(HELD_BY_TOKEN))
             raise Refused(f"a run may say {kinds} of {self.task}, and make parts of it; nothing else")
         return replace(draft, payload=payload.model_copy(update={"token": self.token}), data="")
 

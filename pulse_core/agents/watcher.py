@@ -81,10 +81,7 @@ class AgentRunsWatcher:
         if run.id not in self._watched:  # an earlier daemon may have started it
             self._watched.add(run.id)
             self._context.programs.watch(run.main)
-        try:
-            progress = await self._files.progress(run, agent)
-        except PulseError:
-            progress = Progress()
+        progress = await self._files.progress(run, agent)
         task = self._context.state().of(TASKS).find(run.task)
         sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns, seen.cpu_us)
         usual = self._context.state().of(RUNS).usual(run.agent)[0]
@@ -104,13 +101,9 @@ class AgentRunsWatcher:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
+        size = progress.output
         ended = AgentRunEnded(
-            run=run.id,
-            exit=code,
-            error=error,
-            output=progress.output,
-            turns=progress.turns,
-            usage=dict(answer.usage),
+            run=run.id, exit=code, error=error, output=size, turns=progress.turns, usage=dict(answer.usage)
         )
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)

@@ -28,7 +28,7 @@ from pulse_core.tasks.task import Status, TaskState
 
 
 @dataclass(frozen=True)
-class _Recording:
+class RecordingExecutor:
     """Base: an executor that may record, and reads the tasks as they are now."""
 
     context: ExecutorContext
@@ -66,7 +66,7 @@ class _Recording:
             raise GivenUp(str(error)) from error
 
 
-class CreateTask(_Recording):
+class CreateTask(RecordingExecutor):
     """`create-task`."""
 
     action, params = CREATE_TASK.name, CreateParams
@@ -82,7 +82,7 @@ class CreateTask(_Recording):
         return Result({"task": id_})
 
 
-class AssignTask(_Recording):
+class AssignTask(RecordingExecutor):
     """`assign-task`."""
 
     action, params = ASSIGN_TASK.name, AssignParams
@@ -97,7 +97,7 @@ class AssignTask(_Recording):
         return Result()
 
 
-class ReleaseTask(_Recording):
+class ReleaseTask(RecordingExecutor):
     """`release-task`."""
 
     action, params = RELEASE_TASK.name, ReleaseParams
@@ -116,7 +116,7 @@ class ReleaseTask(_Recording):
         return Result()
 
 
-class CloseTask(_Recording):
+class CloseTask(RecordingExecutor):
     """`close-task`."""
 
     action, params = CLOSE_TASK.name, CloseParams

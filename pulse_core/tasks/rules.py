@@ -16,8 +16,7 @@ async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
     """Take back every claim whose holder has said nothing for its lease, and look again when the next one ends."""
     verdict = await inner(prev, curr)
     for task in curr.of(TASKS).tasks.values():
-        left = task.lease_left(curr.now)
-        if left is None:
+        if not task.token or (left := task.lease_left(curr.now)) is None:
             continue
         if left:
             verdict = verdict.after_wait(left)

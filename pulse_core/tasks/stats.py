@@ -79,7 +79,7 @@ FEW = 200
 KINDS = frozenset(
     kind.kind
     for kind in (
-        TaskCreated, TaskAssigned, TaskExecuting, TaskAcked, TaskClosed, TaskGivenUp, TaskReleased, TaskFailed,
+        TaskCreated, TaskAssigned, TaskExecuting, TaskAcked, TaskClosed, TaskGivenUp, TaskReleased, TaskFailed
     )
 )  # fmt: skip
 

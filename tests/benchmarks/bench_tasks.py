@@ -33,6 +33,7 @@ CONFIG = "[budget]\nactions_per_minute = 0\n"
 AGENT = """[[agent]]
 name = "ada"
 command = ["/bin/sleep", "0.05"]
+concurrency = 50
 """
 
 

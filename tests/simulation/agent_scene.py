@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.memory.programs import MemoryPrograms
+from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
@@ -67,11 +68,11 @@ class MemoryRunFiles:
         self.cleaned.append(run.id)
 
     async def open_pull_request(
-        self, task: TaskState, project: Project, path: str, title: str, body: str, draft: bool
+        self, task: TaskState, project: Project, path: str, said: PullRequestParams
     ) -> str:
         if self.refusal:
             raise PulseError(self.refusal)
-        return self.pull_requests.setdefault(task.id, f"https://host/{len(self.pull_requests)}/{title}")
+        return self.pull_requests.setdefault(task.id, f"https://host/{len(self.pull_requests)}/{task.title}")
 
     async def remove_workspace(self, path: str, project: Project) -> str:
         if not self.kept:

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from pulse_adapters.anchor.places import add_to_file, add_to_journal
+from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.addresses import resolve_url
 from pulse_adapters.notify.executor import ChildTransport
@@ -31,6 +33,7 @@ def anchoring(
     failed: Failed,
 ) -> Callable[[AnchorSettings], Awaitable[None]]:
     """What writes the log's head down for ever, as these settings say."""
+    files = FileThreads()
 
     def newest() -> Anchor:
         return Anchor(log.host, str(home.path), log.head, clock.now().at)
@@ -52,11 +55,17 @@ def anchoring(
         if wrong := [why for why in await ChildTransport().deliver(told) if why]:
             raise PulseError(f"it was not delivered: {wrong[0]}")
 
+    async def to_file(name: str, path: Callable[[], Path], line: str) -> bool:
+        written, is_first = await files.ask(name, lambda: (line, add_to_file(path(), line)))
+        if written != line:
+            raise PulseError("only an earlier head is written by now")
+        return is_first
+
     def places(wanted: AnchorSettings) -> Mapping[str, Place]:
         found: dict[str, Place] = {}
         if wanted.file:
             path = outside(home, Path(wanted.file))
-            found[wanted.file] = lambda line: asyncio.to_thread(add_to_file, path(), line)
+            found[wanted.file] = partial(to_file, wanted.file, path)
         if wanted.journal:
             found["the journal"] = lambda line: asyncio.to_thread(add_to_journal, line)
         if wanted.command:

@@ -170,7 +170,8 @@ async def test_who_lives_longer_than_a_launcher_hands_over_to_a_fork_of_itself_a
     it, is_fork = process(f"{fork} & sleep 0.1; exit 0"), fork.startswith("(")
     first = await spawner.start(it.start, output=log, env={"PULSE_EFFECT": effect})
     await over(first)
-    assert carriers(effect)
+    await until(lambda: carriers(effect))
+    it = it.model_copy(update={"restart": RestartSettings(grace=600_000_000)})
     brief = it.model_copy(update={"restart": RestartSettings(grace=50_000)})
     assert (await seen(table, brief, first)).found == ()
     assert bool((await seen(table, it, first)).found) == is_fork

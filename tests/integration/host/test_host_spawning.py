@@ -256,7 +256,7 @@ async def test_a_stopped_process_is_ended_as_politely(spawner: Spawner, log: Pat
 async def test_a_polite_process_is_ended_with_one_sigterm(spawner: Spawner, log: Path) -> None:
     found = await spawner.start([sys.executable, "-c", POLITE], output=log)
     await until(lambda: "ready" in said(log))
-    await spawner.end(found, soft=5)
+    await spawner.end(found, soft=60)
     assert not is_alive(found)
     assert said(log) == "ready\nterm\n"
 

@@ -33,7 +33,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def fetched(port: int, timeout: float = 5.0) -> str:
+def fetched(port: int, timeout: float = 30.0) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=timeout) as answer:
         return str(answer.read().decode())
 

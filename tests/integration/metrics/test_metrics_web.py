@@ -25,7 +25,7 @@ def port() -> Iterator[int]:
 
 
 def connected(port: int, said: bytes = b"") -> socket.socket:
-    connection = socket.create_connection(("127.0.0.1", port), timeout=5)
+    connection = socket.create_connection(("127.0.0.1", port), timeout=30)
     connection.sendall(said)
     return connection
 
@@ -54,7 +54,7 @@ def test_callers_who_never_finish_asking_keep_nobody_out(port: int) -> None:
     began = time.monotonic()
     for _ in range(5):
         assert "pulse_up" in fetched(port)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 4  # who says nothing is hung up after five
     for one in silent:
         one.close()
 
@@ -78,7 +78,7 @@ def test_many_at_once_are_all_answered(port: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     assert len(found) == MOST // 2
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.agents.assignment import obstacles_of, plan
+from pulse_core.agents.assignment import AvailableAgent, obstacles_of, plan
 from pulse_core.agents.projection import RUNS, AgentRuns
 from pulse_core.composition import Settings
 from pulse_core.model.moment import Moment
@@ -139,3 +139,17 @@ def test_who_is_paused_or_set_aside_gets_nothing_and_on_trial_one_task() -> None
 def test_of_many_that_wait_only_the_first_are_told_of() -> None:
     told = words(seen([agent("ada", labels=["go"])], [task(n, labels=("c",)) for n in range(8)]))
     assert (len(told), told[-1]) == (6, "3 more tasks go to nobody")
+
+
+def test_thousands_of_tasks_that_want_the_same_are_held_against_an_agent_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked, fits = list[str](), AvailableAgent.fits
+    monkeypatch.setattr(
+        AvailableAgent, "fits", lambda one, *more: asked.append(one.agent.name) or fits(one, *more)
+    )
+    tasks = [task(number, labels=("go",)) for number in range(3_000)]
+    curr = seen([agent("ada", concurrency=2, labels=["go"]), agent("bob", labels=["python"])], tasks)
+    given, waiting = plan(curr)
+    assert ([one.agent.name for one in given], len(waiting)) == (["ada", "ada"], 2_998)
+    assert asked == ["ada", "bob", "bob"]  # anew once nobody has room

@@ -7,10 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment
 from pulse_core.tasks.events import KINDS, LONGEST_PROMPT, TaskCreated, TaskPullRequestOpened
 from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
-from pulse_core.tasks.task import MOVES, Status
+from pulse_core.tasks.task import MOVES, Status, TaskState
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
+from upulse_cli.capabilities.tasks.views import FEW_WORDS, note
 
 PATHS: dict[Status, tuple[str, ...]] = {
     Status.PENDING: (),
@@ -261,3 +263,9 @@ def test_a_fold_does_not_depend_on_how_the_log_is_cut(said: list[tuple[str, str,
     assert TASKS.load(TASKS.dump(log.state)) == log.state
     for task in log.state.tasks.values():
         assert (task.token > 0) == (task.status is Status.EXECUTING)
+
+
+def test_an_agent_s_error_takes_a_few_words_of_a_list() -> None:
+    now = Moment(0, "boot", 0)
+    failed = TaskState(ONE, "app", "mend it", now, "eve", error="{}\n" * 1_000)
+    assert note(failed, now) == ("{}\n" * 1_000)[:FEW_WORDS] + "…"

@@ -5,7 +5,6 @@ import typer
 
 def add_to(app: typer.Typer) -> None:
     """Add the commands."""
-    import upulse_cli.capabilities.agents.pull_requests  # noqa: F401 - one of tasks
     from upulse_cli.capabilities.agents.commands import agents
     from upulse_cli.capabilities.agents.runs import runs
 

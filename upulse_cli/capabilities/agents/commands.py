@@ -1,10 +1,12 @@
 """`upulse agents`: which there are, what they do, how they have done, and whether they can work here."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from upulse_cli.capabilities.tasks.commands import Task, tasks
+from upulse_cli.capabilities.tasks.current import current_tasks
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
@@ -94,31 +96,53 @@ def worktrees(
     home: HomeDir = None,
 ) -> None:
     """List the folders of tasks, and why some of them stay."""
-    from pulse_core.agents.actions import REMOVE_WORKSPACE
     from pulse_core.agents.listing import worktrees_json
     from pulse_core.agents.projection import RUNS
     from pulse_core.app.state import current_value
 
     where = open_home(home)
     if remove:
-        from pulse_core.app.effects import add_effect
-        from pulse_core.app.follow import settled
-
-        for task in current_value(where, RUNS).kept:
-            wish = {
-                "action": REMOVE_WORKSPACE.name,
-                "key": f"{REMOVE_WORKSPACE.name}:{task}",
-                "params": {"task": task},
-            }
-            settled(where, str(add_effect(where, wish, to_wait=True).event["id"]))
+        busy = current_tasks(where).tasks
+        for id_ in current_value(where, RUNS).kept.keys() - busy.keys():
+            carry_out(where, "remove-workspace", id_)
     found = worktrees_json(current_value(where, RUNS))
     if as_json:
-        return put_json(found)
-    if not found:
-        return say("No task has a folder.")
-    from upulse_cli.capabilities.agents.views import worktree_table
+        put_json(found)
+    for one in () if as_json else found:
+        put(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}")
 
-    return console().print(worktree_table(found))
+
+@tasks.command("pull-request")
+def pull_request(
+    task: Task,
+    title: Annotated[str, typer.Option("--title", help="Else the task's.")] = "",
+    body: Annotated[str, typer.Option("--body", help="Else what came of the task.")] = "",
+    draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
+    home: HomeDir = None,
+) -> None:
+    """Open a pull request for a task's branch, and print where it is.
+
+    The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
+    """
+    from pulse_core.tasks.listing import find_task
+
+    where = open_home(home)
+    id_ = find_task(current_tasks(where), task).id
+    put(str(carry_out(where, "open-pull-request", id_, title=title, body=body, draft=draft)["url"]))
+
+
+def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dict[str, Any]:
+    """Have the daemon do this about a task; returns the result."""
+    from pulse_core.app.effects import add_effect
+    from pulse_core.app.follow import settled
+    from pulse_core.model.errors import PulseError
+
+    wish = {"action": action, "key": f"{action}:{task}", "params": {"task": task, **params}}
+    outcome = settled(home, str(add_effect(home, wish, to_wait=True).event["id"]))
+    said = outcome["data"] or {}
+    if outcome["kind"] != "effect-acked":
+        raise PulseError(said.get("error") or said.get("why") or "it was not done")
+    return dict(said.get("result", {}))
 
 
 @agents.command()

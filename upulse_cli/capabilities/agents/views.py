@@ -29,16 +29,9 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
 def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """One line a run."""
     drawn = PlainTable(
-        "task",
-        "agent",
-        "pid",
-        "since",
-        "printed",
-        "memory",
-        "note",
-        right=("pid", "printed", "memory"),
-        fold=("note",),
-    )
+        "task", "agent", "pid", "since", "printed", "memory", "note",
+        right=("pid", "printed", "memory"), fold=("note",),
+    )  # fmt: skip
     for one in runs:
         note = (
             "has ended"
@@ -47,14 +40,6 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         )
         sizes = format_size(one["output"]), format_size(one["memory"])
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
-    return drawn
-
-
-def worktree_table(worktrees: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a folder of a task."""
-    drawn = PlainTable("task", "note", "path", fold=("note", "path"))
-    for one in worktrees:
-        drawn.line(one["task"], one["kept"] or "in use", one["path"])
     return drawn
 
 

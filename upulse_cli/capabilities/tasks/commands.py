@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_ids
+from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_history, task_ids
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import console, put, put_json, say, say_when
 
@@ -75,7 +75,6 @@ def add(
 def list_(
     project: OfProject = "",
     status: Annotated[str, typer.Option("--status", help="Only those that stand so, as pending.")] = "",
-    column: Annotated[str, typer.Option("--column", help="Only what lies there.")] = "",
     ready: Annotated[
         str, typer.Option("--ready", metavar="AGENT", help="Only what this agent may claim now.")
     ] = "",
@@ -96,9 +95,7 @@ def list_(
     known, now = current_tasks(where), where.clock.now()
     some = [*known.tasks.values(), *(known.ended.values() if ended or status in ENDED else ())]
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
-    some = [
-        one for one in some if column in ("", one.column) and (not ready or is_ready(one, ready, known, now))
-    ]
+    some = [one for one in some if not ready or is_ready(one, ready, known, now)]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
         put_json([task_json(one, now) for one in some])
@@ -118,7 +115,6 @@ def list_(
 def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show all of a task, with what happened to it."""
     from pulse_core.tasks.listing import find_task, task_json
-    from upulse_cli.capabilities.tasks.history import task_history
 
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()

@@ -1,6 +1,6 @@
 """The tasks of a home as they are now, and changes of one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from upulse_cli.options import open_home
@@ -31,6 +31,16 @@ def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> "
     answer = append(where, kind, task.id, given)
     say_when(answer)
     return task.id, answer
+
+
+def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:
+    """What happened to one task: its events as JSON values, oldest first, without heartbeats."""
+    from pulse_core.ports.readers import EventQuery
+    from pulse_core.tasks.events import TaskHeartbeat
+
+    with home.events() as log:
+        events = log.events(EventQuery(subject=id_))
+        return [event.spelled() for event in events if event.kind != TaskHeartbeat.kind]
 
 
 def task_ids(home: "HomeContext", _begun: str) -> Iterator[str]:

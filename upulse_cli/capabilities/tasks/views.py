@@ -14,8 +14,8 @@ from pulse_core.tasks.task import TaskState
 from upulse_cli.time_args import local, took
 from upulse_cli.views.table import PlainTable
 
-SHOWN = 10
-"""Tasks of a column that a board shows."""
+SHOWN, FEW_WORDS = 10, 200
+"""Tasks of a column that a board shows; characters of a note. An agent's error may have thousands, `task show` has all."""
 
 
 def task_table(tasks: Sequence[TaskState], now: Moment) -> Table:
@@ -42,7 +42,8 @@ def note(task: TaskState, now: Moment) -> str:
         words.append(f"{', '.join(task.stuck_on)} failed or can't go on")
     if task.error:
         words.append(task.error)
-    return "; ".join(words)
+    said = "; ".join(words)
+    return said if len(said) <= FEW_WORDS else f"{said[:FEW_WORDS]}…"
 
 
 def task_page(said: Mapping[str, Any]) -> RenderableType:
