@@ -10,7 +10,28 @@ from typing import Any, NamedTuple, TypeVar
 PATIENCE_S = 2.0
 """Seconds within which a file system answers, or counts as dead."""
 
+_LOCAL = frozenset(
+    b"bcachefs bpf btrfs cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs "
+    b"iso9660 jfs mqueue nsfs overlay proc pstore ramfs securityfs squashfs sysfs tmpfs tracefs vfat xfs zfs".split()
+)
+"""Kinds of file systems that the kernel answers for by itself, from a disk of this machine or from memory."""
+_KERNELS_OWN = (b"/proc/", b"/sys/", b"/dev/")
+"""Where systemd has an `autofs`, and the kernel its control files: no program lies there."""
+
 Answer = TypeVar("Answer")
+
+
+def has_others(table: str = "/proc/self/mountinfo") -> bool:
+    """Whether a file system is mounted here that a server or a program answers for, and that may thus never answer.
+
+    This reads what the kernel remembers, and asks no file system.
+    """
+    with open(table, "rb") as lines:
+        for line in lines:
+            place, kind = line.split(b" ", 5)[4], line.partition(b" - ")[2].partition(b" ")[0]
+            if kind not in _LOCAL and not place.startswith(_KERNELS_OWN):
+                return True
+    return False
 
 
 class _Question(NamedTuple):
@@ -22,10 +43,14 @@ class _Question(NamedTuple):
 
 
 class FileThreads:
-    """Each question has a thread of its own: the loop goes on meanwhile, and the end of the daemon waits for none."""
+    """Each question has a thread of its own: the loop goes on meanwhile, and the end of the daemon waits for none.
 
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        self.patience_s = patience_s
+    is_needed: whether it has; else it is asked at once, as where all file systems are the kernel's own: the thread costs
+    three milliseconds, as long as all else of a restart.
+    """
+
+    def __init__(self, patience_s: float = PATIENCE_S, *, is_needed: Callable[[], bool] = has_others) -> None:
+        self.patience_s, self._is_needed = patience_s, is_needed
         self._open: dict[tuple[str, str], _Question] = {}
 
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
@@ -34,6 +59,9 @@ class FileThreads:
         Raises TimeoutError if that is open for too long.
         """
         asked = self.begin(about, question, key)
+        if asked.answer.done():
+            found: Answer = asked.answer.result()
+            return found
         rest = asked.since + self.patience_s - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(0.0, rest)):
@@ -59,5 +87,8 @@ class FileThreads:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(asked.over.set)
 
-        threading.Thread(target=ask, name="file system", daemon=True).start()
+        if self._is_needed():
+            threading.Thread(target=ask, name="file system", daemon=True).start()
+        else:
+            ask()
         return asked

@@ -13,8 +13,6 @@ from pulse_adapters.workers.proc import (
     pids,
     read_proc_file,
     read_stat,
-    session_of,
-    start_time_of,
     ticks_now,
 )
 from pulse_core.model.pattern import SearchPattern
@@ -72,9 +70,9 @@ def may_be_in_exec(pid: int, pause: float) -> bool:
 
     Who is old may have emptied its line; it is given one of the shorter pauses, for an exec of late.
     """
-    if not session_of(pid) or (started := start_time_of(pid)) is None:
+    if not (seen := read_stat(pid)) or not seen.alive or seen.of_kernel:
         return False
-    return pause < _EXEC_S or ticks_now() - started <= SETTLED
+    return pause < _EXEC_S or ticks_now() - seen.started <= SETTLED
 
 
 def command_line_of(pid: int) -> bytes:

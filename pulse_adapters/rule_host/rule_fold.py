@@ -6,7 +6,7 @@ Recorded ticks are folded without full checks first: most have no result, and th
 import sys
 from collections.abc import Collection, Mapping
 from contextlib import nullcontext
-from time import perf_counter_ns
+from time import perf_counter
 from typing import Any
 
 from pulse_adapters.rule_host.guarded_rule import MOST_NOTES, GuardedRule, Report, is_plain
@@ -50,7 +50,7 @@ class RuleFold:
     def skip(self, names: Collection[str]) -> None:
         """Skip these rules from now on, and no others."""
         kept = [rule for rule in self._rules if rule.__name__ not in names]
-        self._onion = compose(kept, trace=self._trace, clock=lambda: perf_counter_ns() // 1000)
+        self._onion = compose(kept, trace=self._trace, clock=perf_counter)
         self.fast_path = FastPath(self._all, names, self._budget)
 
     def fold(self, prev: Snapshot, curr: Snapshot) -> dict[str, Any]:

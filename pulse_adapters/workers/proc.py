@@ -11,6 +11,8 @@ from pulse_core.ports.host import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
+_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of include/linux/sched.h
+
 
 class ProcStat(NamedTuple):
     """One line of /proc/PID/stat, the fields that Pulse uses; `started` is in clock ticks after boot."""
@@ -20,8 +22,14 @@ class ProcStat(NamedTuple):
     parent: int
     group: int
     session: int
+    flags: int
     threads: int
     started: int
+
+    @property
+    def of_kernel(self) -> bool:
+        """Whether it is one of the kernel's threads; not only those are in session 0: who entered a namespace is, too."""
+        return bool(self.flags & _KERNEL_THREAD)
 
     @property
     def alive(self) -> bool:
@@ -59,9 +67,8 @@ def read_stat(pid: int) -> ProcStat | None:
         return None
     # The name in parentheses may hold anything, even ") R 1 ": the last parenthesis ends it.
     field = raw[raw.rindex(b")") + 2 :].split(b" ", 20)
-    return ProcStat(
-        pid, field[0].decode(), int(field[1]), int(field[2]), int(field[3]), int(field[17]), int(field[19])
-    )
+    parent, group, session, flags, threads, started = (int(field[number]) for number in (1, 2, 3, 6, 17, 19))
+    return ProcStat(pid, field[0].decode(), parent, group, session, flags, threads, started)
 
 
 def start_time_of(pid: int) -> int | None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from pulse_core.agents.assignment import HELD, unavailable
 from pulse_core.agents.limits import RunSample
-from pulse_core.agents.projection import RUNS, AgentRuns, Run
+from pulse_core.agents.projection import RUNS, Run
 from pulse_core.agents.rules import KEY, ORPHANS
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.model.moment import US_PER_SECOND, iso
@@ -71,12 +71,6 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),
     }
-
-
-def worktrees_json(runs: AgentRuns) -> list[Mapping[str, Any]]:
-    """The folders of tasks: those that are in use, and those that stay after their tasks."""
-    used = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
-    return [*used, *({"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items())]
 
 
 def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:

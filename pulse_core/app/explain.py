@@ -91,7 +91,7 @@ def rule_trace(
     async def innermost(prev: "Snapshot", curr: "Snapshot") -> Verdict:
         return fold_result.verdict
 
-    folding = compose(rules, innermost, trace, lambda: time.perf_counter_ns() // 1000)
+    folding = compose(rules, innermost, trace, time.perf_counter)
     verdict = run_synchronously(folding(seen.snapshot, seen.snapshot))
     assert verdict is not None, "survival rules await nothing but what is inside them"
     return RuleTrace(seen, (*trace[::-1], *fold_result.layers[::-1]), verdict)

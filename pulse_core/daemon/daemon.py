@@ -116,7 +116,7 @@ class Daemon:
         p = self.parts
         submit = partial(self.executor.submit, gate=self.gate)
         inside = self.engine_controller.host_supervisor.fold if self.engine_controller else None
-        folding = RuleFolds(SURVIVAL, inside, submit, loop_microseconds, p.rules)
+        folding = RuleFolds(SURVIVAL, inside, submit, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
         return Ticker(sources, folding, stores, self.reporter, self._is_reflex_alone, self.supervise)
@@ -380,11 +380,6 @@ class Daemon:
             watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers
         ]
         return whole
-
-
-def loop_microseconds() -> int:
-    """The event loop's time in microseconds."""
-    return round(asyncio.get_running_loop().time() * 1e6)
 
 
 async def cancel_and_wait(*tasks: asyncio.Task[None]) -> None:

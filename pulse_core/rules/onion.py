@@ -12,7 +12,8 @@ from pulse_core.projections.state import Snapshot
 Inner = Callable[[Snapshot, Snapshot], Awaitable[Verdict]]
 Answer = Verdict | tuple[Sequence[Effect], int]
 Rule = Callable[[Snapshot, Snapshot, Inner], Awaitable[Answer]]
-Stopwatch = Callable[[], int]
+Stopwatch = Callable[[], float]
+"""Tells seconds; each layer asks it four times."""
 Trace = list[LayerOutcome]
 
 
@@ -26,7 +27,7 @@ def compose(
 ) -> Inner:
     """Nest the rules around `heart`, the first one outermost.
 
-    What each layer did is appended to `trace`, innermost first; `clock` returns microseconds for it (by
+    What each layer did is appended to `trace`, innermost first; `clock` returns seconds for it (by
     default it stands still, since a rule may not know the time).
     """
     inner = heart
@@ -97,9 +98,9 @@ class Layer:
             verdict, effects=tuple(one if has else one.model_copy(update=mine) for one, has in both)
         )
 
-    def _trace(self, what: str, notes: tuple[str, ...], began: int, asked: "InnerCall") -> None:
+    def _trace(self, what: str, notes: tuple[str, ...], began: float, asked: "InnerCall") -> None:
         took = self.clock() - began - asked.took
-        self.trace.append(LayerOutcome(self.name, what, notes, max(0, took)))
+        self.trace.append(LayerOutcome(self.name, what, notes, max(0, round(took * 1e6))))
 
 
 class InnerCall:
@@ -110,7 +111,7 @@ class InnerCall:
         self.last = Verdict()
         self.owners: set[str] = set()
         self.times = 0
-        self.took = 0
+        self.took = 0.0
         self.plain: Verdict | None = None
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:

@@ -161,10 +161,6 @@ class TaskState:
             else self.status
         )
 
-    def is_expired(self, now: Moment) -> bool:
-        """Whether its holder has said nothing for longer than its lease."""
-        return self.lease_left(now) == 0
-
     def lease_left(self, now: Moment) -> int | None:
         """Microseconds until the claim ends; None if nobody holds it."""
         if not self.token or self.beat is None:

@@ -21,6 +21,7 @@ To its rules the key looks free, and they request it again. `_emitted` tells the
 the snapshot knows of a settlement later than the one known when the effect was emitted.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -68,11 +69,10 @@ class RuleFolds:
         survival: Sequence[Rule],
         inside: InnerFold | None,
         submit: Submit,
-        stopwatch: Stopwatch,
         rules: Sequence[Rule] = (),
     ) -> None:
         self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
-        self.submit, self.stopwatch = submit, stopwatch
+        self.submit = submit
         self._emitted: dict[str, Moment | None] = {}
         self._names = frozenset(map(rule_name, self.rules))
         self._answered: Snapshot | None = None
@@ -92,7 +92,7 @@ class RuleFolds:
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a rule without effects, and record their effects."""
         trace: Trace = []
-        verdict = await compose(self.survival, trace=trace, clock=self.stopwatch)(prev, curr)
+        verdict = await compose(self.survival, trace=trace, clock=stopwatch())(prev, curr)
         wished = [effect for effect in verdict.effects if effect.key not in ABOUT_RULES]
         return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
 
@@ -103,6 +103,7 @@ class RuleFolds:
         about the other rules. Raises what `inside` has raised, once all others have had their say.
         """
         trace: Trace = []
+        clock = stopwatch()
         inner: list[LayerOutcome] = []
         failed: list[Exception] = []
         whose, answer = NOBODY, Verdict()
@@ -120,11 +121,11 @@ class RuleFolds:
 
         async def all_but_survival(prev: Snapshot, curr: Snapshot) -> Verdict:
             nonlocal answer
-            verdict = await compose(self.rules, heart, trace, self.stopwatch)(prev, curr)
+            verdict = await compose(self.rules, heart, trace, clock)(prev, curr)
             answer = without_survival_marks(verdict, curr, self._names)
             return answer
 
-        verdict = await compose(self.survival, all_but_survival, trace, self.stopwatch)(prev, curr)
+        verdict = await compose(self.survival, all_but_survival, trace, clock)(prev, curr)
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
         # An emitted effect that is missing in the snapshot, taken before it was recorded, may be settled by now: it
         # would be done twice.
@@ -149,6 +150,11 @@ class RuleFolds:
         news = tuple(effect for effect in effects if effect.key not in keys)
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
+
+
+def stopwatch() -> Stopwatch:
+    """The event loop's clock."""
+    return asyncio.get_running_loop().time
 
 
 def faults_in(trace: Sequence[LayerOutcome]) -> tuple[EngineFault, ...]:

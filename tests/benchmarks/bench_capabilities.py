@@ -54,7 +54,7 @@ class Machine:
     def __init__(self, extra: Sequence[StateProjection[Toy]]) -> None:
         own = [one for name, one in FOLD.projections.items() if name not in {core.name for core in CORE}]
         self.fold = Fold((*CORE, *own, *extra))
-        self.rules = RuleFolds(SURVIVAL, None, recorded, int, [Looks(number) for number in range(len(extra))])
+        self.rules = RuleFolds(SURVIVAL, None, recorded, [Looks(number) for number in range(len(extra))])
         wishes = [row(seq, Effect(action="note", key=f"k{seq}"), f"k{seq}") for seq in range(1, OPEN + 1)]
         self.state: State = self.fold(self.fold.start, wishes)
         self.prev = Snapshot(1, Moment(10**15, "boot", 0), state=self.state)

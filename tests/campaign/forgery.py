@@ -309,7 +309,7 @@ class Scene:
         controller = daemon.engine_controller
         context = replace(controller.context, register=lambda watchers, executors: None)
         self.supervisor = HostSupervisor(EngineParts(controller.parts.revisions, hosts), context)
-        self.folds = RuleFolds(SURVIVAL, self.supervisor.fold, self._submit, lambda: 0)
+        self.folds = RuleFolds(SURVIVAL, self.supervisor.fold, self._submit)
         self.seen: Counter[str] = Counter()
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: self.leaks.append(context))
 

@@ -61,7 +61,7 @@ async def test_they_stand_inside_of_survival_and_outside_of_the_others() -> None
         return await inner(prev, curr)
 
     curr = given().snapshot
-    folded = await RuleFolds((survival,), engine, nobody, int, (mine,)).whole(curr, curr)
+    folded = await RuleFolds((survival,), engine, nobody, (mine,)).whole(curr, curr)
     assert [layer.rule for layer in folded.layers] == ["engine", "mine", "survival"]
 
 

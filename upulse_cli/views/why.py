@@ -59,10 +59,15 @@ def _tick(tick: Told) -> Tree:
     snapshot = "snapshot kept" if tick["snapshot_kept"] else "snapshot not kept"
     words = f"{tick['number']}, woken by {tick['woken_by']}, took {tick['took_ms']:.1f} ms, {snapshot}"
     drawn = Tree(_at(tick["ms"], "tick", words))
+    passed: list[str] = []
     for layer in reversed(tick["layers"]):
         notes = f"  {'; '.join(layer['notes'])}" if layer["notes"] else ""
-        style = "dim" if layer["outcome"] == "passed" and not notes else ""
-        drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}{notes}"), style=style))
+        if layer["outcome"] == "passed" and not notes:
+            passed.append(layer["rule"])
+        else:
+            drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}{notes}")))
+    if passed:
+        drawn.add(Text(one_line(f"passed: {', '.join(passed)}"), style="dim"))
     return drawn
 
 

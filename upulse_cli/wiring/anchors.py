@@ -33,7 +33,7 @@ def anchoring(
     failed: Failed,
 ) -> Callable[[AnchorSettings], Awaitable[None]]:
     """What writes the log's head down for ever, as these settings say."""
-    files = FileThreads()
+    files = FileThreads(is_needed=lambda: True)
 
     def newest() -> Anchor:
         return Anchor(log.host, str(home.path), log.head, clock.now().at)

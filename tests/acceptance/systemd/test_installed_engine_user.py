@@ -110,7 +110,9 @@ def another_home_gets_another_user_which_reads_nothing_of_the_first(install: Ins
     code = {}
     for home, place in ((HOME, "upulse-"), (OTHER, "upulse-other-")):
         commit = install.engine(home)["runs"]
-        code[home] = install.tells(f"ls -d /var/cache/pulse-engine/{place}*/{commit}/engine.py").strip()
+        there, revisions = f"/var/cache/pulse-engine/{place}*", f"{home}/revisions"
+        words = f"ls -d {there}/{commit}/engine.py || ! find {there} {revisions} -maxdepth 1 -ls >&2"
+        code[home] = install.tells(words).strip()
     owner = {
         home: next(user for user in (first, second) if install.as_user(user, "cat", file) == 0)
         for home, file in code.items()

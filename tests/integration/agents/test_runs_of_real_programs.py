@@ -33,7 +33,7 @@ from pulse_core.tasks.events import TaskAcked
 from pulse_core.tasks.task import Project, Status, TaskState
 from tests.engine_user import ROOT_ALONE, open_folder
 
-NOW, TOKEN, PATIENCE_S = Moment(1_800_000_000_000_000, "boot", 1), 7, 30.0
+NOW, TOKEN, PATIENCE_S = Moment(1_800_000_000_000_000, "boot", 1), 7, 60.0
 TASK = TaskState("task_000001", "app", "Mend it", NOW, "eve", status=Status.EXECUTING, token=TOKEN)
 NOBODY = 65534
 

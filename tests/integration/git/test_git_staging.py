@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.integration.git.git_scene import (
     promoted,
     write,
 )
+from tests.special_files import bound_socket
 
 
 def advice(repository: Repository) -> str:
@@ -347,11 +347,6 @@ def test_what_lies_too_deep_is_neither_committed_nor_laid_out(tmp_path: Path) ->
     git(staging, "commit", "--quiet", "-m", "too deep")
     with pytest.raises(UnsafeTree, match="is more than 90 folders deep"):
         laid_out(repository, repository.staging().commit)
-
-
-def bound_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(os.path.relpath(path))  # an absolute one is easily too long
 
 
 SPECIAL: dict[str, Callable[[Path], None]] = {

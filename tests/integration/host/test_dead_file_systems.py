@@ -3,13 +3,14 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
 import pytest
 
 from pulse_adapters.host import spawner as spawner_module
-from pulse_adapters.host.file_threads import FileThreads
+from pulse_adapters.host.file_threads import FileThreads, has_others
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -19,6 +20,7 @@ from pulse_core.settings.processes import ProcessSettings
 from tests.integration.host.host_scene import script
 
 DEAD = "/dead"
+threads = partial(FileThreads, is_needed=lambda: True)
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def reach(mended: threading.Event) -> Callable[..., str]:
 
 
 async def test_one_that_does_not_answer_is_asked_once_and_no_longer_than_its_patience() -> None:
-    files, mended, asked = FileThreads(0.0), threading.Event(), list[str]()
+    files, mended, asked = threads(0.0), threading.Event(), list[str]()
 
     def question() -> str:
         asked.append("x")
@@ -57,7 +59,7 @@ async def test_one_that_does_not_answer_is_asked_once_and_no_longer_than_its_pat
 
 
 async def test_many_that_ask_the_same_at_once_get_one_answer() -> None:
-    files, go, asked = FileThreads(), threading.Event(), list[str]()
+    files, go, asked = threads(), threading.Event(), list[str]()
 
     def question() -> int:
         asked.append("x")
@@ -76,7 +78,7 @@ async def test_what_it_says_is_raised_where_it_was_asked() -> None:
         raise PermissionError(13, "denied")
 
     with pytest.raises(PermissionError):
-        await FileThreads().ask("/closed", refuse)
+        await threads().ask("/closed", refuse)
 
 
 @pytest.mark.parametrize("where", ["program", "cwd"])
@@ -84,7 +86,7 @@ async def test_nobody_starts_there_and_everybody_else_starts(
     spawner: Spawner, log: Path, mended: threading.Event, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     monkeypatch.setattr(spawner_module, "reach_program", reach(mended))
-    spawner._files = FileThreads(60.0)
+    spawner._files = threads(60.0)
     argv, cwd = ([DEAD], None) if where == "program" else (["sleep", "1000"], DEAD)
     dead = asyncio.create_task(spawner.start(argv, output=log, cwd=cwd))
     await asyncio.sleep(0)
@@ -103,11 +105,33 @@ async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
     table: LinuxProcessTable, mended: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(PidFiles, "observe", lambda *_: mended.wait(60))
-    table._files = FileThreads(0.0)
+    table._files = threads(0.0)
     process = ProcessSettings.model_validate({"name": "it", "start": ["sleep"], "pid_file": f"{DEAD}/pid"})
     sight = (await table.look([process], {}))["it"]
     assert (sight.found, sight.busy) == ((), True)
     assert "the file system of /dead/pid does not answer" in sight.detail
+
+
+@pytest.mark.parametrize(
+    ("place", "kind", "others"),
+    [
+        ("/srv", "nfs4", True),
+        ("/run/user/1000/gvfs", "fuse.gvfsd-fuse", True),
+        ("/mnt", "never-heard-of", True),
+        ("/srv", "ext4", False),
+        ("/proc/sys/fs/binfmt_misc", "autofs", False),
+    ],
+)
+def test_threads_are_for_machines_with_file_systems_that_others_answer_for(
+    tmp_path: Path, place: str, kind: str, others: bool
+) -> None:
+    table = tmp_path / "mountinfo"
+    lines = (
+        "21 1 254:0 / / rw,relatime - ext4 /dev/vda rw",
+        f"33 21 0:29 / {place} rw,nosuid shared:7 master:1 - {kind} a-server:/what rw,addr=x",
+    )
+    table.write_text("\n".join(lines) + "\n")
+    assert has_others(str(table)) is others
 
 
 def test_interpreters_that_never_end_are_looked_at_a_few_times(tmp_path: Path) -> None:

@@ -176,7 +176,7 @@ async def test_a_guarded_process_that_pulse_started_hides_its_workers_from_nobod
 
 def tree(*rows: tuple[int, int, int, int]) -> list[ProcStat]:
     """Processes as (pid, parent, group, session)."""
-    return [ProcStat(pid, "S", parent, group, session, 1, 1) for pid, parent, group, session in rows]
+    return [ProcStat(pid, "S", parent, group, session, 0, 1, 1) for pid, parent, group, session in rows]
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ MAIN, DIED = ProcessId(500, 1_000), 2_000
 
 
 def seen(pid: int, started: int, session: int = MAIN.pid) -> ProcStat:
-    return ProcStat(pid, "S", 1, session, session, 1, started)
+    return ProcStat(pid, "S", 1, session, session, 0, 1, started)
 
 
 @pytest.mark.parametrize(

@@ -18,11 +18,13 @@ from pulse_adapters.host.process_search import (
     command_line_of,
     command_lines,
     find_matching,
+    may_be_in_exec,
 )
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.proc import command_line, pids, start_time_of
+from pulse_adapters.workers.proc import command_line, pids, read_stat, start_time_of
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
+from tests.engine_user import ROOT_ALONE
 from tests.integration.host.host_scene import bury, child, until
 from tests.processes import child_of_test
 
@@ -141,6 +143,24 @@ async def test_who_is_just_being_executed_is_found(word: str) -> None:
                 assert [seen.pid for seen in await found(f"{word}-{number}$")] == [one.pid]
             finally:
                 one.kill()
+
+
+ENTERED = """
+import os, subprocess
+from pulse_adapters.host.process_search import may_be_in_exec
+entered = subprocess.Popen(["sleep", "1000"])
+assert os.getsid(entered.pid) == 0, "its session is that of this machine, which nobody sees in here"
+assert may_be_in_exec(entered.pid, 0.0)
+"""
+
+
+@ROOT_ALONE
+def test_who_entered_a_namespace_is_no_thread_of_the_kernel() -> None:
+    inside = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", ENTERED)
+    ended = subprocess.run(inside, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+    if os.getpid() > 2 and (seen := read_stat(2)) and seen.of_kernel:
+        assert not may_be_in_exec(2, 0.0)
 
 
 @pytest.mark.parametrize(("age", "looks"), [(0, 8), (SETTLED + 1, 4)])

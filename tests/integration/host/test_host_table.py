@@ -185,6 +185,7 @@ async def test_a_pid_file_names_its_process(
     await until(lambda: command_line(found.pid) == ["sleep", "1000"])
     assert (await seen(table, process)).found == (found,)
     assert (await seen(table, process, found)).found == (found,)
+    await until(lambda: not table._files._open)  # what was asked before the change may answer after it
     path.chmod(0o666)
     sight = await seen(table, process)
     assert (sight.found, "not believed" in sight.detail) == ((), True)

@@ -31,7 +31,7 @@ asyncio.run(live())
 
 
 def test_a_thread_that_waits_for_ever_does_not_keep_the_daemon(tmp_path: Path) -> None:
-    assert subprocess.run([sys.executable, "-c", ENDS], cwd=tmp_path).returncode == 0
+    assert subprocess.run([sys.executable, "-c", ENDS], cwd=tmp_path, timeout=60).returncode == 0
 
 
 async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_counts_as_anchored(
@@ -40,7 +40,7 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     mended, lines, said = threading.Event(), list[str](), asyncio.Queue[str]()
 
     def add(_: Path, line: str) -> bool:
-        mended.wait()
+        mended.wait(60)
         lines.append(line)
         return False
 

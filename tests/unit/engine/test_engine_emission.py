@@ -42,7 +42,7 @@ SETTLED = Effects(settled_at={"my:wish": Moment(4, "boot", 4)})
 
 async def test_what_was_emitted_is_not_emitted_again_by_a_snapshot_that_does_not_know_of_it() -> None:
     log = Log()
-    folding = RuleFolds((), wishing, log, int)
+    folding = RuleFolds((), wishing, log)
     for curr in (at(1), at(2), at(3, OPEN), at(5, SETTLED), at(6, SETTLED)):
         await folding.whole(curr, curr)
     assert log.taken == [("my:wish", 1), ("my:wish", 5)]
@@ -50,7 +50,7 @@ async def test_what_was_emitted_is_not_emitted_again_by_a_snapshot_that_does_not
 
 async def test_what_was_settled_before_the_snapshot_was_taken_is_another_wish() -> None:
     log = Log()
-    folding = RuleFolds((), wishing, log, int)
+    folding = RuleFolds((), wishing, log)
     later = replace(SETTLED, settled_at={"my:wish": Moment(7, "boot", 7)})
     for curr in (at(5, SETTLED), at(6, SETTLED), at(8, later)):
         await folding.whole(curr, curr)
@@ -59,7 +59,7 @@ async def test_what_was_settled_before_the_snapshot_was_taken_is_another_wish() 
 
 async def test_a_reflex_that_knows_more_does_not_let_the_older_snapshot_emit_again() -> None:
     log = Log()
-    folding = RuleFolds((), wishing, log, int)
+    folding = RuleFolds((), wishing, log)
     await folding.whole(at(1), at(1))
     await folding.reflex(at(3, OPEN), at(3, OPEN))
     await folding.whole(at(1), at(2))
@@ -67,11 +67,11 @@ async def test_a_reflex_that_knows_more_does_not_let_the_older_snapshot_emit_aga
 
 
 async def test_a_fold_says_who_was_asked_and_what_was_really_recorded() -> None:
-    folded = await RuleFolds((), wishing, Log(), int).whole(at(1), at(1))
+    folded = await RuleFolds((), wishing, Log()).whole(at(1), at(1))
     assert (folded.engine, [effect.key for effect in folded.emitted]) == ("abc", ["my:wish"])
-    folded = await RuleFolds((), wishing, Log(refused=["my:wish"]), int).whole(at(1), at(1))
+    folded = await RuleFolds((), wishing, Log(refused=["my:wish"])).whole(at(1), at(1))
     assert (folded.engine, folded.emitted) == ("abc", ())
-    assert (await RuleFolds((), None, Log(), int).whole(at(1), at(1))).engine == NOBODY
+    assert (await RuleFolds((), None, Log()).whole(at(1), at(1))).engine == NOBODY
 
 
 async def decorating(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -83,6 +83,6 @@ async def decorating(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 async def test_what_a_survival_rule_copies_is_still_the_engines_and_is_emitted() -> None:
     log = Log()
-    folded = await RuleFolds((decorating,), wishing, log, int).whole(at(1), at(1))
+    folded = await RuleFolds((decorating,), wishing, log).whole(at(1), at(1))
     assert log.taken == [("my:wish", 1)]
     assert [(one.rule, one.reason, one.survival) for one in folded.emitted] == [("own", "looked at", False)]

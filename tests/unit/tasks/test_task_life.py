@@ -82,7 +82,7 @@ def test_a_claim_has_the_row_as_token_counts_as_attempt_and_ends_with_its_lease(
     assert task.lease_left(last.plus(1_000_000)) == 4_000_000
     log.say("task-heartbeat", token=token)
     assert log.task().lease_left(last.plus(1_000_000)) == 5_000_000
-    assert log.task().is_expired(last.plus(6_000_000))
+    assert log.task().lease_left(last.plus(6_000_000)) == 0
     log.say("task-released", token=token, expired=True, why="silent")
     assert (log.task().status, log.task().token, log.task().agent) == (Status.PENDING, 0, "")
     assert log.task().lease_left(last) is None

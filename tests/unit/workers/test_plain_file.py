@@ -2,27 +2,22 @@
 
 import ast
 import os
-import socket
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.workers.plain_file import open_plain, read_plain
+from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.timeout(120)
 
 
-def bound(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(os.path.relpath(path))
-
-
 OTHERS: dict[str, Callable[[Path], object]] = {
     "a link": lambda path: path.symlink_to("/etc/hostname"),
     "a pipe": os.mkfifo,
-    "a socket": bound,
+    "a socket": bound_socket,
     "a folder": Path.mkdir,
     "a link to a device": lambda path: path.symlink_to("/dev/zero"),
     "nothing": lambda path: None,

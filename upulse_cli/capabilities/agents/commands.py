@@ -96,7 +96,6 @@ def worktrees(
     home: HomeDir = None,
 ) -> None:
     """List the folders of tasks, and why some of them stay."""
-    from pulse_core.agents.listing import worktrees_json
     from pulse_core.agents.projection import RUNS
     from pulse_core.app.state import current_value
 
@@ -105,7 +104,9 @@ def worktrees(
         busy = current_tasks(where).tasks
         for id_ in current_value(where, RUNS).kept.keys() - busy.keys():
             carry_out(where, "remove-workspace", id_)
-    found = worktrees_json(current_value(where, RUNS))
+    runs = current_value(where, RUNS)
+    found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
+    found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
     if as_json:
         put_json(found)
     for one in () if as_json else found:
@@ -120,9 +121,10 @@ def pull_request(
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
 ) -> None:
-    """Open a pull request for a task's branch, and print where it is.
+    """Open a pull request for a task's branch.
 
-    The daemon does so, by the GitHub CLI (`gh`); the branch must be pushed. One that there is is printed again.
+    Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
+    be pushed.
     """
     from pulse_core.tasks.listing import find_task
 
