@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import zip_longest
 
 from pulse_adapters.guidance.project_folder import ProjectFolder, make_folder
-from pulse_core.guidance.exchange import state_text
-from pulse_core.guidance.look import FileObservation
+from pulse_core.guidance.change_detection import FileObservation
+from pulse_core.guidance.file_formats import state_text
 from pulse_core.guidance.project_files import Lines
 from pulse_core.guidance.projection import Project
 from pulse_core.guidance.protocol import EVENTS, FILES, FOLDER, STATE, TEMPLATES
@@ -18,12 +19,14 @@ from pulse_core.model.errors import PulseError
 
 LONGEST_TEXT = 256 * 1024
 """Bytes of a file that agents are shown."""
-LONGEST_STATE = 1 << 20
+LONGEST_STATE = LONGEST_LINE = 1 << 20
+LONGEST_EARLIER = 256 << 20
+"""Bytes of another program's `events.jsonl` that are taken over."""
 SETTLE_S = 0.05
 """Whoever truncates a file and then writes it takes less than this."""
-HALF = 6
+EMPTY_FACTOR = 6
 """Times as long for a file that is empty or gone."""
-OPEN = 40
+OPEN_FACTOR = 40
 """Times as long for one that somebody has open to write it."""
 STEP_S = 0.003
 """Between two readings of a file that was just written, which must agree."""
@@ -68,7 +71,7 @@ class DiskProjectFiles:
             # Who truncates a file, or takes it away to put another there, may take long for the rest on a busy machine.
             is_open = _is_being_written(root, changed)
             is_half = is_open or any(not seen[name].size for name in changed)
-            patience = self._settle * (OPEN if is_open else HALF if is_half else 1)
+            patience = self._settle * (OPEN_FACTOR if is_open else EMPTY_FACTOR if is_half else 1)
             if time.monotonic() - began >= patience or not 0 <= time.time_ns() - youngest < patience * 1e9:
                 break
             time.sleep(STEP_S)
@@ -89,17 +92,13 @@ class DiskProjectFiles:
         return found
 
     def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
-        state, lines = None, list[bytes]()
+        state, lines = None, b""
         with suppress(OSError), ProjectFolder.open(root) as folder:
             with suppress(OSError):
                 state = folder.read(STATE, LONGEST_STATE)
-            with (
-                suppress(OSError),
-                folder.file(EVENTS) as descriptor,
-                open(descriptor, "rb", closefd=False) as file,
-            ):
-                lines = file.readlines()
-        return state, iter(lines)
+            with suppress(OSError):
+                lines = folder.read(EVENTS, LONGEST_EARLIER)
+        return state, iter(lines.split(b"\n"))
 
     def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
         # Without the folder there is no place for them.
@@ -175,22 +174,20 @@ def _signatures(folder: ProjectFolder) -> tuple[Signature, Signature]:
 
 def _advanced(folder: ProjectFolder, last: Published, project: Project) -> Published | None:
     """What is known of the file now: the same, or more if another process has added lines; None if it is something else."""
+    unknown = [change for change in project.recent if change.number > last.count]
+    expected = "".join(change.line() for change in unknown).encode()
     try:
         now, old = _signature(folder.stat(EVENTS)), last.signature
         if now == old:
             return last
-        if now[:2] != old[:2] or now[2] <= old[2]:
+        if now[:2] != old[:2] or not 0 < now[2] - old[2] <= len(expected):
             return None
         with folder.file(EVENTS) as descriptor:
             added = os.pread(descriptor, now[2] - old[2], old[2])
     except OSError:
         return None
-    count = last.count
-    for change in project.recent:
-        line = change.line().encode()
-        if change.number == count + 1 and added.startswith(line):
-            added, count = added[len(line) :], change.number
-    return None if added else Published(now, count)
+    is_theirs = expected.startswith(added) and added.endswith(b"\n") and unknown[0].number == last.count + 1
+    return Published(now, last.count + added.count(b"\n")) if is_theirs else None
 
 
 def _checked(folder: ProjectFolder, project: Project, lines: Lines | None) -> Published | None:
@@ -211,7 +208,8 @@ def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
         if not stat.S_ISREG(folder.stat(EVENTS).st_mode):
             return False
         with folder.file(EVENTS) as descriptor, open(descriptor, "rb", closefd=False) as file:
-            return all(one == (line or "").encode() for one, line in zip_longest(file, lines))
+            found = iter(partial(file.readline, LONGEST_LINE), b"")
+            return all(one == (line or "").encode() for one, line in zip_longest(found, lines))
     except OSError:
         return False
 

@@ -4,7 +4,7 @@ import asyncio
 import ctypes
 import os
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from pulse_core.guidance.protocol import FILES, FOLDER
 
@@ -18,28 +18,42 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
-    """Calls `changed` in the running loop; `watch` says of which projects, `close` ends it."""
+    """Calls `changed` in the running loop; `watch` and `keep` say of which projects, `close` ends it."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
         self._descriptor: int | None = None
-        self._watches: dict[int, frozenset[str]] = {}
+        self._watches: dict[str, dict[int, frozenset[str]]] = {}
 
-    def watch(self, roots: Iterable[str]) -> None:
-        """Watch these projects and no others; a folder that bears a name by now is watched instead of the one before."""
-        wanted = list(roots)
-        if self._descriptor is None and wanted:
+    def keep(self, roots: Collection[str]) -> None:
+        """Watch no others than these any more; must be called before the first one is watched."""
+        if self._descriptor is None and roots:
             descriptor = int(_LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
             if descriptor < 0:
                 return
             self._descriptor = descriptor
             asyncio.get_running_loop().add_reader(descriptor, self._read)
-        before, self._watches = self._watches, {}
-        for root in wanted:
-            self._add(root, _NAMES, frozenset({FOLDER}))
-            self._add(f"{root}/{FOLDER}", _CHANGES, frozenset(FILES))
-        for watch in before.keys() - self._watches.keys():
-            _LIBC.inotify_rm_watch(self._descriptor, watch)
+        for root in self._watches.keys() - set(roots):
+            self._remove(self._watches.pop(root))
+
+    def watch(self, root: str) -> None:
+        """Watch this project; a folder that bears its name by now is watched instead of the one before.
+
+        For threads: its file system may never answer.
+        """
+        before, found = self._watches.get(root, {}), dict[int, frozenset[str]]()
+        for path, mask, names in (
+            (root, _NAMES, frozenset({FOLDER})),
+            (f"{root}/{FOLDER}", _CHANGES, frozenset(FILES)),
+        ):
+            if self._descriptor is not None:
+                watch = int(
+                    _LIBC.inotify_add_watch(self._descriptor, os.fsencode(path), ctypes.c_uint32(mask))
+                )
+                if watch >= 0:
+                    found[watch] = names
+        self._watches[root] = found
+        self._remove(before.keys() - found.keys())
 
     def close(self) -> None:
         """Watch nothing more."""
@@ -48,10 +62,9 @@ class FileWatch:
             os.close(self._descriptor)
             self._descriptor = None
 
-    def _add(self, path: str, mask: int, names: frozenset[str]) -> None:
-        watch = int(_LIBC.inotify_add_watch(self._descriptor, os.fsencode(path), ctypes.c_uint32(mask)))
-        if watch >= 0:
-            self._watches[watch] = names
+    def _remove(self, watches: Iterable[int]) -> None:
+        for watch in watches:
+            _LIBC.inotify_rm_watch(self._descriptor, watch)
 
     def _read(self) -> None:
         assert self._descriptor is not None
@@ -59,11 +72,12 @@ class FileWatch:
             raw = os.read(self._descriptor, _ROOM)
         except BlockingIOError:
             return
+        names_of = {watch: names for found in self._watches.copy().values() for watch, names in found.items()}
         place, is_meant = 0, False
         while place < len(raw):
             watch, _, _, length = _HEAD.unpack_from(raw, place)
             place += _HEAD.size + length
             name = os.fsdecode(raw[place - length : place].rstrip(b"\0"))
-            is_meant = is_meant or not name or name in self._watches.get(watch, ())
+            is_meant = is_meant or not name or name in names_of.get(watch, ())
         if is_meant:
             self._changed()

@@ -125,9 +125,10 @@ class GuidanceServer:
         changed, told = asyncio.Event(), ""
         async with _closing(FileWatch(changed.set)) as watch:
             while True:
-                watch.watch((self._root,))
+                watch.keep((self._root,))
                 changed.clear()
                 try:
+                    await self._asked(watch.watch, self._root)
                     await self._asked(self._service.look, self._root)
                     told = ""
                 except (PulseError, OSError) as error:

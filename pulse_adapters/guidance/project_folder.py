@@ -6,16 +6,22 @@ import hashlib
 import os
 import secrets
 import signal
-import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pulse_core.guidance.look import FileObservation
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.protocol import FOLDER
 from pulse_core.model.errors import PulseError
 
-_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+LARGEST = 64 << 20
+"""Bytes of a file that is read; a larger one counts as none."""
+LOCK_WAIT_S, LOCK_STEP_S = 1.0, 0.002
+MOST_READINGS = 10
+"""Of one file that changes while it is read."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _BLOCK = 1 << 20
 _MODE = 0o644
 """Other tools are to read it, also those of other users."""
@@ -31,7 +37,7 @@ class ProjectFolder:
     @contextmanager
     def open(cls, root: str) -> Iterator["ProjectFolder"]:
         """The folder; raises OSError if there is none, or none in the project."""
-        descriptor = os.open(f"{root}/{FOLDER}", _READ | os.O_DIRECTORY)
+        descriptor = os.open(f"{root}/{FOLDER}", _FOLDER)
         try:
             _require_within(descriptor, root)
             yield cls(root, descriptor)
@@ -41,11 +47,9 @@ class ProjectFolder:
     @contextmanager
     def file(self, name: str) -> Iterator[int]:
         """A regular file in it, or one in the project that a link leads to."""
-        descriptor = os.open(name, _READ, dir_fd=self.descriptor)
+        descriptor = open_plain(name, within=self.descriptor, follow=True)
         try:
             _require_within(descriptor, self._root)
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise OSError(errno.EINVAL, "it is no regular file", name)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -53,16 +57,13 @@ class ProjectFolder:
     def observe(self, name: str) -> tuple[FileObservation, int]:
         """What a file holds, and when it was written last (nanoseconds); read again if that changes meanwhile."""
         with self.file(name) as descriptor:
-            while True:
+            for _ in range(MOST_READINGS):
                 before = os.fstat(descriptor)
-                digest, size = hashlib.sha256(), 0
-                os.lseek(descriptor, 0, os.SEEK_SET)
-                while block := os.read(descriptor, _BLOCK):
-                    digest.update(block)
-                    size += len(block)
+                found = FileObservation(*_hashed(descriptor))
                 after = os.fstat(descriptor)
                 if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
-                    return FileObservation(digest.hexdigest(), size), after.st_mtime_ns
+                    break
+            return found, after.st_mtime_ns
 
     def is_being_written(self, name: str) -> bool:
         """Whether somebody has a file open to write it, as far as this user is told: the kernel grants no lease then.
@@ -85,8 +86,16 @@ class ProjectFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else publishes here meanwhile."""
-        fcntl.flock(self.descriptor, fcntl.LOCK_EX)
+        """Nobody else publishes here meanwhile. Raises OSError if somebody else has the lock for too long."""
+        until = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(LOCK_STEP_S)
         try:
             yield
         finally:
@@ -151,6 +160,17 @@ def make_folder(root: str) -> None:
             pass
     except OSError as error:
         raise PulseError(f"{path} can't be used: {error.strerror}") from error
+
+
+def _hashed(descriptor: int) -> tuple[str, int]:
+    """The hash and number of the bytes of a file; raises OSError if there are too many."""
+    digest, size = hashlib.sha256(), 0
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while block := os.read(descriptor, _BLOCK):
+        digest.update(block)
+        if (size := size + len(block)) > LARGEST:
+            raise OSError(errno.EFBIG, f"it has more than {LARGEST:,} bytes")
+    return digest.hexdigest(), size
 
 
 def _require_within(descriptor: int, root: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
-from pulse_core.guidance.look import FileObservation
+from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.projection import Project
 
 Lines = Callable[[], Iterator[str]]

@@ -8,9 +8,9 @@ from typing import Protocol
 from pulse_core.guidance import answers
 from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.answers import Answer
+from pulse_core.guidance.change_detection import next_change
 from pulse_core.guidance.events import GuidanceAcknowledged
-from pulse_core.guidance.exchange import read_earlier
-from pulse_core.guidance.look import next_change
+from pulse_core.guidance.file_formats import read_earlier
 from pulse_core.guidance.project_files import ProjectFiles
 from pulse_core.guidance.projection import Guidance, Project
 from pulse_core.guidance.protocol import PLAN, Change

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pulse_core.composition import ADMITS
-from pulse_core.guidance.look import FileObservation
+from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.project_files import Lines
 from pulse_core.guidance.projection import GUIDANCE, Guidance, Project, changes_in
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change

@@ -38,6 +38,13 @@ def serving(home: Path, project: Path, port: int = 0) -> Iterator[tuple[str, sub
         assert child.wait(PATIENCE) in (0, -signal.SIGKILL)
 
 
+def write(project: Path, name: str, text: str) -> None:
+    """Write a file of the project at once: nobody sees a part of it."""
+    new = project / ".pulse" / f"{name}.new"
+    new.write_text(text)
+    new.replace(project / ".pulse" / name)
+
+
 async def call(client: Client, name: str, **arguments: Any) -> Any:
     (block,) = (await client.call_tool(name, arguments)).content
     return json.loads(block.text)  # type: ignore[union-attr]
@@ -68,7 +75,7 @@ def test_an_agent_works_with_a_server_that_is_killed(tmp_path: Path) -> None:
         assert f"process {child.pid}" in done.stderr
         child.kill()
         child.wait(PATIENCE)
-    (project / ".pulse/constraints.md").write_text("while it was dead")
+    write(project, "constraints.md", "while it was dead")
     (project / ".pulse/state.json").unlink()
     with serving(home, project) as (url, _):
         asyncio.run(acknowledged(url, project, pending))
@@ -82,6 +89,36 @@ def test_an_agent_works_with_a_server_that_is_killed(tmp_path: Path) -> None:
     assert (one["events"], one["needs_replan"], one["watched"]) == (3, False, False)
 
 
+WITHOUT = """
+import sys
+
+from upulse_cli.__main__ import main
+
+for words in (["init", "--no-engine"], ["guidance", "add", "."], ["guidance", "list"], ["guidance", "status"], ["status"]):
+    assert main([*words, "--home", "home"]) == 0, words
+import upulse_cli.serve
+from pulse_adapters.guidance.watcher import GuidanceWatcher
+print("imported", *sys.modules)
+"""
+EXTRA = {"mcp", "mcp_types", "uvicorn", "starlette"}
+
+
+def test_nothing_but_the_server_needs_the_package_of_mcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert not EXTRA & set(done.stdout.rpartition("imported")[2].split())
+    from upulse_cli.__main__ import main
+
+    (tmp_path / "project").mkdir()
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert main(["guidance", "start", "-p", str(tmp_path / "project"), "--home", str(tmp_path / "new")]) == 1
+    assert "pip install 'upulse[mcp]'" in capsys.readouterr().err
+    assert not list((tmp_path / "project").iterdir())
+
+
 async def interrupted(url: str, project: Path) -> str:
     """What four clients are told of an edit at the same time."""
 
@@ -89,7 +126,7 @@ async def interrupted(url: str, project: Path) -> str:
         async with Client(url) as client:
             return await call(client, "pulse_should_interrupt")
 
-    (project / ".pulse/guidance.md").write_text("a smaller patch")
+    write(project, "guidance.md", "a smaller patch")
     answers = await asyncio.gather(*(poll() for _ in range(4)))
     assert {one["pending_replan_event_id"] for one in answers} == {recorded(project)[-1]["id"]}
     assert len(recorded(project)) == 1
@@ -103,7 +140,7 @@ async def acknowledged(url: str, project: Path, first: str) -> None:
         assert asked["changed_files"] == [".pulse/constraints.md"]
         assert asked["pending_replan_files"] == [".pulse/guidance.md", ".pulse/constraints.md"]
         assert "stale" in (await call(client, "pulse_ack_replan", event_id=first))["reason"]
-        (project / ".pulse/plan.md").write_text("smaller, without dependencies")
+        write(project, "plan.md", "smaller, without dependencies")
         done = await call(client, "pulse_ack_replan", event_id=asked["pending_replan_event_id"])
         assert done["accepted"]
         state = json.loads((project / ".pulse/state.json").read_text())

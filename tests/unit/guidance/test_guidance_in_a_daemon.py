@@ -24,7 +24,7 @@ from pulse_core.guidance.protocol import ChangeKind, make_event_id
 from pulse_core.guidance.rules import remind_of_guidance
 from pulse_core.guidance.status import lines
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import Refused
+from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload, Role
 from pulse_core.record.gate import Gate
@@ -137,6 +137,28 @@ async def test_two_that_look_at_the_same_time_record_a_change_once(scene: Scene)
     assert len(scene.changes()) == 20
     for one in watchers:
         one.close()
+
+
+async def test_a_project_that_can_not_be_read_is_told_of_once_and_holds_up_no_other(
+    scene: Scene, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = Scene(tmp_path_factory.mktemp("dead"))
+    dead.gate, dead.view = scene.gate, scene.view
+    await dead.begin()
+    observe = DiskProjectFiles.observe
+
+    def unless_dead(files: DiskProjectFiles, root: str, known: Any) -> Any:
+        if root == dead.root:
+            raise TimeoutError(f"the file system of {root} does not answer")
+        return observe(files, root, known)
+
+    monkeypatch.setattr(DiskProjectFiles, "observe", unless_dead)
+    watcher = scene.watcher()
+    with pytest.raises(PulseError, match=f"{dead.root} does not answer"):
+        await watcher.collect()
+    (scene.project / ".pulse/guidance.md").write_text("smaller")
+    assert (await watcher.collect()).data == {"projects": 2, "pending": 1}
+    watcher.close()
 
 
 async def test_what_is_not_watched_costs_nothing(scene: Scene) -> None:

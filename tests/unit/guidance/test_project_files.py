@@ -1,5 +1,6 @@
 """The files of projects on the disk: what is read, what is refused, and what is written for other tools."""
 
+import fcntl
 import hashlib
 import json
 import os
@@ -10,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.guidance import project_folder
 from pulse_adapters.guidance.disk_project_files import LONGEST_TEXT, DiskProjectFiles
-from pulse_core.guidance.look import FileObservation
+from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.projection import Project
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change, make_event_id
 from pulse_core.model.errors import PulseError
@@ -90,6 +92,12 @@ def test_what_is_no_file_of_the_project_counts_as_none(
     assert observed(files, root, "task.md") != MISSING
 
 
+def test_a_file_that_is_too_large_counts_as_none(files: DiskProjectFiles, root: Path) -> None:
+    os.truncate(root / ".pulse/guidance.md", 1 << 33)
+    assert observed(files, root) == MISSING
+    assert "cut at" in files.texts(str(root))["guidance.md"]
+
+
 def test_a_link_within_the_project_is_followed(files: DiskProjectFiles, root: Path) -> None:
     (root / "docs.md").write_text("of the project")
     (root / ".pulse/guidance.md").unlink()
@@ -155,6 +163,11 @@ def empty(path: Path) -> None:
 
 def damage_a_line(path: Path) -> None:
     path.write_text(path.read_text().replace('"modified"', '"mxdified"', 1))
+    os.utime(path, (0, 0))  # the kernel's clock may not have gone on since it was written
+
+
+def fill(path: Path) -> None:
+    os.truncate(path, 1 << 33)
 
 
 def add_a_line(path: Path) -> None:
@@ -173,7 +186,7 @@ def link_elsewhere(path: Path) -> None:
     path.symlink_to(target)
 
 
-DAMAGE = [remove, empty, damage_a_line, add_a_line, tear_the_end, link_elsewhere]
+DAMAGE = [remove, empty, damage_a_line, fill, add_a_line, tear_the_end, link_elsewhere]
 
 
 @pytest.mark.parametrize("name", ["state.json", "events.jsonl"])
@@ -196,6 +209,19 @@ def test_two_processes_add_to_the_same_file(files: DiskProjectFiles, root: Path)
     for count in range(1, 90):
         publish((files, other)[count % 3 == 0], root, project_with(count))
         assert is_right(root, project_with(count))
+
+
+def test_who_holds_the_lock_holds_nobody_up(
+    files: DiskProjectFiles, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project_folder, "LOCK_WAIT_S", 0.0)
+    folder = os.open(root / ".pulse", os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    publish(files, root, project_with(3))
+    assert not (root / ".pulse/events.jsonl").exists()
+    os.close(folder)
+    publish(files, root, project_with(3))
+    assert is_right(root, project_with(3))
 
 
 def test_who_knows_the_newest_changes_alone_adds_to_what_fits(files: DiskProjectFiles, root: Path) -> None:
