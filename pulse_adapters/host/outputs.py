@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.file_threads import FileThreads
+from pulse_adapters.workers.file_threads import FileThreads
 
 ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""

@@ -12,9 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import ProcessUser, reach_program, spawn

@@ -115,6 +115,8 @@ class AgentScene:
             window,
             self.programs,
             HomeLayout(Path("/home")),
+            lambda draft: world.daemon.gate.append_own(draft),  # type: ignore[union-attr]
+            lambda listener: None,
         )
         world.watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
         await world.start()

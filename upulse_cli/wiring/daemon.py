@@ -108,7 +108,9 @@ async def real_daemon(
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         engine = engine_of(home, clock, current_settings, windows)
-        context = WatcherContext(prober, clock, current_settings, view, window, acting.programs, home)
+        context = WatcherContext(
+            prober, clock, current_settings, view, window, acting.programs, home, append, log.listen
+        )
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
             **sidecars(
