@@ -12,7 +12,7 @@ from typing import TypeVar
 from pulse_adapters.agents.run_tokens import new_run_token
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import open_plain, read_plain
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
@@ -112,6 +112,7 @@ class DiskRunFiles:
             agent.memory,
             agent.processes,
             agent.cpu_weight,
+            str(folder.status) if tool.read is read_text else "",
         )
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
@@ -133,6 +134,15 @@ class DiskRunFiles:
             return await asyncio.to_thread(lambda: read(last_lines(RunFolder.of(self._home, run.id).output)))
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
+
+    async def exit_code(self, run: Run) -> int | None:
+        """As a shell has written it down, to which a signal is 128 and its number."""
+        try:  # some shells say before of what a program has died
+            said = await asyncio.to_thread(read_plain, RunFolder.of(self._home, run.id).status, 10_000)
+            code = int(said.split()[-1])
+        except (OSError, ValueError, IndexError):
+            return None
+        return 128 - code if 128 < code <= 192 else code
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """What lies on the branch of a worktree alone."""
@@ -210,7 +220,8 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
     for path, text in ((folder.prompt, prompt), (folder.token, token)):
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
-    os.close(os.open(folder.output, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    for path in (folder.output, folder.status):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
 def _look(output: Path, turn: str, read: int, turns: int) -> tuple[int, int, int]:

@@ -46,17 +46,13 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
             return None
         run = token.partition(":")[0]
         try:
-            known = (
-                read_plain(RunFolder.of(context.home.path, run).token, _LONGEST)
-                if _RUN.fullmatch(run)
-                else b""
-            )
+            path = RunFolder.of(context.home.path, run).token
+            known = read_plain(path, _LONGEST) if _RUN.fullmatch(run) else b""
         except OSError:
             known = b""
         if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
-            raise Refused(
-                f"process {pid} of uid {uid} has said a token that is no run's, or was one's long ago"
-            )
+            words = "has said a token that is no run's, or was one's long ago"
+            raise Refused(f"process {pid} of uid {uid} {words}")
         _, task, claim, agent, _ = token.split(":")
         return RunScope(agent, task, int(claim), context.clock.now)
 

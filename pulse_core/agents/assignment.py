@@ -143,9 +143,7 @@ def plan(curr: Snapshot) -> AssignmentPlan:
     """Each ready task that an agent has room for goes to the best of these."""
     free, tasks = candidates(curr), curr.of(TASKS)
     given, waiting = list[Assignment](), list[TaskState]()
-    able: dict[
-        tuple[object, ...], list[AvailableAgent]
-    ] = {}  # of thousands of tasks most want the same of an agent
+    able: dict[tuple[object, ...], list[AvailableAgent]] = {}  # thousands of tasks may want the same
     for task in ready(curr):
         wanted = (task.column, task.project, task.labels)
         if (fitting := able.get(wanted)) is None:
@@ -166,9 +164,8 @@ def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
     """Why each of the first of these goes to nobody, in words."""
     tasks = curr.of(TASKS)
     for task in waiting[:TOLD]:
-        reasons = (
-            f"{agent.name} {_obstacle(agent, task, tasks, curr)}" for agent in AGENTS.of(curr.settings)
-        )
+        agents = AGENTS.of(curr.settings)
+        reasons = (f"{agent.name} {_obstacle(agent, task, tasks, curr)}" for agent in agents)
         yield f"{task.id} goes to nobody: {'; '.join(reasons)}"
     if len(waiting) > TOLD:
         yield f"{len(waiting) - TOLD} more tasks go to nobody"

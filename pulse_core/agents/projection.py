@@ -157,8 +157,8 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
             case AgentPaused.kind:
                 paused[event.subject] = event.moment
             case AgentResumed.kind:
-                paused.pop(event.subject, None)
-                resumed.pop(event.subject, None)
+                for known in (paused, resumed):
+                    known.pop(event.subject, None)
                 resumed[event.subject] = event.moment
     return AgentRuns(runs, worktrees, _newest(kept), _newest(paused), _newest(resumed), costs)
 

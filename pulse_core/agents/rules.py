@@ -48,9 +48,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     given, waiting = plan(curr)
     wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
     if vetoes := [one for one in verdict.effects if _is_veto(one)]:
-        notes = (
-            f"{one.params.get('task')} goes to nobody, as {one.rule} wishes: {one.reason}" for one in vetoes
-        )
+        words = "goes to nobody, as"
+        notes = (f"{one.params.get('task')} {words} {one.rule} wishes: {one.reason}" for one in vetoes)
         kept = tuple(one for one in verdict.effects if one not in vetoes)
         verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
@@ -190,11 +189,8 @@ def _notices(curr: Snapshot) -> Iterator[Effect]:
         if (agent.name in failing) == is_told:
             continue
         title = f"{'resolved: ' if is_told else ''}agent {agent.name} fails"
-        text = (
-            "it works again"
-            if is_told
-            else f"{failing[agent.name]} failures in a row; it is set aside for a while"
-        )
+        failed = f"{failing.get(agent.name)} failures in a row; it is set aside for a while"
+        text = "it works again" if is_told else failed
         params = {"title": title, "text": text, "over": is_told}
         yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)
 

@@ -6,8 +6,7 @@ from contextlib import suppress
 
 from pulse_core.agents.breaker import failing_agents
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
-from pulse_core.agents.outcome import failed_attempt, failure_of
+from pulse_core.agents.limits import RunSample, failed_attempt, failure_of, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
 from pulse_core.agents.run_files import Progress, RunFiles
@@ -99,6 +98,7 @@ class AgentRunsWatcher:
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
+        code = code if (told := await self._files.exit_code(run)) is None else told
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
         size = progress.output

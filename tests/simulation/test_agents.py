@@ -21,7 +21,7 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Status
-from tests.simulation.agent_scene import ONE, OTHER, AgentScene
+from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
 from tests.simulation.world import World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
@@ -230,23 +230,27 @@ def test_a_run_outlives_the_daemon_and_is_watched_by_the_next_one() -> None:
     told(story)
 
 
-def test_what_ended_while_no_daemon_was_there_counts_if_it_says_so_itself() -> None:
+def test_what_ended_while_no_daemon_was_there_counts_if_it_or_its_exit_status_says_so() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await scene.create(OTHER)
+        await scene.create(THIRD)
+        await scene.create(FOURTH)
         await asyncio.sleep(1)
-        first, second = scene.runs.live
+        first, second, third, fourth = scene.runs.live
         scene.files.answers[first.id] = RunAnswer(True, "done")
+        scene.files.exits |= {third.id: 0, fourth.id: -9}
         await scene.world.end()
-        for run in (first, second):
+        for run in (first, second, third, fourth):
             scene.programs.end(run.id)
         scene.programs.forget()
         await scene.start()
         await asyncio.sleep(2)
-        assert scene.task().status is Status.CLOSED
+        assert scene.task().status is scene.task(THIRD).status is Status.CLOSED
         assert scene.task(OTHER).error == "it ended while Pulse was not there to see how"
+        assert scene.task(FOURTH).error == "it was killed by SIGKILL"
 
-    told(story, {**ADA, "concurrency": 2})
+    told(story, {**ADA, "concurrency": 4})
 
 
 @pytest.mark.parametrize("is_started", [True, False])

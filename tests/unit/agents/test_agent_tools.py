@@ -5,7 +5,7 @@ from typing import get_args
 
 import pytest
 
-from pulse_core.agents.outcome import failure_of
+from pulse_core.agents.limits import failure_of
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import MOST_TEXT, TOOLS, RunAnswer, fill
 
