@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pulse_adapters.agents.run_tokens import new_run_token
+from pulse_adapters.agents.run_tokens import new_run_token, run_socket
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.plain_file import open_plain, read_plain
@@ -80,6 +80,7 @@ class DiskRunFiles:
             await asyncio.to_thread(_make_files, folder, prompt, run_token)
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
+        own = Path(self._settings().socket.directory or HomeLayout(self._home).run) / "pulse.sock"
         values = {
             "prompt": prompt,
             "prompt_file": str(folder.prompt),
@@ -97,7 +98,7 @@ class DiskRunFiles:
             "PULSE_TOKEN": run_token,
             "PULSE_WORKSPACE": workspace.path,
             **({} if user else {"PULSE_PROMPT_FILE": str(folder.prompt)}),
-            "PULSE_SOCKET": f"{self._settings().socket.directory or HomeLayout(self._home).run}/pulse.sock",
+            "PULSE_SOCKET": str(run_socket(self._home, user) if user else own),
             "UPULSE_HOME": str(self._home),
         }
         if told_by == "environment":
