@@ -33,10 +33,10 @@ def mended() -> Iterator[threading.Event]:
 
 
 def reach(mended: threading.Event) -> Callable[..., str]:
-    def look(program: str, env: dict[str, str], cwd: str | None) -> str:
+    def look(program: str, env: dict[str, str], cwd: str | None, is_sure: bool) -> str:
         if DEAD in (program, cwd):
             mended.wait(60)
-        return reach_program(program, env, cwd)
+        return reach_program(program, env, cwd, is_sure)
 
     return look
 
