@@ -130,8 +130,8 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
 
 
 def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
-    """Whoever releases a task of its own will has not failed; one whose lease ended has."""
-    return event.kind != TaskReleased.kind or bool(data.get("expired"))
+    """Whoever releases a task of its own will has not failed, nor who could not begin; one whose lease ended has."""
+    return not data.get("blameless") and (event.kind != TaskReleased.kind or bool(data.get("expired")))
 
 
 def _counted(
