@@ -17,6 +17,7 @@ CAPABILITIES: tuple[str, ...] = (
     "openclaw",
     "tasks",
     "agents",
+    "guidance",
 )
 
 NEEDS: Mapping[str, tuple[str, ...]] = {"agents": ("tasks",)}

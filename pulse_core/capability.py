@@ -18,6 +18,7 @@ from pulse_core.model.payload import Payload, Role
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.log import Listener
 from pulse_core.ports.prober import Prober
 from pulse_core.ports.programs import Programs
 from pulse_core.ports.watcher import Watcher
@@ -78,7 +79,9 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use. window: returns the present window of a key; home: its directory."""
+    """What a capability's watcher may use. window: returns the present window of a key; home: its directory; append: records
+    drafts as the daemon's own, after the checks that those from outside must pass, too, for what others may record at the
+    same time; listen: has somebody told of what was recorded."""
 
     prober: Prober
     clock: Clock
@@ -87,6 +90,8 @@ class WatcherContext:
     window: Callable[[str], Window]
     programs: Programs
     home: HomeLayout
+    append: Callable[[Draft], Awaitable[Event]]
+    listen: Callable[[Listener], None]
 
 
 @dataclass(frozen=True)

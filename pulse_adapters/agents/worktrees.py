@@ -65,13 +65,10 @@ class Worktree:
         if self._has(f"refs/heads/{branch}"):
             self._git("worktree", "add", "--force", "--force", str(new), branch)
         else:
-            self._git(
-                "worktree", "add", "--force", "--force", "--no-track", "-b", branch, str(new), self._start()
-            )
-            for name, value in (("remote", "origin"), ("merge", f"refs/heads/{branch}")):
-                self._git(
-                    "config", f"branch.{branch}.{name}", value, check=False
-                )  # so that `git push` is all it takes
+            made = ("--no-track", "-b", branch, str(new), self._start())
+            self._git("worktree", "add", "--force", "--force", *made)
+            for name, value in (("remote", "origin"), ("merge", f"refs/heads/{branch}")):  # for `git push`
+                self._git("config", f"branch.{branch}.{name}", value, check=False)
         self._git("worktree", "move", str(new), str(self._path))
         return Workspace(str(self._path), branch)
 
@@ -116,10 +113,8 @@ class Worktree:
     def _is_whole(self) -> bool:
         if not (self._path / ".git").is_file():
             return False
-        there = self._git(
-            "rev-parse", "--path-format=absolute", "--git-common-dir", at=self._path, check=False
-        )
-        here = self._git("rev-parse", "--path-format=absolute", "--git-common-dir")
+        asked = ("rev-parse", "--path-format=absolute", "--git-common-dir")
+        there, here = self._git(*asked, at=self._path, check=False), self._git(*asked)
         return bool(there) and os.path.realpath(there) == os.path.realpath(here)
 
     def _start(self) -> str:

@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.listening_ports import (
     ListeningAddress,
     accepts_connections,
@@ -19,6 +18,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
 from pulse_core.model.durations import format_duration

@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
-from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.guarded_processes import (
     Systemctl,
     early_exit,
@@ -34,6 +33,7 @@ from pulse_adapters.host.process_identity import (
 )
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     is_alive,

@@ -54,6 +54,7 @@ class LifePrograms:
             stdin=Path(program.stdin),
             user=process_user(program.user),
             inherits=False,
+            status=Path(program.status) if program.status else None,
         )
         if self._groups:
             limits = (program.processes or None, program.memory or None, program.cpu_weight or None)

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import ProcessUser, reach_program, spawn
@@ -23,6 +24,9 @@ from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 
 LOG = logging.getLogger("pulse.host")
+STATUS_WRITER = ("/bin/sh", "-c", 'trap : HUP INT QUIT TERM; "$@" 2>&1; s=$?; echo $s >&2; exit $s', "sh")
+"""Runs a program and writes its exit status to where its own errors would go. It outlives signals that its group is sent
+for as long as the program does: a trap of a shell, unlike a signal that is ignored, is not handed on."""
 REMEMBERED = 256
 """Ends of processes that are remembered."""
 
@@ -107,31 +111,42 @@ class Spawner:
         user: ProcessUser | None = None,
         stdin: Path | None = None,
         inherits: bool = True,
+        status: Path | None = None,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
         unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse;
-        stdin: the file that it reads, if any; inherits: else `env` is its whole environment.
+        stdin: the file that it reads, if any; inherits: else `env` is its whole environment; status: the file to which its
+        exit status is written by whoever is started in its place.
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
-        program = await self._reach(argv[0], whole, cwd)
+        program = await self._reach(argv[0], whole, cwd, bool(status))
         with ExitStack() as opened:
+            writing = None
+            if status:
+                program, argv = STATUS_WRITER[0], (*STATUS_WRITER, program, *argv[1:])
+                opened.callback(os.close, writing := open_plain(status, os.O_WRONLY))
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
             target, _, why = open_log_output(output)
             opened.callback(os.close, target)
-            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading)
+            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading, errors=writing)
         if why:
             unlogged(why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 
-    async def _reach(self, program: str, env: Mapping[str, str], cwd: str | None) -> str:
-        """The program's path, when its file system and that of its working directory have answered. Raises PulseError."""
+    async def _reach(
+        self, program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False
+    ) -> str:
+        """The program's path, when its file system and that of its working directory have answered. Raises PulseError.
+
+        is_sure: also if it may not be executed, which else the kernel says.
+        """
         try:
             about = program if cwd is None else f"{program!r} or {cwd!r}"
             return await self._files.ask(
-                about, partial(reach_program, program, env, cwd), env.get("PATH", "")
+                about, partial(reach_program, program, env, cwd, is_sure), env.get("PATH", "")
             )
         except (OSError, ValueError) as error:
             raise PulseError(_start_error(program, cwd, env, error)) from error
@@ -301,14 +316,16 @@ def launch(
     cwd: str | None,
     user: ProcessUser | None = None,
     stdin: int | None = None,
+    errors: int | None = None,
 ) -> ProcessId:
     """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
-    `output` is the descriptor that its stdout and stderr go to; `stdin` is the one that it reads, if any.
+    `output` is the descriptor that its stdout and, without `errors`, its stderr go to; `stdin` is the one that it reads.
     """
     try:
         before = ticks_now()
-        given = {1: output, 2: output} if stdin is None else {0: stdin, 1: output, 2: output}
+        given = {1: output, 2: output if errors is None else errors}
+        given |= {} if stdin is None else {0: stdin}
         pid = spawn(program, argv, env, given, cwd=cwd, user=user)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error

@@ -83,8 +83,10 @@ def find_program(program: str, env: Mapping[str, str]) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
-def reach_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
+def reach_program(program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False) -> str:
     """The program's path, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
+
+    is_sure: raises, too, if it is not there, or may not be executed.
 
     Whoever spawns holds up this whole process until the kernel is done: so this is asked in a thread first, since a file
     system may not answer. What the kernel would refuse, it shall say itself.
@@ -93,6 +95,10 @@ def reach_program(program: str, env: Mapping[str, str], cwd: str | None) -> str:
     if cwd is not None:
         os.access(cwd, os.X_OK)
     path = os.path.join(cwd or "", found)
+    if is_sure:
+        os.stat(path)
+        if not os.access(path, os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
     for _ in range(_INTERPRETERS):
         try:
             file = open_plain(path, follow=True)

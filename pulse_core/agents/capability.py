@@ -1,13 +1,25 @@
 """The capability of agents."""
 
 from pulse_core.agents.actions import ACTIONS
-from pulse_core.agents.admission import check_agent
 from pulse_core.agents.events import KINDS, AgentPaused, AgentResumed
+from pulse_core.agents.listing import status_lines
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.rules import RULES
 from pulse_core.agents.settings import AGENTS, GENERAL
-from pulse_core.agents.status import lines
 from pulse_core.capability import Capability
+from pulse_core.model.errors import UnknownName
+from pulse_core.model.event import Draft
+from pulse_core.model.payload import Role
+from pulse_core.projections.state import State
+from pulse_core.settings.settings import Settings
+
+
+def check_agent(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse a name that is no agent's."""
+    names = [agent.name for agent in AGENTS.of(settings)]
+    if draft.subject not in names:
+        raise UnknownName("[[agent]]", draft.subject, names)
+
 
 CAPABILITY = Capability(
     "agents",
@@ -16,6 +28,6 @@ CAPABILITY = Capability(
     admits={AgentPaused.kind: check_agent, AgentResumed.kind: check_agent},
     rules=RULES,
     settings=(AGENTS, GENERAL),
-    status=lines,
+    status=status_lines,
     actions=ACTIONS,
 )

@@ -30,7 +30,7 @@ from pulse_core.agents.events import (
     WorkspaceMade,
     WorkspaceRemoved,
 )
-from pulse_core.agents.outcome import failed_attempt
+from pulse_core.agents.limits import failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
 from pulse_core.agents.settings import AGENTS, AgentSettings
@@ -264,9 +264,8 @@ class RemoveWorkspace(_OfAgents):
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        await self.append(
-            WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved(), params.task, event
-        )
+        ended = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
+        await self.append(ended, params.task, event)
         return Result({"kept": why} if why else {})
 
 
@@ -287,7 +286,5 @@ class OpenPullRequest(_OfAgents):
 
 def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
-    kinds = (
-        RunAgent, PauseRun, StopRun, EndOrphan, CleanAgentRun, MakeWorkspace, RemoveWorkspace, OpenPullRequest,
-    )  # fmt: skip
-    return tuple(kind(context, files) for kind in kinds)
+    begun = RunAgent, PauseRun, StopRun, EndOrphan, CleanAgentRun
+    return tuple(k(context, files) for k in (*begun, MakeWorkspace, RemoveWorkspace, OpenPullRequest))

@@ -1,26 +1,33 @@
-"""When a run is ended before its time. Pure."""
+"""When a run is ended before its time, and what its end means for its task. Pure."""
 
+import signal
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pulse_core.agents.projection import Run
-from pulse_core.agents.settings import AgentSettings
-from pulse_core.model.durations import rough_duration
+from pulse_core.agents.projection import Run, UsualRun
+from pulse_core.agents.settings import GENERAL, AgentSettings
+from pulse_core.agents.tools import RunAnswer
+from pulse_core.model.backoff import Backoff
+from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
+from pulse_core.settings.settings import Settings
+from pulse_core.tasks.events import TaskFailed
+from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.task import TaskState
 
 
 class RunSample(NamedTuple):
     """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, its
-    turns, and the time that they have computed, microseconds."""
+    turns, the time that they have computed, microseconds, and its tokens."""
 
     output: int = 0
     quiet_us: int = 0
     memory: int = 0
     turns: int = 0
     cpu_us: int = 0
+    tokens: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":
@@ -54,14 +61,16 @@ def reason_to_stop(
     return ""
 
 
-def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: float) -> str:
-    """Why the run is to be held for a person; empty if it may go on. usual: turns of a usual one, 0 if nobody knows."""
+def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: UsualRun) -> str:
+    """Why the run is to be held for a person; empty if it may go on."""
     if agent is None or run.held:
         return ""
-    if agent.turns and sample.turns > agent.turns:
-        return f"it took {sample.turns} turns, of at most {agent.turns}"
-    if agent.times_usual and usual and sample.turns > agent.times_usual * usual:
-        return f"it took {sample.turns} turns, and {usual:.0f} are usual"
+    turns = ("turns", sample.turns, agent.turns, usual.turns)
+    for what, taken, most, known in (turns, ("tokens", sample.tokens, agent.tokens, usual.tokens)):
+        if most and taken > most:
+            return f"it took {taken:,} {what}, of at most {most:,}"
+        if agent.times_usual and known and taken > agent.times_usual * known:
+            return f"it took {taken:,} {what}, and {known:,.0f} are usual"
     return ""
 
 
@@ -69,3 +78,45 @@ def _status(task: TaskState | None) -> str:
     if task is None:
         return "the task has ended"
     return f"the task is {task.status}" + (f" by {task.agent}" if task.token else "")
+
+
+def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:
+    """Why a run failed; empty if it did its task. code: its exit code, None if nobody knows; stop: why it was stopped."""
+    if stop:
+        return stop
+    if answer.done is False and (code or 0) >= 0:
+        return answer.error or "it says that it failed"
+    if code is None:
+        return "" if answer.done else "it ended while Pulse was not there to see how"
+    if code == 0:
+        return ""
+    how = f"it exited with status {code}" if code > 0 else f"it was killed by {_signal_name(-code)}"
+    return f"{how}: {answer.error}" if answer.error else how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def failed_attempt(
+    task: TaskState,
+    agent: AgentSettings | None,
+    error: str,
+    settings: Settings,
+    token: int,
+    cost: float = 0.0,
+) -> TaskFailed:
+    """The failure of an attempt: tried again after a while, unless it was the last one before a person decides.
+
+    cost: of all attempts together.
+    """
+    budget = GENERAL.of(settings).cost_per_task
+    if budget and cost >= budget:
+        return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
+    if agent is None or task.attempts >= TASK_SETTINGS.of(settings).attempts:
+        return TaskFailed(token=token, error=error)
+    pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
+    return TaskFailed(token=token, error=error, retry_us=pause)

@@ -1,14 +1,15 @@
 """Agents and runs for people and programs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.agents.assignment import HELD, unavailable
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import RUNS, Run
 from pulse_core.agents.rules import KEY, ORPHANS
-from pulse_core.agents.settings import AgentSettings
+from pulse_core.agents.settings import AGENTS, AgentSettings
 from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
@@ -16,9 +17,8 @@ from pulse_core.tasks.stats import STATS
 
 def agent_json(agent: AgentSettings, curr: Snapshot) -> Mapping[str, Any]:
     """An agent as JSON values: what it is, and what it does now."""
-    tasks = [
-        one.id for one in curr.of(TASKS).tasks.values() if one.agent == agent.name and one.status in HELD
-    ]
+    known = curr.of(TASKS).tasks.values()
+    tasks = [one.id for one in known if one.agent == agent.name and one.status in HELD]
     return {
         "name": agent.name,
         "kind": agent.kind,
@@ -67,6 +67,7 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "workspace": run.workspace,
         "unlimited": run.unlimited or None,
         "turns": sample.turns,
+        "tokens": sample.tokens,
         "paused": run.held if run.paused else None,
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),
@@ -81,3 +82,15 @@ def runs_json(curr: Snapshot) -> list[Mapping[str, Any]]:
         run = Run(one["effect"], "", one["agent"], 0, int(pid), one["started"], moment, stop="is left behind")
         orphans.append({**run_json(run, curr), "memory": one["memory"]})
     return [*(run_json(run, curr) for run in curr.of(RUNS).runs.values()), *orphans]
+
+
+def status_lines(curr: Snapshot) -> Iterator[str]:
+    """How many work, and who gets nothing, if there are agents."""
+    agents, live = AGENTS.of(curr.settings), curr.of(RUNS).live
+    if kept := curr.of(RUNS).kept:
+        yield f"worktrees {count(len(kept), 'worktree')} of tasks that have ended: upulse agents worktrees"
+    if agents:
+        yield f"agents    {len(agents)}, {len({run.agent for run in live})} at work on {len(live)} tasks"
+    for agent in agents:
+        if why := unavailable(agent, curr):
+            yield f"          {agent.name} is {why}"

@@ -13,7 +13,7 @@ from pulse_core.agents.actions import (
     RUN_AGENT,
     STOP_RUN,
 )
-from pulse_core.agents.assignment import obstacles_of, plan, unavailable, under_way
+from pulse_core.agents.assignment import obstacles_of, over_budget, plan, unavailable, under_way
 from pulse_core.agents.breaker import failing_agents, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
@@ -48,9 +48,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     given, waiting = plan(curr)
     wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
     if vetoes := [one for one in verdict.effects if _is_veto(one)]:
-        notes = (
-            f"{one.params.get('task')} goes to nobody, as {one.rule} wishes: {one.reason}" for one in vetoes
-        )
+        words = "goes to nobody, as"
+        notes = (f"{one.params.get('task')} {words} {one.rule} wishes: {one.reason}" for one in vetoes)
         kept = tuple(one for one in verdict.effects if one not in vetoes)
         verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
@@ -87,7 +86,7 @@ def _next_trial(curr: Snapshot) -> int | None:
     lefts: list[int | None] = []
     for one in AGENTS.of(curr.settings):
         lefts.append(pause_left(one.name, stats[one.name], runs, general, curr.now))
-        lefts.append(runs.over_budget_us(one.name, one.cost_per_day, curr.now))
+        lefts.append(over_budget(one, curr)[0])
     return min((left for left in lefts if left), default=None)
 
 
@@ -133,7 +132,7 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         sample = RunSample.of(window.data.get(run.id) if window else None)
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
-            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)[0]):
+            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)):
                 verdict = _wish(verdict, curr, PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
@@ -190,11 +189,8 @@ def _notices(curr: Snapshot) -> Iterator[Effect]:
         if (agent.name in failing) == is_told:
             continue
         title = f"{'resolved: ' if is_told else ''}agent {agent.name} fails"
-        text = (
-            "it works again"
-            if is_told
-            else f"{failing[agent.name]} failures in a row; it is set aside for a while"
-        )
+        failed = f"{failing.get(agent.name)} failures in a row; it is set aside for a while"
+        text = "it works again" if is_told else failed
         params = {"title": title, "text": text, "over": is_told}
         yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)
 

@@ -33,6 +33,11 @@ class RunFolder(NamedTuple):
         return self.path / "token"
 
     @property
+    def status(self) -> Path:
+        """Its exit status, where its output does not say whether it did its task."""
+        return self.path / "exit"
+
+    @property
     def output(self) -> Path:
         """What it prints."""
         return self.path / "output.log"
@@ -46,11 +51,12 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How much a run has printed, how many microseconds ago it last did, and how many turns of it that shows."""
+    """How much a run has printed, how many microseconds ago it last did, and the turns and tokens of it that it shows."""
 
     output: int = 0
     quiet_us: int = 0
     turns: int = 0
+    tokens: int = 0
 
 
 class RunFiles(Protocol):
@@ -72,6 +78,9 @@ class RunFiles(Protocol):
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
+
+    async def exit_code(self, run: Run) -> int | None:
+        """Its exit code as it was written down, negative for a signal; None if it was not."""
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """The commits in a task's folder that the project's base branch does not have, the newest first."""

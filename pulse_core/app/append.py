@@ -22,13 +22,18 @@ class Appended(NamedTuple):
 
 
 def append(
-    home: HomeContext, kind: str, subject: str = "", data: Mapping[str, Any] = {}, cause: str | None = None
+    home: HomeContext,
+    kind: str,
+    subject: str = "",
+    data: Mapping[str, Any] = {},
+    cause: str | None = None,
+    id: str = "",
 ) -> Appended:
     """Have an event recorded; it is on disk when this returns.
 
-    The id is made here, so that asking again after a lost connection cannot record it twice.
+    The id is made here, if the caller has none, so that asking again after a lost connection cannot record it twice.
     """
-    draft = {"kind": kind, "subject": subject, "data": data, "cause": cause, "id": home.new_id()}
+    draft = {"kind": kind, "subject": subject, "data": data, "cause": cause, "id": id or home.new_id()}
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -9,7 +9,8 @@ from pulse_core.ports.host import ProcessId
 class ProgramSpec(NamedTuple):
     """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to.
 
-    user: whom it runs as, empty for the daemon's own. What all that comes out of it may have together, 0 for any amount:
+    user: whom it runs as, empty for the daemon's own; status: the file to which its exit status is written, if any, so that
+    a daemon that did not start it learns it. What all that comes out of it may have together, 0 for any amount:
     memory in bytes, processes with threads, cpu_weight against 100 of others.
     """
 
@@ -22,6 +23,7 @@ class ProgramSpec(NamedTuple):
     memory: int = 0
     processes: int = 0
     cpu_weight: int = 0
+    status: str = ""
 
 
 class ProgramObservation(NamedTuple):

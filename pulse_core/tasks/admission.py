@@ -56,9 +56,8 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
     made, tasks = draft.payload, state.of(TASKS)
     assert isinstance(made, TaskCreated)
     if not TASK_ID.fullmatch(draft.subject):
-        raise Refused(
-            f"{draft.subject[:100]!r} is no id of a task: 'task_' and 6 to 32 small letters or digits"
-        )
+        words = "is no id of a task: 'task_' and 6 to 32 small letters or digits"
+        raise Refused(f"{draft.subject[:100]!r} {words}")
     if tasks.find(draft.subject):
         raise Refused(f"there is a task {draft.subject} already")
     if tasks.count >= (most := SETTINGS.of(settings).most):
@@ -76,12 +75,8 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     token = getattr(payload, "token", None)
     if token is not None and token != task.token:
         raise _late(payload, token, task)
-    if (
-        isinstance(payload, TaskExecuting)
-        and task.token
-        and task.agent == payload.agent
-        and role < Role.DAEMON
-    ):
+    is_claim = isinstance(payload, TaskExecuting) and role < Role.DAEMON
+    if is_claim and task.token and task.agent == getattr(payload, "agent", ""):
         raise RecordedBefore(f"{task.agent} holds {task.id} already, under {task.token}", task.token)
     if payload.kind not in MOVES[task.status]:
         raise Refused(f"{task.id} is {described(task)}: {payload.kind} is not possible; {legal(task)}")
@@ -107,9 +102,8 @@ def _late(payload: Payload, token: int, task: TaskState) -> Refused:
     words = f"the claim {token} of {task.id} is over: {now}"
     if isinstance(payload, TaskHeartbeat):
         return Refused(words)
-    result = next(
-        (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name)), ""
-    )
+    said = (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name))
+    result = next(said, "")
     return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result), task.id)
 
 

@@ -13,11 +13,11 @@ from pulse_core.tasks.events import (
     TaskResultRefused,
 )
 from pulse_core.tasks.executors import executors
+from pulse_core.tasks.listing import status_lines
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.rules import close_done_tasks, release_ended_claims, tasks_for_conditions
 from pulse_core.tasks.settings import SETTINGS
 from pulse_core.tasks.stats import STATS
-from pulse_core.tasks.status import lines
 
 CAPABILITY = Capability(
     "tasks",
@@ -32,7 +32,7 @@ CAPABILITY = Capability(
     alone=frozenset({ProjectSet.kind, ProjectRemoved.kind, TaskCreated.kind, TaskBlockersSet.kind}),
     rules=(release_ended_claims, close_done_tasks, tasks_for_conditions),
     settings=(SETTINGS,),
-    status=lines,
+    status=status_lines,
     actions=ACTIONS,
     executors=executors,
 )

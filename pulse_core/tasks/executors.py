@@ -37,9 +37,8 @@ class RecordingExecutor:
     def policy(self, params: Any) -> Policy:
         # A rule that wishes again what has just failed would be woken by the failure, for ever. Who is given a task again at
         # once has failed at it.
-        return Policy(
-            Safety.IDEMPOTENT, timeout=30.0, cooldown=0.0 if self.action == ASSIGN_TASK.name else 2.0
-        )
+        pause = 0.0 if self.action == ASSIGN_TASK.name else 2.0
+        return Policy(Safety.IDEMPOTENT, timeout=30.0, cooldown=pause)
 
     def check(self, params: Any) -> None:
         return
@@ -104,9 +103,7 @@ class ReleaseTask(RecordingExecutor):
 
     async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
         task = self.task(params.task)
-        if task.token != params.token or task.lease_left(
-            event.moment
-        ):  # its holder may have come back meanwhile
+        if task.token != params.token or task.lease_left(event.moment):  # its holder may have come back
             return Result({"already": True})
         most = SETTINGS.of(self.context.settings()).attempts
         ended: Payload = TaskReleased(token=params.token, why=params.why, expired=True)

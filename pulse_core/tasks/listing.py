@@ -1,12 +1,13 @@
 """Tasks and projects for people and programs: which there are, what is ready for whom, and the one of a short id."""
 
-import secrets
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
-from pulse_core.tasks.projection import PendingTasks
+from pulse_core.projections.state import Snapshot
+from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.task import Project, Status, TaskState, obstacles
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -16,6 +17,8 @@ LENGTH = 10
 
 def new_task_id() -> str:
     """An id that no other task has: 50 random bits."""
+    import secrets  # which only a command needs
+
     return "task_" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 
@@ -94,3 +97,10 @@ def project_json(name: str, project: Project, tasks: PendingTasks) -> Mapping[st
         "review": project.review,
         "open": len(tasks.by_project.get(name, ())),
     }
+
+
+def status_lines(curr: Snapshot) -> Iterator[str]:
+    """How many are open, by their status, if there are any."""
+    if tasks := curr.of(TASKS).tasks:
+        by_status = Counter(str(task.standing) for task in tasks.values())
+        yield f"tasks     {len(tasks)} open: {', '.join(f'{n} {status}' for status, n in by_status.most_common())}"

@@ -88,9 +88,7 @@ class _TaskTable:
 
     def project_set(self, event: Event) -> None:
         data = decode_plain(event.data)
-        given: dict[str, Any] = {
-            name: tuple(one) if isinstance(one, list) else one for name, one in data.items()
-        }
+        given: Any = {name: tuple(one) if isinstance(one, list) else one for name, one in data.items()}
         self.projects[event.subject] = Project(**given)
 
     def project_removed(self, event: Event) -> None:
@@ -171,9 +169,7 @@ class _TaskTable:
         after_ = _changed(task, event, data)
         if after_.status is not task.status:
             after_ = self._in_column(after_)
-        if (
-            after_.blockers != task.blockers or task.id in self.ended
-        ):  # nobody told it what was closed meanwhile
+        if after_.blockers != task.blockers or task.id in self.ended:  # nobody told it what was closed
             after_ = self._waiting(after_)
         self.ended.pop(task.id, None)
         if after_.status in ENDED:

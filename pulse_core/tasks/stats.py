@@ -130,7 +130,9 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
 
 
 def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
-    """Whoever releases a task of its own will has not failed; one whose lease ended has."""
+    """Whoever releases a task of its own will has not failed, nor who had it when a person, without a token, gave it up."""
+    if event.kind == TaskGivenUp.kind:
+        return data.get("token") is not None
     return event.kind != TaskReleased.kind or bool(data.get("expired"))
 
 
@@ -145,5 +147,5 @@ def _counted(
 
 
 STATS = StateProjection(
-    "agent-capability-stats", 2, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+    "agent-capability-stats", 3, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
 )

@@ -76,14 +76,7 @@ MOVES: Mapping[Status, Mapping[str, Status | None]] = {
 """What may happen in each status, and the status after it; None: the same. A failure without a retry leads to FAILED."""
 
 HELD_BY_TOKEN = frozenset(
-    {
-        TaskHeartbeat.kind,
-        TaskAcked.kind,
-        TaskFailed.kind,
-        TaskReleased.kind,
-        TaskBlocked.kind,
-        TaskGivenUp.kind,
-    }
+    one.kind for one in (TaskHeartbeat, TaskAcked, TaskFailed, TaskReleased, TaskBlocked, TaskGivenUp)
 )
 """Of an executing task only its holder may say these; with the token of the claim."""
 
@@ -155,11 +148,8 @@ class TaskState:
     @property
     def standing(self) -> Status:
         """Its status for people: blocked, too, while what it waits for has failed, was given up or is blocked."""
-        return (
-            Status.BLOCKED
-            if self.stuck_on and self.status in (Status.PENDING, Status.ASSIGNED)
-            else self.status
-        )
+        is_stuck = self.stuck_on and self.status in (Status.PENDING, Status.ASSIGNED)
+        return Status.BLOCKED if is_stuck else self.status
 
     def lease_left(self, now: Moment) -> int | None:
         """Microseconds until the claim ends; None if nobody holds it."""

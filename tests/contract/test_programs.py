@@ -14,6 +14,7 @@ from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_adapters.workers.proc import read_stat
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.programs import Programs, ProgramSpec
 
@@ -98,6 +99,31 @@ async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) 
     main = await programs.start(uuid.uuid4().hex, spec)
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
     assert await programs.look(main) == (False, 3, 0, 0, 0)
+    spawner.close()
+
+
+@pytest.mark.parametrize(
+    ("script", "exit_", "written"),
+    [("exit 3", 3, "3"), ("kill -9 $$", 137, "137"), ("kill -15 0; sleep 0.01; exit 4", 4, "4")],
+)
+async def test_the_exit_status_is_written_down_where_that_is_wanted(
+    tmp_path: Path, script: str, exit_: int, written: str
+) -> None:
+    """The third one handles the signal that its whole group gets, as a soft stop sends it."""
+    spawner = Spawner()
+    programs, status = LifePrograms(spawner), tmp_path / "exit"
+    status.touch()
+    argv = ("sh", "-c", f"trap 'echo soft >&2' TERM; {script}")
+    output = str(tmp_path / "output.log")
+    spec = ProgramSpec(argv, str(tmp_path), {"PATH": os.defpath}, output, status=str(status))
+    main = await programs.start(uuid.uuid4().hex, spec)
+    os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)
+    assert await programs.look(main) == (False, exit_, 0, 0, 0)
+    assert status.read_text().strip() == written
+    assert ("soft\n" in Path(output).read_text()) is (exit_ == 4)
+    for name, why in (("nowhere", "there is no such file"), ("exit", "it may not be executed")):
+        with pytest.raises(PulseError, match=why):
+            await programs.start("x", spec._replace(argv=(str(tmp_path / name),)))
     spawner.close()
 
 

@@ -32,6 +32,10 @@ UNRUN = {
     "upulse daemon stop",
     "upulse doctor --repair",
     "upulse daemon start",
+    # These run in tests/unit/guidance.
+    "cd my-project",
+    "pip install 'upulse[mcp]'",
+    "upulse guidance start",
     # These run in tests/acceptance/systemd.
     "sudo .venv/bin/upulse daemon install --home ~/.upulse    # a unit of the machine, run as the home's owner",
     "sudo .venv/bin/upulse daemon install --home ~/.upulse",

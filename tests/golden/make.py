@@ -17,6 +17,16 @@ from pulse_core.agents.events import (
     WorkspaceRemoved,
 )
 from pulse_core.composition import FOLD
+from pulse_core.guidance.events import (
+    GuidanceAcknowledged,
+    GuidanceChanged,
+    GuidanceImported,
+    GuidanceInitialized,
+    GuidanceUnwatched,
+    GuidanceWatched,
+    ImportedChange,
+)
+from pulse_core.guidance.protocol import FILES, ChangeKind, make_event_id
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -180,6 +190,56 @@ RUNS: tuple[tuple[str, Payload], ...] = (
 """Runs of agents."""
 
 
+def guidance_changed(number: int, change: str, file: str, digit: str = "") -> GuidanceChanged:
+    """A change of a file; digit: of which its hash is made, none for a deletion."""
+    id_ = make_event_id(10**15 + number, f"{number:08x}")
+    size = number if digit else None
+    return GuidanceChanged(
+        number=number,
+        event_id=id_,
+        change=ChangeKind(change),
+        file=file,
+        sha256=digit * 64 or None,
+        size=size,
+    )
+
+
+EARLIER = tuple(
+    ImportedChange(f"evt_{number}", number, ChangeKind.MODIFIED, FILES[number % 4], "a" * 64, 1)
+    for number in range(30)
+)
+GUIDANCE: tuple[tuple[str, Payload], ...] = (
+    ("/srv/old", GuidanceImported(number=1, changes=EARLIER)),
+    (
+        "/srv/old",
+        GuidanceInitialized(
+            hashes=dict.fromkeys(FILES, "a" * 64),
+            initialized_at=5,
+            acknowledged="evt_25",
+            acknowledged_number=26,
+            acknowledged_plan="b" * 64,
+            acknowledged_at=6,
+        ),
+    ),
+    ("/srv/app", GuidanceInitialized(hashes=dict.fromkeys(FILES[:3], "a" * 64))),
+    ("/srv/app", GuidanceWatched()),
+    ("/srv/old", GuidanceWatched()),
+    ("/srv/old", GuidanceUnwatched()),
+    ("/srv/app", guidance_changed(1, "modified", "guidance.md", "b")),
+    ("/srv/app", guidance_changed(2, "deleted", "constraints.md")),
+    ("/srv/app", guidance_changed(3, "created", "plan.md", "c")),
+    ("/srv/app", guidance_changed(3, "modified", "plan.md", "d")),  # somebody else was quicker
+    ("/srv/app", GuidanceAcknowledged(event_id=make_event_id(10**15 + 1, "00000001"))),  # it is stale
+    ("/srv/app", GuidanceAcknowledged(event_id=make_event_id(10**15 + 2, "00000002"), plan_sha256="c" * 64)),
+    *(
+        ("/srv/app", guidance_changed(number, "modified", "task.md", "bc"[number % 2]))
+        for number in range(4, 30)
+    ),
+    ("/srv/app", guidance_changed(30, "created", "constraints.md", "e")),
+)
+"""Guidance of a project that another program had before, and of a new one."""
+
+
 def folded(events: list[Event]) -> dict[str, object]:
     """Every projection of these events, as plain JSON."""
     state = FOLD(FOLD.start, events)
@@ -194,9 +254,12 @@ def keep(name: object, events: list[Event]) -> None:
 
 
 def main() -> None:
-    """Live two lives of bad luck, those of some tasks, and runs of agents, and keep their logs."""
+    """Live two lives of bad luck, those of some tasks, runs of agents and guidance, and keep their logs."""
     keep("tasks", [event(number, payload, subject) for number, (subject, payload) in enumerate(TASKS, 1)])
     keep("agents", [event(number, payload, subject) for number, (subject, payload) in enumerate(RUNS, 1)])
+    keep(
+        "guidance", [event(number, payload, subject) for number, (subject, payload) in enumerate(GUIDANCE, 1)]
+    )
     for seed in SEEDS:
         events = live(seed, deeds=40).log.events
         wish = len(events) + 7  # the effect among the rare ones, which those after it are about

@@ -26,13 +26,13 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Project, TaskState
 from tests.simulation.world import World
 
-ONE, OTHER = "task_000001", "task_000002"
+ONE, OTHER, THIRD, FOURTH = "task_000001", "task_000002", "task_000003", "task_000004"
 
 
 @dataclass
 class MemoryRunFiles:
     """Implements `pulse_core.agents.run_files.RunFiles`. answers, printed: by run; kept: why a folder stays;
-    made: the commits in it."""
+    made: the commits in it; exits: exit codes that were written down."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
     printed: dict[str, Progress] = field(default_factory=dict)
@@ -41,6 +41,7 @@ class MemoryRunFiles:
     refusal: str = ""
     kept: str = ""
     made: Sequence[str] = ()
+    exits: dict[str, int] = field(default_factory=dict)
     pull_requests: dict[str, str] = field(default_factory=dict)
 
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
@@ -60,6 +61,9 @@ class MemoryRunFiles:
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())
+
+    async def exit_code(self, run: Run) -> int | None:
+        return self.exits.get(run.id)
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         return self.made
@@ -115,6 +119,8 @@ class AgentScene:
             window,
             self.programs,
             HomeLayout(Path("/home")),
+            lambda draft: world.daemon.gate.append_own(draft),  # type: ignore[union-attr]
+            lambda listener: None,
         )
         world.watchers = (AgentRunsWatcher(context, self.files), OrphansWatcher(context))
         await world.start()

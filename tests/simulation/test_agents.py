@@ -21,7 +21,7 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Status
-from tests.simulation.agent_scene import ONE, OTHER, AgentScene
+from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
 from tests.simulation.world import World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
@@ -230,23 +230,27 @@ def test_a_run_outlives_the_daemon_and_is_watched_by_the_next_one() -> None:
     told(story)
 
 
-def test_what_ended_while_no_daemon_was_there_counts_if_it_says_so_itself() -> None:
+def test_what_ended_while_no_daemon_was_there_counts_if_it_or_its_exit_status_says_so() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await scene.create(OTHER)
+        await scene.create(THIRD)
+        await scene.create(FOURTH)
         await asyncio.sleep(1)
-        first, second = scene.runs.live
+        first, second, third, fourth = scene.runs.live
         scene.files.answers[first.id] = RunAnswer(True, "done")
+        scene.files.exits |= {third.id: 0, fourth.id: -9}
         await scene.world.end()
-        for run in (first, second):
+        for run in (first, second, third, fourth):
             scene.programs.end(run.id)
         scene.programs.forget()
         await scene.start()
         await asyncio.sleep(2)
-        assert scene.task().status is Status.CLOSED
+        assert scene.task().status is scene.task(THIRD).status is Status.CLOSED
         assert scene.task(OTHER).error == "it ended while Pulse was not there to see how"
+        assert scene.task(FOURTH).error == "it was killed by SIGKILL"
 
-    told(story, {**ADA, "concurrency": 2})
+    told(story, {**ADA, "concurrency": 4})
 
 
 @pytest.mark.parametrize("is_started", [True, False])
@@ -497,6 +501,25 @@ def test_an_agent_over_its_budget_gets_nothing() -> None:
     told(story, {**ADA, "cost_per_day": 5.0})
 
 
+def test_all_agents_together_over_the_budget_of_a_day_get_nothing() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        assert {run.agent for run in scene.runs.live} == {"ada", "bob"}
+        for _ in range(2):
+            scene.finish(answer=RunAnswer(True, usage={"total_cost_usd": 3.0}))
+            await asyncio.sleep(1)
+        await scene.create(THIRD)
+        await asyncio.sleep(300)
+        assert scene.runs.live == ()
+        assert scene.world.daemon is not None
+        said = scene.world.daemon.report()["capabilities"]["agents"]
+        assert "ada is over the budget of all agents of 5 a day for another 1d" in said[1]
+
+    told(story, ADA, {**ADA, "name": "bob"}, agents={"cost_per_day": 5.0})
+
+
 def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
@@ -543,11 +566,13 @@ def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on
     told(story, {**ADA, "turns": 50})
 
 
-async def do(scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0) -> None:
+async def do(
+    scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0, tokens: int = 0
+) -> None:
     """Have another task done."""
     await scene.create(f"task_10000{number}")
     await asyncio.sleep(1)
-    scene.files.printed[scene.run.id] = Progress(1, 0, turns)
+    scene.files.printed[scene.run.id] = Progress(1, 0, turns, tokens)
     scene.finish(code, RunAnswer(True, usage={"total_cost_usd": cost}))
     await asyncio.sleep(1)
 
@@ -565,6 +590,33 @@ def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_hel
         assert scene.run.held == "it took 41 turns, and 4 are usual"
 
     told(story)
+
+
+def test_a_run_that_tells_of_far_more_tokens_than_usual_is_held_while_it_goes_on() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4, tokens=2_000)
+        await scene.create()
+        for tokens, held in ((20_000, ""), (20_001, "it took 20,001 tokens, and 2,000 are usual")):
+            await asyncio.sleep(1)
+            scene.files.printed[scene.run.id] = Progress(1, 0, 4, tokens)
+            await asyncio.sleep(2)
+            assert scene.run.held == held
+
+    told(story)
+
+
+def test_a_run_has_a_budget_of_tokens() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.files.printed[scene.run.id] = Progress(1, 0, 4, 5_001)
+        await asyncio.sleep(2)
+        assert scene.run.held == "it took 5,001 tokens, of at most 5,000"
+
+    told(story, {**ADA, "tokens": 5_000})
 
 
 def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() -> None:

@@ -6,11 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.anchor.places import add_to_file, add_to_journal
-from pulse_adapters.host.file_threads import FileThreads
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.addresses import resolve_url
 from pulse_adapters.notify.executor import ChildTransport
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.daemon import CurrentSettings
 from pulse_core.daemon.anchoring import Place, write_anchors
 from pulse_core.daemon.services import Failed

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -24,10 +25,12 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
 from pulse_core.record.gate import Gate
-from pulse_core.record.view import View, advance_state, restore_from_checkpoints
+from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from upulse_cli.wiring.executors import machine_executors
 
 LOCK_WAIT = 2.0
+LONG = 0.2
+"""Seconds that the fold for one append takes before it is kept for the next one."""
 
 
 def write_settings(home: Home, demo: bool) -> bool:
@@ -98,7 +101,11 @@ async def offline_gate(home: HomeContext) -> AsyncIterator[Gate]:
         layout.events, clock=SystemClock(), objects=objects, reserve=layout.reserve, how=how
     ) as log:
         await refuse_lost_rows(log, checkpoints)
+        began = time.monotonic()
         state = await restore_from_checkpoints(log, await checkpoints.load())
         view.reset_to(await advance_state(log, state, log.head.seq))
+        took = time.monotonic() - began
         log.listen(view.on_events)
         yield Gate(log, view, lambda: settings, machine_executors(layout, lambda: settings, view).executors)
+        if took > LONG:
+            await save_checkpoints(log, checkpoints, view())

@@ -20,8 +20,7 @@ from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_gro
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import has_marker, live_processes, start_time_of
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, reason_to_stop
-from pulse_core.agents.outcome import failure_of
+from pulse_core.agents.limits import RunSample, failure_of, reason_to_stop
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AGENTS
@@ -259,6 +258,23 @@ async def test_what_a_program_leaves_that_ended_by_itself_is_ended_too(runs: Run
     await runs.programs.stop(run.id, run.main, 0.0)  # as `clean-agent-run` does
     assert left_of(run) == []
     assert (await runs.files.answer(run, runs.agent)).text == "done"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "code"),
+    [
+        ("exit 7", "command", 7),
+        ("kill -9 $$", "command", -9),
+        ("exit 200", "command", 200),
+        ("exit 7", "claude", None),
+    ],
+)
+async def test_how_it_ended_is_known_to_a_daemon_that_did_not_start_it_unless_its_output_says_so(
+    runs: Runs, script: str, kind: str, code: int | None
+) -> None:
+    run = await runs.start("sh", "-c", script, kind=kind)
+    await runs.end(run)
+    assert await runs.files.exit_code(run) == code
 
 
 @pytest.mark.parametrize("kind", ["command", "claude", "codex", "cursor", "hermes"])

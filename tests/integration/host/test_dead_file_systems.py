@@ -10,10 +10,10 @@ from typing import NoReturn
 import pytest
 
 from pulse_adapters.host import spawner as spawner_module
-from pulse_adapters.host.file_threads import FileThreads, has_others
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.file_threads import FileThreads, has_others
 from pulse_adapters.workers.spawn import reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.host.file_threads import FileThreads
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.home import HomeLayout
 from pulse_core.model.event import Head
 from pulse_core.settings.telemetry import AnchorSettings

@@ -53,3 +53,12 @@ def test_who_gives_a_task_back_has_not_failed() -> None:
     log.say("task-released", token=log.claim())
     assert stats(log)["ada"].failed == 0
     assert stats(log)["nobody"].average_duration_us is None
+
+
+def test_who_had_a_task_when_a_person_gave_it_up_has_not_failed() -> None:
+    log = TaskLog()
+    log.create()
+    log.claim()
+    log.say("task-given-up", why="nobody needs it any more")
+    ada = stats(log)["ada"]
+    assert (ada.failed, ada.given_up, ada.consecutive_failures) == (0, 0, 0)

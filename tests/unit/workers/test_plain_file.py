@@ -61,6 +61,7 @@ def test_it_is_made_where_that_is_asked_for_and_private(tmp_path: Path) -> None:
 
 KNOWN = {
     "pulse_adapters/files/in_use.py": "asks for a lease, and compares the inode",
+    "pulse_adapters/guidance/file_watch.py": "inotify",
     "pulse_adapters/host/outputs.py": "appends as a child's output; and truncates",
     "pulse_adapters/host/system_watcher.py": "a trigger of the kernel, and no plain file",
     "pulse_adapters/ipc/lock.py": "another error for what is no plain file",

@@ -29,9 +29,8 @@ def presence_of(agent: AgentSettings) -> Presence:
     program = agent.command[0] if agent.command else tool.program
     path = shutil.which(program, path=env.get("PATH", os.defpath))
     if path is None:
-        return Presence(
-            agent.name, False, f"there is no program {program!r} in {env.get('PATH', os.defpath)}"
-        )
+        where = env.get("PATH", os.defpath)
+        return Presence(agent.name, False, f"there is no program {program!r} in {where}")
     said = path
     for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
         if words:

@@ -33,11 +33,8 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
         right=("pid", "printed", "memory"), fold=("note",),
     )  # fmt: skip
     for one in runs:
-        note = (
-            "has ended"
-            if one["ended"]
-            else one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
-        )
+        note = one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
+        note = "has ended" if one["ended"] else note
         sizes = format_size(one["output"]), format_size(one["memory"])
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
     return drawn

@@ -88,9 +88,8 @@ def list_(
     from pulse_core.tasks.task import ENDED, Status
 
     if status and status not in set(Status):
-        raise typer.BadParameter(
-            f"no status {status!r}; there are {', '.join(Status)}", param_hint="--status"
-        )
+        words = f"no status {status!r}; there are {', '.join(Status)}"
+        raise typer.BadParameter(words, param_hint="--status")
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
     some = [*known.tasks.values(), *(known.ended.values() if ended or status in ENDED else ())]

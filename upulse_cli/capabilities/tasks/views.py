@@ -70,11 +70,8 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
     for event in events:
         data = event["data"] or {}
-        words = " ".join(
-            str(data[name])
-            for name in ("agent", "column", "path", "why", "error", "result")
-            if data.get(name)
-        )
+        names = ("agent", "column", "path", "why", "error", "result")
+        words = " ".join(str(data[name]) for name in names if data.get(name))
         line = f"{local(event['at'])}  {event['kind']:<19} {event['actor']}  {one_line(words)}"
         yield Text(line.rstrip(), overflow="ellipsis", no_wrap=True)
 

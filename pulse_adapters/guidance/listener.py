@@ -1,0 +1,68 @@
+"""The port on which agents ask: taken before anything is written, opened once everything is there."""
+
+import errno
+import ipaddress
+import socket
+
+import psutil
+
+from pulse_core.model.errors import PulseError
+
+BACKLOG = 128
+
+
+class PortBusy(PulseError):
+    """Somebody else listens on this port."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def take_port(host: str, port: int) -> socket.socket:
+    """A socket bound to this address, that does not listen yet; raises PortBusy, or PulseError if it can't be had."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise PulseError(f"{host} is no address of this machine: {error.strerror}") from error
+    taken = socket.socket(family, kind, protocol)
+    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        taken.bind(address)
+    except OSError as error:
+        taken.close()
+        raise _explained(error, host, port) from error
+    return taken
+
+
+def open_port(taken: socket.socket, host: str, port: int) -> None:
+    """Let clients in; raises PortBusy if somebody else was quicker."""
+    try:
+        taken.listen(BACKLOG)
+    except OSError as error:
+        raise _explained(error, host, port) from error
+    taken.setblocking(False)
+
+
+def _explained(error: OSError, host: str, port: int) -> PulseError:
+    if error.errno == errno.EADDRINUSE:
+        return PortBusy(f"{host}:{port} is used by {_holder(port)}; end that, or choose another with --port")
+    return PulseError(f"{host}:{port} can't be used: {error.strerror}")
+
+
+def _holder(port: int) -> str:
+    """Who listens there, as far as this user may see it."""
+    try:
+        for one in psutil.net_connections("tcp"):
+            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port and one.pid:
+                words = psutil.Process(one.pid).cmdline()
+                return f"process {one.pid} ({' '.join(words)[:200]})"
+    except (psutil.Error, OSError):
+        pass
+    return "another process"

@@ -1,0 +1,180 @@
+"""The folder `.pulse` of a project, opened once: what is reached through it lies in the project, whoever swaps in links."""
+
+import errno
+import fcntl
+import hashlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.guidance.change_detection import FileObservation
+from pulse_core.guidance.protocol import FOLDER
+from pulse_core.model.errors import PulseError
+
+LARGEST = 64 << 20
+"""Bytes of a file that is read; a larger one counts as none."""
+LOCK_WAIT_S, LOCK_STEP_S = 1.0, 0.002
+MOST_READINGS = 10
+"""Of one file that changes while it is read."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_BLOCK = 1 << 20
+_MODE = 0o644
+"""Other tools are to read it, also those of other users."""
+
+
+class ProjectFolder:
+    """An open `.pulse`. Raises OSError as the system does, and PermissionError for what points out of the project."""
+
+    def __init__(self, root: str, descriptor: int) -> None:
+        self._root, self.descriptor = root, descriptor
+
+    @classmethod
+    @contextmanager
+    def open(cls, root: str) -> Iterator["ProjectFolder"]:
+        """The folder; raises OSError if there is none, or none in the project."""
+        descriptor = os.open(f"{root}/{FOLDER}", _FOLDER)
+        try:
+            _require_within(descriptor, root)
+            yield cls(root, descriptor)
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def file(self, name: str) -> Iterator[int]:
+        """A regular file in it, or one in the project that a link leads to."""
+        descriptor = open_plain(name, within=self.descriptor, follow=True)
+        try:
+            _require_within(descriptor, self._root)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def observe(self, name: str) -> tuple[FileObservation, int]:
+        """What a file holds, and when it was written last (nanoseconds); read again if that changes meanwhile."""
+        with self.file(name) as descriptor:
+            for _ in range(MOST_READINGS):
+                before = os.fstat(descriptor)
+                found = FileObservation(*_hashed(descriptor))
+                after = os.fstat(descriptor)
+                if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
+                    break
+            return found, after.st_mtime_ns
+
+    def is_being_written(self, name: str) -> bool:
+        """Whether somebody has a file open to write it, as far as this user is told: the kernel grants no lease then.
+
+        It is held for no longer than that takes; the signal that its end would send is one that is ignored.
+        """
+        with suppress(OSError), self.file(name) as descriptor:
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+                fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+            except BlockingIOError:
+                return True
+        return False
+
+    def read(self, name: str, most: int) -> bytes:
+        """The first bytes of a file."""
+        with self.file(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
+            return file.read(most)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Nobody else publishes here meanwhile. Raises OSError if somebody else has the lock for too long."""
+        until = time.monotonic() + LOCK_WAIT_S
+        while True:
+            try:
+                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(LOCK_STEP_S)
+        try:
+            yield
+        finally:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+
+    def create(self, name: str, text: str) -> None:
+        """A new file with this text; one that is there, or a link of that name, is left as it is."""
+        part = self._written((text,))
+        try:
+            with suppress(FileExistsError):
+                os.link(part, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        finally:
+            os.unlink(part, dir_fd=self.descriptor)
+
+    def replace(self, name: str, texts: "Iterator[str] | tuple[str, ...]") -> os.stat_result:
+        """Put a file with this text there at once, instead of whatever bears the name."""
+        part = self._written(texts)
+        try:
+            os.rename(part, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
+        except BaseException:
+            os.unlink(part, dir_fd=self.descriptor)
+            raise
+        return self.stat(name)
+
+    def append(self, name: str, text: str) -> os.stat_result:
+        """Add to a file that is there, in one write."""
+        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, dir_fd=self.descriptor)
+        try:
+            data = text.encode()
+            if os.write(descriptor, data) != len(data):
+                raise OSError(errno.ENOSPC, "it was written in part", name)
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def stat(self, name: str) -> os.stat_result:
+        """What is known of a file, or of a link of that name."""
+        return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
+
+    def _written(self, texts: "Iterator[str] | tuple[str, ...]") -> str:
+        """A new file with another name and this text."""
+        name = f".{secrets.token_hex(8)}.new"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        descriptor = os.open(name, flags, _MODE, dir_fd=self.descriptor)
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
+                file.writelines(texts)
+                os.fchmod(file.fileno(), _MODE)
+        except BaseException:
+            os.unlink(name, dir_fd=self.descriptor)
+            raise
+        return name
+
+
+def make_folder(root: str) -> None:
+    """Make `.pulse` if there is none; raises PulseError if that can't be, or if it points out of the project."""
+    path = Path(root, FOLDER)
+    try:
+        path.mkdir(mode=0o755, exist_ok=True)
+        with ProjectFolder.open(root):
+            pass
+    except OSError as error:
+        raise PulseError(f"{path} can't be used: {error.strerror}") from error
+
+
+def _hashed(descriptor: int) -> tuple[str, int]:
+    """The hash and number of the bytes of a file; raises OSError if there are too many."""
+    digest, size = hashlib.sha256(), 0
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    while block := os.read(descriptor, _BLOCK):
+        digest.update(block)
+        if (size := size + len(block)) > LARGEST:
+            raise OSError(errno.EFBIG, f"it has more than {LARGEST:,} bytes")
+    return digest.hexdigest(), size
+
+
+def _require_within(descriptor: int, root: str) -> None:
+    """Raise PermissionError for what lies outside of a project, whatever links led there."""
+    path = os.readlink(f"/proc/self/fd/{descriptor}")
+    if not Path(path).is_relative_to(root):
+        raise PermissionError(errno.EPERM, "it points out of the project", path)

@@ -1,0 +1,116 @@
+"""`state.json` and `events.jsonl` as other tools read and write them."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter, ValidationError
+
+from pulse_core.guidance.events import GuidanceImported, GuidanceInitialized, ImportedChange
+from pulse_core.guidance.projection import Project
+from pulse_core.guidance.protocol import FILES, FOLDER
+from pulse_core.model.moment import EPOCH, iso
+
+SCHEMA = 2
+CHUNK = 500
+_CHANGE: TypeAdapter[ImportedChange] = TypeAdapter(ImportedChange)
+
+
+def state_text(root: str, project: Project) -> str:
+    """The text of `state.json`."""
+    last = project.acknowledged
+    said = {
+        "schema_version": SCHEMA,
+        "project_root": root,
+        "initialized_at": iso(project.initialized_at),
+        "last_hashes": {name: project.hashes.get(name) for name in FILES},
+        "last_acknowledged_event_id": last.id if last else None,
+        "last_acknowledged_plan_sha256": last.plan_sha256 if last else None,
+        "last_acknowledged_at": iso(last.at) if last and last.at is not None else None,
+    }
+    return json.dumps(said, indent=2, sort_keys=True) + "\n"
+
+
+class EarlierRecord(NamedTuple):
+    """What another program has left: its changes in chunks to record in this order, then the beginning; and how many lines
+    could not be read."""
+
+    imported: Sequence[GuidanceImported]
+    initialized: GuidanceInitialized
+    unread: int
+
+
+def read_earlier(state: bytes | None, events: Iterable[bytes], now: dict[str, str | None]) -> EarlierRecord:
+    """What there is in these files. now: the hashes of the four files, the baseline for what the record doesn't know."""
+    changes, unread = [], 0
+    for line in events:
+        if change := _read_line(line):
+            changes.append(change)
+        elif line.strip():
+            unread += 1
+    said = _read_object(state)
+    known = said.get("last_hashes")
+    if isinstance(known, dict):
+        hashes = {
+            name: known[name] if name in known and _is_hash(known[name]) else now[name] for name in FILES
+        }
+    else:
+        hashes = {**now, **{change.file: change.sha256 for change in changes}}
+    id_, plan = said.get("last_acknowledged_event_id"), said.get("last_acknowledged_plan_sha256")
+    acknowledged = (
+        id_ if isinstance(id_, str) and 0 < len(id_) <= 100 and not set(id_) & set(" \t\n\r") else None
+    )
+    places = {change.id: number for number, change in enumerate(changes, 1)}
+    initialized = GuidanceInitialized(
+        hashes=hashes,
+        initialized_at=_microseconds(said.get("initialized_at")),
+        acknowledged=acknowledged,
+        acknowledged_number=places.get(acknowledged or "", 0),
+        acknowledged_plan=plan if acknowledged and _is_hash(plan) else None,
+        acknowledged_at=_microseconds(said.get("last_acknowledged_at")) if acknowledged else None,
+    )
+    chunks = [
+        GuidanceImported(number=begin + 1, changes=tuple(changes[begin : begin + CHUNK]))
+        for begin in range(0, len(changes), CHUNK)
+    ]
+    return EarlierRecord(chunks, initialized, unread)
+
+
+def _read_line(line: bytes) -> ImportedChange | None:
+    row = _read_object(line)
+    path, at = row.get("path"), _microseconds(row.get("timestamp"))
+    if not isinstance(path, str) or at is None or not path.startswith(f"{FOLDER}/"):
+        return None
+    values = (row.get("id"), at, row.get("kind"), path[len(FOLDER) + 1 :], row.get("sha256"), row.get("size"))
+    try:
+        return _CHANGE.validate_python(values)
+    except ValidationError:
+        return None
+
+
+def _read_object(text: bytes | None) -> dict[str, Any]:
+    try:
+        found = json.loads(text or b"")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _is_hash(value: object) -> bool:
+    return value is None or (
+        isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
+    )
+
+
+def _microseconds(text: object) -> int | None:
+    """A time in ISO 8601 as UTC microseconds; None if it is none, or lies before 1970."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
+        found = (moment - EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError):
+        return None
+    return found if found >= 0 else None

@@ -1,0 +1,181 @@
+"""How the guidance of each project stands. Nothing in it grows with the number of changes."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pulse_core.guidance.events import (
+    KINDS,
+    GuidanceAcknowledged,
+    GuidanceChanged,
+    GuidanceImported,
+    GuidanceInitialized,
+    GuidanceUnwatched,
+    GuidanceWatched,
+)
+from pulse_core.guidance.protocol import FILES, INVALIDATING, Change, time_of
+from pulse_core.model.event import Event
+from pulse_core.model.payload import decode_plain
+from pulse_core.projections.state import StateProjection
+
+RECENT = 20
+FEW = 20
+"""Projects up to which they are stored with each tick that emitted effects."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """What was acknowledged last: a change, and the plan of that moment. at: UTC microseconds; None: nobody noted when."""
+
+    id: str
+    plan_sha256: str | None
+    at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """One project. initialized_at: UTC microseconds, 0 until its import has ended; hashes: of each file; last: the number of
+    each file's last change; count: of all changes; recent: the last of them, oldest first; pending: the files that wait
+    for an acknowledgement, in the order in which they began to, with the number of their last change; pending_id, and
+    since when (UTC microseconds): of the newest of these changes; imports: events that hold imported ones."""
+
+    initialized_at: int = 0
+    hashes: Mapping[str, str | None] = field(default_factory=lambda: dict.fromkeys(FILES))
+    last: Mapping[str, int] = field(default_factory=dict)
+    count: int = 0
+    recent: tuple[Change, ...] = ()
+    pending: Mapping[str, int] = field(default_factory=dict)
+    pending_id: str | None = None
+    pending_since: int = 0
+    acknowledged: Acknowledgement | None = None
+    is_watched: bool = False
+    imports: int = 0
+
+    @property
+    def latest_at(self) -> int:
+        """The time in the id of the last change (UTC microseconds); 0 if there is none."""
+        return (time_of(self.recent[-1].id) or self.recent[-1].at) if self.recent else 0
+
+    def after_change(self, change: Change) -> "Project":
+        """It after one more change."""
+        return self.after_changes((change,))
+
+    def after_changes(self, changes: Sequence[Change]) -> "Project":
+        """It after more changes, of which there is at least one."""
+        pending, pending_id, since = dict(self.pending), self.pending_id, self.pending_since
+        hashes, last = dict(self.hashes), dict(self.last)
+        for number, id_, at, _, file, sha256, _ in changes:
+            hashes[file], last[file] = sha256, number
+            if file in INVALIDATING:
+                pending[file], pending_id, since = number, id_, at
+        return replace(
+            self,
+            hashes=hashes,
+            last=last,
+            count=changes[-1].number,
+            recent=(*self.recent, *changes)[-RECENT:],
+            pending=pending,
+            pending_id=pending_id,
+            pending_since=since,
+        )
+
+    def after_acknowledgement(self, acknowledgement: Acknowledgement) -> "Project":
+        """It after the newest pending change, and so all of them, was acknowledged."""
+        return replace(self, acknowledged=acknowledgement, pending={}, pending_id=None, pending_since=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Guidance:
+    """Projects by their roots."""
+
+    projects: Mapping[str, Project] = field(default_factory=dict)
+
+
+def after(state: Guidance, events: Iterable[Event]) -> Guidance:
+    """The guidance after more events; those of other kinds are passed over."""
+    projects: dict[str, Project] | None = None
+    for event in events:
+        if event.kind not in _ACTS:
+            continue
+        if projects is None:
+            projects = dict(state.projects)
+        project = projects.get(event.subject, Project())
+        changed = _ACTS[event.kind](project, event, decode_plain(event.data))
+        if changed is not project:
+            projects[event.subject] = changed
+    return state if projects is None else Guidance(projects)
+
+
+def changes_in(event: Event) -> Iterator[Change]:
+    """The changes that an event tells of."""
+    data = decode_plain(event.data)
+    if event.kind == GuidanceChanged.kind and data:
+        yield _change(event, data)
+    elif event.kind == GuidanceImported.kind and data:
+        yield from _imported(data)
+
+
+def _imported(data: Mapping[str, Any]) -> Iterator[Change]:
+    for place, row in enumerate(data["changes"]):
+        yield Change(data["number"] + place, *row)
+
+
+def _change(event: Event, data: Mapping[str, Any]) -> Change:
+    at, id_ = time_of(data["event_id"]) or event.at, data["event_id"]
+    return Change(data["number"], id_, at, data["change"], data["file"], data.get("sha256"), data.get("size"))
+
+
+def _after_import(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+    if project.initialized_at or data.get("number") != project.count + 1:
+        return project
+    return replace(project.after_changes(list(_imported(data))), imports=project.imports + 1)
+
+
+def _initialized(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+    if project.initialized_at or not data:
+        return project
+    hashes = {name: data["hashes"].get(name) for name in FILES}
+    project = replace(project, initialized_at=data.get("initialized_at") or event.at, hashes=hashes)
+    if not (id_ := data.get("acknowledged")):
+        return project
+    acknowledged = Acknowledgement(id_, data.get("acknowledged_plan"), data.get("acknowledged_at"))
+    upto = data.get("acknowledged_number", 0)
+    if left := {name: number for name, number in project.pending.items() if number > upto}:
+        return replace(project, acknowledged=acknowledged, pending=left)
+    return project.after_acknowledgement(acknowledged)
+
+
+def _changed(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+    if data.get("number") != project.count + 1 or not project.initialized_at:
+        return project
+    return project.after_change(_change(event, data))
+
+
+def _acknowledged(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+    id_ = data.get("event_id")
+    if not id_ or id_ != project.pending_id:
+        return project
+    return project.after_acknowledgement(Acknowledgement(id_, data.get("plan_sha256"), event.at))
+
+
+def _watched(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+    return replace(project, is_watched=event.kind == GuidanceWatched.kind)
+
+
+_ACTS = {
+    GuidanceImported.kind: _after_import,
+    GuidanceInitialized.kind: _initialized,
+    GuidanceChanged.kind: _changed,
+    GuidanceAcknowledged.kind: _acknowledged,
+    GuidanceWatched.kind: _watched,
+    GuidanceUnwatched.kind: _watched,
+}
+
+GUIDANCE = StateProjection(
+    "pending-guidance",
+    1,
+    Guidance,
+    frozenset(kind.kind for kind in KINDS),
+    after,
+    lambda state: len(state.projects) <= FEW,
+)

@@ -1,0 +1,31 @@
+"""People are told of guidance that no agent has acknowledged."""
+
+from pulse_core.guidance.projection import GUIDANCE
+from pulse_core.guidance.settings import SETTINGS
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.kinds import Effect
+from pulse_core.model.names import NOTIFY
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.notices import PREFIX
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+
+
+async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Tell people once of each change that has waited too long, and look again when the next one has."""
+    verdict = await inner(prev, curr)
+    if not (longest := SETTINGS.of(curr.settings).remind_after):
+        return verdict
+    for root, project in curr.of(GUIDANCE).projects.items():
+        if not project.is_watched or project.pending_id is None:
+            continue
+        left = longest - max(0, curr.now.at - project.pending_since)
+        key = f"{PREFIX}guidance:{project.pending_id}"
+        if left > 0:
+            verdict = verdict.after_wait(left)
+        elif key not in curr.effects.settled_at:
+            files = " and ".join(project.pending)
+            text = f"{files} in {root}/.pulse changed {rough_duration(longest)} ago, and no agent has acknowledged it"
+            params = {"title": f"{files} of {root[-100:]} not acknowledged", "text": text}
+            verdict = verdict.plus(Effect(action=NOTIFY, key=key, params=params, reason=text))
+    return verdict

@@ -1,0 +1,136 @@
+"""Guidance for agents: each question first looks at the files, and records what has changed."""
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from threading import RLock
+from typing import Protocol
+
+from pulse_core.guidance import answers
+from pulse_core.guidance.admission import Superseded
+from pulse_core.guidance.answers import Answer
+from pulse_core.guidance.change_detection import next_change
+from pulse_core.guidance.events import GuidanceAcknowledged
+from pulse_core.guidance.file_formats import read_earlier
+from pulse_core.guidance.project_files import ProjectFiles
+from pulse_core.guidance.projection import Guidance, Project
+from pulse_core.guidance.protocol import PLAN, Change
+from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+
+MOST_TRIES = 100
+"""Looks of one question, each of which another process has made of no use."""
+
+
+class GuidanceLog(Protocol):
+    """What the log holds of guidance."""
+
+    def state(self) -> Guidance:
+        """How it stands now."""
+
+    def append(self, draft: Draft) -> None:
+        """Record it; raises Superseded if somebody else was quicker, and PulseError if it can't be."""
+
+    def find(self, root: str, event_id: str) -> Change | None:
+        """The change of this id."""
+
+    def changes(self, root: str) -> Iterator[Change]:
+        """All changes of a project, the first one first."""
+
+
+class GuidanceService:
+    """Answers for all projects; calls of several threads wait for each other.
+
+    now: UTC microseconds; digits: eight random ones, hexadecimal.
+    """
+
+    def __init__(
+        self, log: GuidanceLog, files: ProjectFiles, now: Callable[[], int], digits: Callable[[], str]
+    ) -> None:
+        self._log, self._files, self._now, self._digits = log, files, now, digits
+        self._lock = RLock()
+
+    def begin(self, root: str) -> int:
+        """Make a project's files where they are missing, and know it from now on; how many lines of an earlier record could
+        not be read. What the files hold at first is no change, what has changed since the last time is."""
+        unread = 0
+        with self._lock:
+            if not self._is_known(root):
+                self._files.prepare(root)
+                unread = self._import(root)
+            self.look(root)
+            if self._files.is_empty(root):
+                self._files.prepare(root)
+                self.look(root)
+        return unread
+
+    def look(self, root: str) -> Project:
+        """Record what has changed in a project's files, and write what other tools read."""
+        with self._lock:
+            for _ in range(MOST_TRIES):
+                project = self.project(root)
+                seen = self._files.observe(root, project.hashes)
+                try:
+                    while change := next_change(root, project, seen, self._now(), self._digits()):
+                        self._log.append(change.draft)
+                        project = change.after
+                    break
+                except Superseded:
+                    continue
+            self._publish(root)
+            return self.project(root)
+
+    def should_interrupt(self, root: str, last_seen: str | None) -> Answer:
+        """The answer of `pulse_should_interrupt`."""
+        with self._lock:
+            project = self.look(root)
+            found = self._find(root, project, last_seen) if last_seen else None
+            return answers.interrupt(project, found.number if found else 0)
+
+    def acknowledge(self, root: str, event_id: str) -> Answer:
+        """The answer of `pulse_ack_replan`; what counts is recorded before it is given."""
+        with self._lock:
+            for _ in range(MOST_TRIES):
+                project = self.look(root)
+                if no := answers.refused(project, event_id, self._find(root, project, event_id)):
+                    return no
+                plan = project.hashes.get(PLAN)
+                with suppress(Superseded):
+                    self._log.append(Draft(GuidanceAcknowledged(event_id=event_id, plan_sha256=plan), root))
+                    self._publish(root)
+                    return answers.accepted(event_id, plan)
+        raise PulseError(
+            "others acknowledge and change the guidance faster than this can be recorded; ask again"
+        )
+
+    def context(self, root: str) -> str:
+        """The text of the resource."""
+        with self._lock:
+            return answers.context(self.look(root), self._files.texts(root))
+
+    def project(self, root: str) -> Project:
+        """How a project stands; raises PulseError if it is not known."""
+        if not (project := self._log.state().projects.get(root)) or not project.initialized_at:
+            raise PulseError(f"{root} is no project with guidance; add it with: upulse guidance add {root}")
+        return project
+
+    def _is_known(self, root: str) -> bool:
+        project = self._log.state().projects.get(root)
+        return project is not None and bool(project.initialized_at)
+
+    def _find(self, root: str, project: Project, event_id: str) -> Change | None:
+        recent = next((change for change in project.recent if change.id == event_id), None)
+        return recent or self._log.find(root, event_id)
+
+    def _import(self, root: str) -> int:
+        """Record what is there; another process may do so at the same time, and a part of it may be recorded already."""
+        seen = self._files.observe(root, {})
+        state, lines = self._files.earlier(root)
+        record = read_earlier(state, lines, {name: one.sha256 for name, one in seen.items()})
+        for payload in (*record.imported, record.initialized):
+            with suppress(Superseded):
+                self._log.append(Draft(payload, root))
+        return record.unread
+
+    def _publish(self, root: str) -> None:
+        lines = lambda: (change.line() for change in self._log.changes(root))  # noqa: E731
+        self._files.publish(root, lambda: self.project(root), lines)

@@ -1,0 +1,175 @@
+"""`upulse guidance start` and its clients over real HTTP, killed in between; and what the daemon's watcher notices."""
+
+import asyncio
+import json
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+
+from pulse_core.guidance.protocol import FILES
+from tests.processes import PATIENCE, child_of_test
+
+
+def command(home: Path, *words: str) -> list[str]:
+    return [sys.executable, "-m", "upulse_cli", "guidance", *words, "--home", str(home)]
+
+
+@contextmanager
+def serving(home: Path, project: Path, port: int = 0) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The endpoint of a server, and its process."""
+    words = command(home, "start", "--project", str(project), "--port", str(port))
+    with child_of_test(subprocess.Popen(words, stderr=subprocess.PIPE, text=True)) as child:
+        assert child.stderr is not None
+        said = ""
+        while not (found := re.search(r"MCP endpoint: (\S+)", said)):
+            line = child.stderr.readline()
+            assert line, said
+            said += line
+        yield found[1], child
+        child.terminate()
+        assert child.wait(PATIENCE) in (0, -signal.SIGKILL)
+
+
+def write(project: Path, name: str, text: str) -> None:
+    """Write a file of the project at once: nobody sees a part of it."""
+    new = project / ".pulse" / f"{name}.new"
+    new.write_text(text)
+    new.replace(project / ".pulse" / name)
+
+
+async def call(client: Client, name: str, **arguments: Any) -> Any:
+    (block,) = (await client.call_tool(name, arguments)).content
+    return json.loads(block.text)  # type: ignore[union-attr]
+
+
+def recorded(project: Path) -> list[Any]:
+    return [json.loads(line) for line in (project / ".pulse/events.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.timeout(240)
+def test_an_agent_works_with_a_server_that_is_killed(tmp_path: Path) -> None:
+    """Everything that a user of PulseAgent does, without a home before, and without a daemon."""
+    home, project = tmp_path / "home", tmp_path / "project"
+    project.mkdir()
+    with serving(home, project) as (url, child):
+        assert {path.name for path in (project / ".pulse").iterdir()} == {
+            *FILES,
+            "state.json",
+            "events.jsonl",
+        }
+        pending = asyncio.run(interrupted(url, project))
+        port = int(url.split(":")[2].split("/")[0])
+        other = tmp_path / "other"
+        other.mkdir()
+        busy = command(tmp_path / "new", "start", "-p", str(other), "--port", str(port))
+        done = subprocess.run(busy, capture_output=True, text=True, timeout=PATIENCE)
+        assert (done.returncode, list(other.iterdir()), (tmp_path / "new").exists()) == (3, [], False)
+        assert f"process {child.pid}" in done.stderr
+        child.kill()
+        child.wait(PATIENCE)
+    write(project, "constraints.md", "while it was dead")
+    (project / ".pulse/state.json").unlink()
+    with serving(home, project) as (url, _):
+        asyncio.run(acknowledged(url, project, pending))
+    assert [(one["kind"], one["path"]) for one in recorded(project)] == [
+        ("modified", ".pulse/guidance.md"),
+        ("modified", ".pulse/constraints.md"),
+        ("modified", ".pulse/plan.md"),
+    ]
+    listed = subprocess.run(command(home, "list", "--json"), capture_output=True, text=True, timeout=PATIENCE)
+    (one,) = json.loads(listed.stdout).values()
+    assert (one["events"], one["needs_replan"], one["watched"]) == (3, False, False)
+
+
+WITHOUT = """
+import sys
+
+from upulse_cli.__main__ import main
+
+for words in (["init", "--no-engine"], ["guidance", "add", "."], ["guidance", "list"], ["guidance", "status"], ["status"]):
+    assert main([*words, "--home", "home"]) == 0, words
+import upulse_cli.serve
+from pulse_adapters.guidance.watcher import GuidanceWatcher
+print("imported", *sys.modules)
+"""
+EXTRA = {"mcp", "mcp_types", "uvicorn", "starlette"}
+
+
+def test_nothing_but_the_server_needs_the_package_of_mcp(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [sys.executable, "-c", WITHOUT]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert not EXTRA & set(done.stdout.rpartition("imported")[2].split())
+    from upulse_cli.__main__ import main
+
+    (tmp_path / "project").mkdir()
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    assert main(["guidance", "start", "-p", str(tmp_path / "project"), "--home", str(tmp_path / "new")]) == 1
+    assert "pip install 'upulse[mcp]'" in capsys.readouterr().err
+    assert not list((tmp_path / "project").iterdir())
+
+
+async def interrupted(url: str, project: Path) -> str:
+    """What four clients are told of an edit at the same time."""
+
+    async def poll() -> Any:
+        async with Client(url) as client:
+            return await call(client, "pulse_should_interrupt")
+
+    write(project, "guidance.md", "a smaller patch")
+    answers = await asyncio.gather(*(poll() for _ in range(4)))
+    assert {one["pending_replan_event_id"] for one in answers} == {recorded(project)[-1]["id"]}
+    assert len(recorded(project)) == 1
+    return str(answers[0]["pending_replan_event_id"])
+
+
+async def acknowledged(url: str, project: Path, first: str) -> None:
+    """What was pending before a crash is pending after it, and one acknowledgement clears it with what came meanwhile."""
+    async with Client(url, mode="legacy") as client:
+        asked = await call(client, "pulse_should_interrupt", last_seen_event_id=first)
+        assert asked["changed_files"] == [".pulse/constraints.md"]
+        assert asked["pending_replan_files"] == [".pulse/guidance.md", ".pulse/constraints.md"]
+        assert "stale" in (await call(client, "pulse_ack_replan", event_id=first))["reason"]
+        write(project, "plan.md", "smaller, without dependencies")
+        done = await call(client, "pulse_ack_replan", event_id=asked["pending_replan_event_id"])
+        assert done["accepted"]
+        state = json.loads((project / ".pulse/state.json").read_text())
+        assert state["last_acknowledged_event_id"] == asked["pending_replan_event_id"]
+        assert (
+            state["last_acknowledged_plan_sha256"] == done["plan_sha256"] == state["last_hashes"]["plan.md"]
+        )
+        assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--host", "0.0.0.0"), "--token"),
+        (("--host", "0.0.0.0", "--token", "env:NOT_THERE"), "env:NAME"),
+        (("--project", "missing"), "is no folder"),
+        (("--host", "192.0.2.1", "--token", "env:PATH"), "can't be used"),
+    ],
+)
+def test_what_can_not_be_served_is_said_and_nothing_is_written(
+    words: tuple[str, ...],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from upulse_cli.__main__ import main
+
+    monkeypatch.chdir(tmp_path)
+    assert main(["guidance", "start", "--home", "home", *words]) == 1
+    assert said in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,201 @@
+"""The MCP server over HTTP: what it answers, and whom it does not."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+from mcp import Client
+
+from pulse_adapters.guidance.mcp_server import LONGEST_REQUEST, GuidanceServer
+from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld
+
+URL = "http://127.0.0.1:8765/mcp"
+HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@asynccontextmanager
+async def served(
+    world: GuidanceWorld, host: str = "127.0.0.1", token: str | None = None
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client of the application, without a socket between them."""
+    service = world.service()
+    service.begin(ROOT)
+    server = GuidanceServer(service, ROOT, print)
+    app: Any = server.app(host, token)
+    starlette = app if token is None else app._app
+    async with (
+        starlette.router.lifespan_context(starlette),
+        httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client,
+    ):
+        yield client
+    server.close()
+
+
+def asked(method: str, **params: Any) -> Mapping[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+LIST = asked("tools/list")
+
+
+async def call(client: httpx.AsyncClient, name: str, **arguments: Any) -> Any:
+    """What a tool says to a client of 2025, which does not shake hands first."""
+    answer = await client.post(URL, headers=HEADERS, json=asked("tools/call", name=name, arguments=arguments))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    (block,) = answer.json()["result"]["content"]
+    return json.loads(block["text"])
+
+
+async def test_the_surface_is_exactly_this() -> None:
+    async with served(GuidanceWorld()) as client:
+
+        async def listed(method: str) -> Any:
+            return (await client.post(URL, headers=HEADERS, json=asked(method))).json()["result"]
+
+        tools = (await listed("tools/list"))["tools"]
+        assert {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools} == {
+            "pulse_should_interrupt": ["last_seen_event_id"],
+            "pulse_ack_replan": ["event_id"],
+        }
+        assert [tool["inputSchema"].get("required", []) for tool in tools] == [[], ["event_id"]]
+        (resource,) = (await listed("resources/list"))["resources"]
+        assert (resource["uri"], resource["mimeType"]) == ("pulse://context/latest", "text/plain")
+        assert (await listed("resources/templates/list"))["resourceTemplates"] == []
+        (prompt,) = (await listed("prompts/list"))["prompts"]
+        assert prompt["name"] == "pulse_replan"
+        said = asked("prompts/get", name="pulse_replan")
+        (message,) = (await client.post(URL, headers=HEADERS, json=said)).json()["result"]["messages"]
+        assert message["role"] == "user"
+        for word in ("pulse://context/latest", "pulse_should_interrupt", "pulse_ack_replan"):
+            assert word in message["content"]["text"]
+
+
+async def test_an_agent_notices_replans_and_acknowledges() -> None:
+    world = GuidanceWorld()
+    async with served(world) as client:
+        assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+        world.files["guidance.md"] = "a smaller patch"
+        asked_ = await call(client, "pulse_should_interrupt", last_seen_event_id=None)
+        read = asked("resources/read", uri="pulse://context/latest")
+        (text,) = (await client.post(URL, headers=HEADERS, json=read)).json()["result"]["contents"]
+        assert text["text"].startswith("# PulseAgent Context")
+        assert "a smaller patch" in text["text"]
+        world.files["plan.md"] = "smaller"
+        done = await call(client, "pulse_ack_replan", event_id=asked_["pending_replan_event_id"])
+        assert done["accepted"]
+        assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+
+
+REFUSED = [
+    ({"Host": "evil.example:8765"}, 421),
+    ({"Host": ""}, 421),
+    ({"Origin": "http://evil.example"}, 403),
+    ({"Origin": "null"}, 403),
+    ({"Content-Type": "text/plain"}, 400),
+    ({"Accept": "text/html"}, 406),
+    ({"Host": "localhost:9000", "Origin": "http://localhost:3000"}, 200),
+    ({"Host": "[::1]:8765"}, 200),
+    ({"MCP-Protocol-Version": "2025-06-18"}, 200),
+]
+
+
+@pytest.mark.parametrize(("headers", "code"), REFUSED, ids=str)
+async def test_who_asks_from_elsewhere_or_for_something_else_is_refused(
+    headers: Mapping[str, str], code: int
+) -> None:
+    async with served(GuidanceWorld()) as client:
+        answer = await client.post(URL, headers={**HEADERS, **headers}, json=LIST)
+        assert answer.status_code == code
+
+
+async def test_other_methods_and_paths_are_refused() -> None:
+    async with served(GuidanceWorld()) as client:
+        assert (await client.delete(URL, headers=HEADERS)).status_code == 405
+        assert (await client.put(URL, headers=HEADERS)).status_code == 405
+        assert (await client.post("http://127.0.0.1:8765/", headers=HEADERS, json=LIST)).status_code == 404
+
+
+async def test_without_the_token_nobody_is_answered() -> None:
+    async with served(GuidanceWorld(), "192.0.2.7", "s3cret") as client:
+        url = URL.replace("127.0.0.1", "192.0.2.7")
+        for said in (
+            {},
+            {"Authorization": "Bearer s3cre"},
+            {"Authorization": "s3cret"},
+            {"Authorization": "Bearer \xe4"},
+        ):
+            raw = [(name.encode(), value.encode("latin-1")) for name, value in {**HEADERS, **said}.items()]
+            answer = await client.post(url, headers=raw, json=LIST)
+            assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+        headers = {**HEADERS, "Authorization": "Bearer s3cret"}
+        assert (await client.post(url, headers=headers, json=LIST)).status_code == 200
+        assert (
+            await client.post(url, headers={**headers, "Origin": "http://a.b"}, json=LIST)
+        ).status_code == 403
+
+
+async def test_whoever_has_the_token_may_call_a_machine_by_any_of_its_names() -> None:
+    url, token = "http://box.example:8765/mcp", {"Authorization": "Bearer s3cret"}
+    async with served(GuidanceWorld(), "0.0.0.0", "s3cret") as client:
+        for origin, code in (("http://box.example:8765", 200), ("http://evil.example", 403)):
+            answer = await client.post(url, headers={**HEADERS, **token, "Origin": origin}, json=LIST)
+            assert answer.status_code == code
+        assert (await client.post(url, headers=HEADERS, json=LIST)).status_code == 401
+
+
+ODD: list[bytes] = [
+    b"",
+    b"null",
+    b"[]",
+    b"{",
+    b"\xff\xfe",
+    b"[" * 20_000,
+    b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}',
+    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={})).encode(),
+    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={"event_id": 7})).encode(),
+    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={"event_id": ["x"]})).encode(),
+    json.dumps(
+        asked("tools/call", name="pulse_should_interrupt", arguments={"last_seen_event_id": {}})
+    ).encode(),
+    json.dumps(asked("tools/call", name="no_such_tool", arguments={})).encode(),
+    json.dumps(asked("resources/read", uri="pulse://context/../../etc/passwd")).encode(),
+    json.dumps(asked("resources/read", uri="file:///etc/passwd")).encode(),
+    json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x" * 1_000}).encode(),
+    b"x" * (LONGEST_REQUEST + 1),
+]
+
+
+async def test_odd_requests_end_with_an_error_and_the_next_is_answered() -> None:
+    async with served(GuidanceWorld()) as client:
+        for body in ODD:
+            answer = await client.post(URL, headers=HEADERS, content=body)
+            assert answer.status_code in (200, 202, 400, 404, 413)
+            if answer.status_code == 200:
+                said = answer.json()
+                assert "error" in said or said["result"]["isError"]
+        for id_ in (
+            "\0",
+            "\ud800".encode("utf-16", "surrogatepass").decode("utf-16", "replace"),
+            "x" * 100_000,
+            "evt_\n",
+        ):
+            assert not (await call(client, "pulse_ack_replan", event_id=id_))["accepted"]
+            assert not (await call(client, "pulse_should_interrupt", last_seen_event_id=id_))["needs_replan"]
+
+
+async def test_a_client_of_the_sdk_is_answered_in_both_eras() -> None:
+    """Without HTTP between them; over HTTP a test of the command does it."""
+    service = (world := GuidanceWorld()).service()
+    service.begin(ROOT)
+    server = GuidanceServer(service, ROOT, print)
+    async with Client(server.mcp()) as client:
+        world.files["constraints.md"] = "no new dependencies"
+        said = await client.call_tool("pulse_should_interrupt", {})
+        (block,) = said.content
+        assert json.loads(block.text)["needs_replan"]  # type: ignore[union-attr]
+        assert said.structured_content is None
+    server.close()
