@@ -1,11 +1,13 @@
 """Agents on this machine: the folders in which they work, what they are told there, and what they have printed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
-from pulse_adapters.agents.run_tokens import run_scopes
+from pulse_adapters.agents.run_tokens import run_scopes, run_sockets
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.orphans import OrphansWatcher
+from pulse_core.agents.settings import AGENTS
 from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, Scope, WatcherContext
 from pulse_core.ports.executor import Executor
@@ -30,3 +32,8 @@ def executors(context: ExecutorContext) -> Sequence[Executor]:
 def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
     """What callers of the socket that are runs are bound to."""
     return run_scopes(context)
+
+
+def sockets(context: WatcherContext) -> Mapping[Path, int]:
+    """Where runs of other users are answered, each with the group of that user."""
+    return run_sockets(context.home.path, AGENTS.of(context.settings()))

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pulse_adapters.agents.run_tokens import new_run_token
+from pulse_adapters.agents.run_tokens import new_run_token, run_socket
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.plain_file import open_plain, read_plain
@@ -20,7 +20,7 @@ from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import TOOLS, RunAnswer, fill, read_text, turns_in
+from pulse_core.agents.tools import TOOLS, Amounts, RunAnswer, fill, read_text
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.programs import ProgramSpec
@@ -43,9 +43,7 @@ class DiskRunFiles:
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
         self._threads = ThreadPoolExecutor(THREADS, "workspaces")
-        self._seen: dict[
-            str, tuple[int, float, int, int]
-        ] = {}  # by run: size, since when, bytes read, and turns in them
+        self._seen: dict[str, tuple[int, float, int, Amounts]] = {}  # by run: size, since when, bytes read
 
     async def _do(self, call: Callable[[], T], worktree: Worktree | None = None) -> T:
         """Do this in a thread; what git does for nobody any more is ended, or a stop of the daemon would wait for it."""
@@ -80,6 +78,7 @@ class DiskRunFiles:
             await asyncio.to_thread(_make_files, folder, prompt, run_token)
         except OSError as error:
             raise PulseError(f"{folder.path} can't be written: {error.strerror}") from error
+        own = Path(self._settings().socket.directory or HomeLayout(self._home).run) / "pulse.sock"
         values = {
             "prompt": prompt,
             "prompt_file": str(folder.prompt),
@@ -97,7 +96,7 @@ class DiskRunFiles:
             "PULSE_TOKEN": run_token,
             "PULSE_WORKSPACE": workspace.path,
             **({} if user else {"PULSE_PROMPT_FILE": str(folder.prompt)}),
-            "PULSE_SOCKET": f"{self._settings().socket.directory or HomeLayout(self._home).run}/pulse.sock",
+            "PULSE_SOCKET": str(run_socket(self._home, user) if user else own),
             "UPULSE_HOME": str(self._home),
         }
         if told_by == "environment":
@@ -116,16 +115,16 @@ class DiskRunFiles:
         )
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
-        """How large its output is, and how old; and the turns in what was read of it so far, a piece at a time."""
+        """How large its output is, and how old; and what that says which was read so far, a piece at a time."""
         output, turn = RunFolder.of(self._home, run.id).output, TOOLS[agent.kind].turn if agent else ""
-        last, since, read, turns = self._seen.pop(run.id, (-1, 0.0, 0, 0))
-        size, read, turns = await asyncio.to_thread(_look, output, turn, read, turns)
+        last, since, read, amounts = self._seen.pop(run.id, (-1, 0.0, 0, Amounts()))
+        size, read, amounts = await asyncio.to_thread(_look, output, turn, read, amounts)
         # By neither the wall clock nor a file's time: one can be set, and both go on while the machine sleeps.
         now = time.monotonic()
-        self._seen[run.id] = size, (since := since if last == size else now), read, turns
+        self._seen[run.id] = size, (since := since if last == size else now), read, amounts
         for old in list(self._seen)[:-KEPT]:
             del self._seen[old]
-        return Progress(size, round((now - since) * 1e6), turns)
+        return Progress(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""
@@ -224,15 +223,15 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _look(output: Path, turn: str, read: int, turns: int) -> tuple[int, int, int]:
-    """Its size, how far it was read by now, and the turns until there; a line that no piece holds is passed over."""
+def _look(output: Path, turn: str, read: int, amounts: Amounts) -> tuple[int, int, Amounts]:
+    """Its size, how far it was read by now, and what it says until there; a line that no piece holds is passed over."""
     with suppress(OSError), open(open_plain(output), "rb") as file:
         file.seek(read)
         piece = file.read(MOST_KEPT) if turn else b""
         whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
         lines = piece[:whole].decode(errors="replace").splitlines()
-        return os.fstat(file.fileno()).st_size, read + whole, turns + turns_in(lines, turn)
-    return 0, read, turns
+        return os.fstat(file.fileno()).st_size, read + whole, amounts.after(lines, turn)
+    return 0, read, amounts
 
 
 def _clean(folder: RunFolder, most: int) -> None:

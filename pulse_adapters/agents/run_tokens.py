@@ -4,20 +4,24 @@ A token is random and lies in the run's folder alone, and in the environment of 
 folder is gone.
 """
 
+import hashlib
 import hmac
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.run_as import process_user, user_name
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.run_scope import RunScope
-from pulse_core.agents.settings import AGENTS
+from pulse_core.agents.settings import AGENTS, AgentSettings
 from pulse_core.capability import WatcherContext
-from pulse_core.model.errors import Refused
+from pulse_core.model.errors import PulseError, Refused
 
 _RUN, _LONGEST = re.compile(r"[0-9a-f-]{1,100}"), 1_000
 
@@ -25,6 +29,21 @@ _RUN, _LONGEST = re.compile(r"[0-9a-f-]{1,100}"), 1_000
 def new_run_token(run: str, task: str, claim: int, agent: str) -> str:
     """A token of this run."""
     return f"{run}:{task}:{claim}:{agent}:{secrets.token_urlsafe(24)}"
+
+
+def run_socket(home: Path, user: ProcessUser) -> Path:
+    """Where runs of a user other than the daemon's are answered, who may enter no home: where all may go, and root makes."""
+    return Path(f"/run/pulse-{hashlib.sha256(os.fsencode(home)).hexdigest()[:12]}-{user.name}/pulse.sock")
+
+
+def run_sockets(home: Path, agents: Iterable[AgentSettings]) -> Mapping[Path, int]:
+    """Those sockets of these agents, each with the group of its user."""
+    found = dict[Path, int]()
+    for agent in agents:
+        with suppress(PulseError):  # it can't be started then, which is said
+            if user := process_user(agent.user):
+                found[run_socket(home, user)] = user.gid
+    return found
 
 
 def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | None]:

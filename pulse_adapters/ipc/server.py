@@ -252,6 +252,12 @@ def remove_socket(path: Path, mine: os.stat_result) -> None:
             path.unlink()
 
 
+def remove_empty(directory: Path) -> None:
+    """Take away a socket's own directory, unless something else lies there."""
+    with suppress(OSError):
+        directory.rmdir()
+
+
 def _prepare(path: Path, owner: int, group: int | None) -> None:
     """Make the directory, or close it to others; one that holds other people's things is left alone."""
     directory, mode = path.parent, 0o700 if group is None else 0o750

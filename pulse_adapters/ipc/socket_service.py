@@ -4,12 +4,12 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pulse_adapters.ipc.peer import Peer, group_id
-from pulse_adapters.ipc.server import Answer, Handler, serve, serve_without_file
+from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serve_without_file
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.capability import Scope
@@ -22,6 +22,7 @@ from pulse_core.ports.loops import coalesced
 from pulse_core.settings.settings import SocketSettings
 
 RETRY = 5.0
+RETRY_GROUPS = 60.0
 LOOK = 3.0
 
 
@@ -60,6 +61,21 @@ class SocketService:
                     begun()
                     await asyncio.sleep(RETRY)
 
+    async def serve_groups(self, request_handler: RequestHandler, groups: Mapping[Path, int]) -> None:
+        """Answer at each of these sockets, too, for the members of a group: nobody there but who says a token."""
+        answers, on_error = self._answers(request_handler, needs_token=True), self._on_error
+        while True:
+            try:
+                async with AsyncExitStack() as opened:
+                    for path, group in groups.items():
+                        opened.callback(remove_empty, path.parent)
+                        served = serve(path, answers, owner=os.geteuid(), on_error=on_error, group=group)
+                        await opened.enter_async_context(served)
+                    await asyncio.Event().wait()
+            except (PulseError, OSError) as error:
+                self.failed("socket", str(error))
+                await asyncio.sleep(RETRY_GROUPS)
+
     async def _serve_without_file(
         self, request_handler: RequestHandler, begun: Callable[[], None], fault: Exception
     ) -> bool:
@@ -88,7 +104,7 @@ class SocketService:
         answers, on_error = self._answers(request_handler), self._on_error
         return serve(path, answers, owner=owner, on_error=on_error, group=group, sign=self.home.socket)
 
-    def _answers(self, request_handler: RequestHandler) -> Handler:
+    def _answers(self, request_handler: RequestHandler, needs_token: bool = False) -> Handler:
         def answer(peer: Peer, request: Mapping[str, Json]) -> Answer:
             token = str(request.get("token") or "")
             try:
@@ -97,6 +113,8 @@ class SocketService:
                 if token:
                     self.failed("socket", str(error))
                 raise
+            if needs_token and scope is None:
+                raise Refused("here nobody is answered but a run of an agent, by its token")
             caller = (
                 Caller(Role.AGENT, scope.actor, scope) if scope else Caller(peer.role, user_name(peer.uid))
             )

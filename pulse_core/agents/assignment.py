@@ -82,7 +82,7 @@ def candidates(curr: Snapshot) -> list[AvailableAgent]:
         left = pause_left(agent.name, stats[agent.name], runs, general, curr.now)
         load = loads[agent.name]
         room = (agent.concurrency if left is None else 1) - load
-        spent = runs.over_budget_us(agent.name, agent.cost_per_day, curr.now)
+        spent = room > 0 and over_budget(agent, curr)[0]
         if agent.name not in runs.paused and not left and not spent and room > 0:
             found.append(AvailableAgent(agent, stats[agent.name], load, room, left is not None))
     return found
@@ -97,9 +97,15 @@ def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
     left = pause_left(agent.name, stats, runs, GENERAL.of(curr.settings), curr.now)
     if left:
         return f"set aside for {rough_duration(left)} after {stats.consecutive_failures} failures in a row"
-    if spent := runs.over_budget_us(agent.name, agent.cost_per_day, curr.now):
-        return f"over its budget of {agent.cost_per_day:g} a day for another {rough_duration(spent)}"
-    return ""
+    spent, words = over_budget(agent, curr)
+    return f"{words} a day for another {rough_duration(spent)}" if spent else ""
+
+
+def over_budget(agent: AgentSettings, curr: Snapshot) -> tuple[int, str]:
+    """For how many microseconds it is over a budget, and over which."""
+    runs, own, whole = curr.of(RUNS), agent.cost_per_day, GENERAL.of(curr.settings).cost_per_day
+    its = runs.over_budget_us(own, curr.now, agent.name), f"over its budget of {own:g}"
+    return max(its, (runs.over_budget_us(whole, curr.now), f"over the budget of all agents of {whole:g}"))
 
 
 def under_way(curr: Snapshot) -> frozenset[str]:

@@ -47,6 +47,7 @@ class AgentRunEnded(Payload, kind="agent-run-ended", wakes=Wake.NOW):
     error: Text = Field("", description="why it failed; empty: it did its task")
     output: int = Field(0, description="bytes that it has printed")
     turns: int = Field(0, description="its messages and steps")
+    tokens: int = Field(0, description="those that it has told of as it went")
     usage: dict[str, Json] = Field({}, max_length=50)
 
 

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pulse_core.agents.projection import Run
+from pulse_core.agents.projection import Run, UsualRun
 from pulse_core.agents.settings import GENERAL, AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.backoff import Backoff
@@ -20,13 +20,14 @@ from pulse_core.tasks.task import TaskState
 
 class RunSample(NamedTuple):
     """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, its
-    turns, and the time that they have computed, microseconds."""
+    turns, the time that they have computed, microseconds, and its tokens."""
 
     output: int = 0
     quiet_us: int = 0
     memory: int = 0
     turns: int = 0
     cpu_us: int = 0
+    tokens: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":
@@ -60,14 +61,16 @@ def reason_to_stop(
     return ""
 
 
-def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: float) -> str:
-    """Why the run is to be held for a person; empty if it may go on. usual: turns of a usual one, 0 if nobody knows."""
+def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: UsualRun) -> str:
+    """Why the run is to be held for a person; empty if it may go on."""
     if agent is None or run.held:
         return ""
-    if agent.turns and sample.turns > agent.turns:
-        return f"it took {sample.turns} turns, of at most {agent.turns}"
-    if agent.times_usual and usual and sample.turns > agent.times_usual * usual:
-        return f"it took {sample.turns} turns, and {usual:.0f} are usual"
+    turns = ("turns", sample.turns, agent.turns, usual.turns)
+    for what, taken, most, known in (turns, ("tokens", sample.tokens, agent.tokens, usual.tokens)):
+        if most and taken > most:
+            return f"it took {taken:,} {what}, of at most {most:,}"
+        if agent.times_usual and known and taken > agent.times_usual * known:
+            return f"it took {taken:,} {what}, and {known:,.0f} are usual"
     return ""
 
 

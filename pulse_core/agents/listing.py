@@ -67,6 +67,7 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
         "workspace": run.workspace,
         "unlimited": run.unlimited or None,
         "turns": sample.turns,
+        "tokens": sample.tokens,
         "paused": run.held if run.paused else None,
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),

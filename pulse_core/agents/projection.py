@@ -63,12 +63,21 @@ class Run:
 
 
 class RunCost(NamedTuple):
-    """What one run has cost, as far as it told, and when it ended; turns: how many it took."""
+    """What one run has cost, as far as it told, and when it ended; turns, tokens: how many it took."""
 
     moment: Moment
     amount: float
     task: str
     turns: int = 0
+    tokens: int = 0
+
+
+class UsualRun(NamedTuple):
+    """The average of an agent's runs; zeros while too few are known."""
+
+    turns: float = 0.0
+    cost: float = 0.0
+    tokens: float = 0.0
 
 
 class KeptWorkspace(NamedTuple):
@@ -96,16 +105,20 @@ class AgentRuns:
         """What the attempts at a task have cost within the last day."""
         return sum(one.amount for costs in self.costs.values() for one in costs if one.task == task)
 
-    def usual(self, agent: str) -> tuple[float, float]:
-        """The turns and the cost of an agent's usual run; zeros while too few are known."""
-        known = self.costs.get(agent, ())
-        if len(known) < FEWEST_USUAL:
-            return 0.0, 0.0
-        return sum(one.turns for one in known) / len(known), sum(one.amount for one in known) / len(known)
+    def usual(self, agent: str) -> UsualRun:
+        """An agent's usual run."""
+        if len(known := self.costs.get(agent, ())) < FEWEST_USUAL:
+            return UsualRun()
+        sums = (
+            sum(told) for told in zip(*((one.turns, one.amount, one.tokens) for one in known), strict=True)
+        )
+        return UsualRun(*(one / len(known) for one in sums))
 
-    def over_budget_us(self, agent: str, budget: float, now: Moment) -> int:
-        """Microseconds until what an agent's runs have cost within a day is below its budget (0: any amount)."""
-        costs = [one for one in self.costs.get(agent, ()) if now.since(one.moment) < DAY]
+    def over_budget_us(self, budget: float, now: Moment, agent: str = "") -> int:
+        """Microseconds until what the runs of an agent, or of all, have cost in a day is below a budget (0: any amount)."""
+        known = [self.costs.get(agent, ())] if agent else self.costs.values() if budget else ()
+        costs = [one for some in known for one in some if now.since(one.moment) < DAY]
+        costs.sort(key=lambda one: one.moment.at)
         while budget and costs and sum(one.amount for one in costs) >= budget:
             first = costs.pop(0)
             if sum(one.amount for one in costs) < budget:
@@ -140,9 +153,9 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
             case AgentRunEnded.kind if run:
                 runs[run.id] = replace(run, ended=event.moment)
                 amount, turns = cost_in(data.get("usage")), data.get("turns", 0)
-                if amount or turns:
+                if amount or turns:  # whoever tells tokens takes turns
                     recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
-                    new = RunCost(event.moment, amount, run.task, turns)
+                    new = RunCost(event.moment, amount, run.task, turns, data.get("tokens", 0))
                     costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]
@@ -174,4 +187,4 @@ def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
 
 
 OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 6, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 7, AgentRuns, OF_RUNS, after)

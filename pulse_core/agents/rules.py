@@ -13,7 +13,7 @@ from pulse_core.agents.actions import (
     RUN_AGENT,
     STOP_RUN,
 )
-from pulse_core.agents.assignment import obstacles_of, plan, unavailable, under_way
+from pulse_core.agents.assignment import obstacles_of, over_budget, plan, unavailable, under_way
 from pulse_core.agents.breaker import failing_agents, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
@@ -86,7 +86,7 @@ def _next_trial(curr: Snapshot) -> int | None:
     lefts: list[int | None] = []
     for one in AGENTS.of(curr.settings):
         lefts.append(pause_left(one.name, stats[one.name], runs, general, curr.now))
-        lefts.append(runs.over_budget_us(one.name, one.cost_per_day, curr.now))
+        lefts.append(over_budget(one, curr)[0])
     return min((left for left in lefts if left), default=None)
 
 
@@ -138,7 +138,7 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         sample = RunSample.of(window.data.get(run.id) if window else None)
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
-            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)[0]):
+            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)):
                 verdict = _wish(verdict, curr, PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))

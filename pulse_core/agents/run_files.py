@@ -51,11 +51,12 @@ class Workspace(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How much a run has printed, how many microseconds ago it last did, and how many turns of it that shows."""
+    """How much a run has printed, how many microseconds ago it last did, and the turns and tokens of it that it shows."""
 
     output: int = 0
     quiet_us: int = 0
     turns: int = 0
+    tokens: int = 0
 
 
 class RunFiles(Protocol):

@@ -71,16 +71,17 @@ class AgentSettings(Group):
         examples=["agents"],
     )
     turns: int = Field(0, ge=0, description="messages and steps that one run may take; 0: any number")
+    tokens: int = Field(0, ge=0, description="tokens that one run may take; 0: any number")
     times_usual: float = Field(
         10.0,
         ge=0,
-        description="how many times the turns, or the cost, of its usual run of the last 24 hours one may take; 0: any",
+        description="how many times the turns, tokens or cost of its usual run of the last 24 hours one may take; 0: any",
     )
     hold: Duration = Field(
         10 * MINUTE,
         ge=0,
         le=UNITS["d"],
-        description="how long a run of too many turns is paused, for a person to have it go on, before it is stopped",
+        description="how long a run of too many turns or tokens is held, for a person to have it go on, until it is stopped",
     )
     cost_per_day: float = Field(
         0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
@@ -135,7 +136,10 @@ class AgentsSettings(Group):
     cost_per_task: float = Field(
         0.0,
         ge=0,
-        description="what attempts at a task may cost together before a person decides; 0: any amount",
+        description="what attempts at a task may cost together until a person decides; 0: any amount",
+    )
+    cost_per_day: float = Field(
+        0.0, ge=0, description="what the runs of all agents may cost together within 24 hours; 0: any amount"
     )
     orphans: Literal["tell", "end"] = Field(
         "tell", description="what becomes of processes that a run has left behind: they are told, or ended"

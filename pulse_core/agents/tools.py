@@ -4,7 +4,7 @@ As documented: Claude Code's and Cursor's `--output-format stream-json`, Codex' 
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ from pulse_core.model.json_types import Json
 
 MOST_TEXT = 4_000
 """Characters of an answer that are kept with the task; all of it is in the output."""
+_USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
 
 
@@ -81,14 +82,10 @@ def read_result_record(lines: Sequence[str]) -> RunAnswer:
             text, failed = str(record.get("result") or ""), bool(record.get("is_error"))
             failed = failed or str(record.get("subtype", "success")) != "success"
             error = (text or str(record.get("subtype", "")) or "it failed") if failed else ""
-            usage = {
-                name: record[name]
-                for name in ("total_cost_usd", "num_turns", "duration_ms", "session_id")
-                if isinstance(record.get(name), str | int | float)
-            }
-            return RunAnswer(
-                not failed, text[:MOST_TEXT], error[:MOST_TEXT], {**usage, **_tokens(record.get("usage"))}
-            )
+            told = ("total_cost_usd", "num_turns", "duration_ms", "session_id")
+            usage = {name: record[name] for name in told if isinstance(record.get(name), str | int | float)}
+            usage |= _tokens(record.get("usage"))
+            return RunAnswer(not failed, text[:MOST_TEXT], error[:MOST_TEXT], usage)
     return RunAnswer(False, error="its output ends without a result")
 
 
@@ -118,15 +115,31 @@ def read_text(lines: Sequence[str]) -> RunAnswer:
     return RunAnswer(text=text[-MOST_TEXT:], error=text[-1_000:])
 
 
-def turns_in(lines: Iterable[str], turn: str) -> int:
-    """How many of these lines are records of this type."""
-    return sum(record.get("type") == turn for record in _records(lines)) if turn else 0
+class Amounts(NamedTuple):
+    """What an output tells of its run as it goes. message: the id of the last one whose tokens are counted."""
+
+    turns: int = 0
+    tokens: int = 0
+    message: str = ""
+
+    def after(self, lines: Iterable[str], turn: str) -> "Amounts":
+        """With further lines, in which records of the type `turn` are turns; a message may be told in several of them."""
+        turns, tokens, message = self
+        for record in reversed(list(_records(lines))):
+            kind, said = record.get("type"), record
+            if kind == turn:
+                turns, said = turns + 1, record.get("message")
+            if kind not in (turn, "turn.completed") or not isinstance(said, dict):
+                continue
+            id_ = str(said.get("id", ""))
+            if not id_ or id_ != message:
+                tokens, message = tokens + sum(_tokens(said.get("usage"), _USED).values()), id_
+        return Amounts(turns, tokens, message)
 
 
-def _tokens(usage: object) -> dict[str, Json]:
-    if not isinstance(usage, dict):
-        return {}
-    return {str(name): count for name, count in list(usage.items())[:20] if isinstance(count, int | float)}
+def _tokens(usage: object, names: Collection[str] = ()) -> dict[str, Any]:
+    known = list(usage.items())[:20] if isinstance(usage, dict) else ()
+    return {str(name): n for name, n in known if isinstance(n, int | float) and (not names or name in names)}
 
 
 TOOLS: Mapping[str, Tool] = {

@@ -82,8 +82,9 @@ class AgentRunsWatcher:
             self._context.programs.watch(run.main)
         progress = await self._files.progress(run, agent)
         task = self._context.state().of(TASKS).find(run.task)
-        sample = RunSample(progress.output, progress.quiet_us, seen.memory, progress.turns, seen.cpu_us)
-        usual = self._context.state().of(RUNS).usual(run.agent)[0]
+        size, quiet, turns, tokens = progress
+        sample = RunSample(size, quiet, seen.memory, turns, seen.cpu_us, tokens)
+        usual = self._context.state().of(RUNS).usual(run.agent)
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
         why = "" if run.stop else why
         data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
@@ -98,13 +99,12 @@ class AgentRunsWatcher:
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), Progress()
-        code = code if (told := await self._files.exit_code(run)) is None else told
+        code = code if (written := await self._files.exit_code(run)) is None else written
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
-        size = progress.output
-        ended = AgentRunEnded(
-            run=run.id, exit=code, error=error, output=size, turns=progress.turns, usage=dict(answer.usage)
-        )
+        size, _, turns, tokens = progress
+        told = {"output": size, "turns": turns, "tokens": tokens, "usage": dict(answer.usage)}
+        ended = AgentRunEnded.model_validate({"run": run.id, "exit": code, "error": error, **told})
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:
@@ -116,7 +116,7 @@ class AgentRunsWatcher:
     ) -> Payload:
         if error:
             runs, cost = self._context.state().of(RUNS), cost_in(answer.usage)
-            usual = runs.usual(run.agent)[1]
+            usual = runs.usual(run.agent).cost
             if agent and agent.times_usual and usual and cost > agent.times_usual * usual:
                 error = f"{error}; it cost {cost:.2f}, and {usual:.2f} is usual"
             elif not run.paused:

@@ -46,6 +46,8 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
     settings = SETTINGS.of(curr.settings)
     if not settings.for_conditions:
         return verdict
+    if settings.project not in curr.of(TASKS).projects:
+        return verdict.noting(f"no task is made of a condition: there is no project {settings.project}")
     known = {task.key for task in curr.of(TASKS).tasks.values()}
     for name, condition in curr.conditions.raised.items():
         key = f"{CREATE_TASK.name}:condition:{name}"

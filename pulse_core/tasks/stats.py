@@ -130,8 +130,10 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
 
 
 def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
-    """Whoever releases a task of its own will has not failed; one whose lease ended has."""
-    return event.kind != TaskReleased.kind or bool(data.get("expired"))
+    """Not that of who releases a task, or could not begin; nor if a person, without a token, gave it up meanwhile."""
+    if event.kind == TaskGivenUp.kind:
+        return data.get("token") is not None
+    return not data.get("blameless") and (event.kind != TaskReleased.kind or bool(data.get("expired")))
 
 
 def _counted(
@@ -145,5 +147,5 @@ def _counted(
 
 
 STATS = StateProjection(
-    "agent-capability-stats", 2, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
+    "agent-capability-stats", 3, AgentCapabilityStats, KINDS, after, lambda state: len(state.open) <= FEW
 )

@@ -291,6 +291,21 @@ def test_an_agent_that_cannot_be_started_fails_its_task() -> None:
     told(story)
 
 
+def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.refusal = "git worktree failed in /srv/app: error: No space left on device"
+        await scene.begin()
+        await asyncio.sleep(600)
+        assert 5 <= len(scene.world.events("task-failed")) <= 12
+        assert (scene.task().status, scene.task().attempts) == (Status.PENDING, 0)
+        assert scene.task().error == scene.files.refusal
+        scene.files.refusal = ""
+        await asyncio.sleep(70)
+        assert (len(scene.runs.live), scene.task().attempts) == (1, 1)
+
+    told(story, agents={"failures": 1})
+
+
 def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.start()
@@ -501,6 +516,25 @@ def test_an_agent_over_its_budget_gets_nothing() -> None:
     told(story, {**ADA, "cost_per_day": 5.0})
 
 
+def test_all_agents_together_over_the_budget_of_a_day_get_nothing() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        assert {run.agent for run in scene.runs.live} == {"ada", "bob"}
+        for _ in range(2):
+            scene.finish(answer=RunAnswer(True, usage={"total_cost_usd": 3.0}))
+            await asyncio.sleep(1)
+        await scene.create(THIRD)
+        await asyncio.sleep(300)
+        assert scene.runs.live == ()
+        assert scene.world.daemon is not None
+        said = scene.world.daemon.report()["capabilities"]["agents"]
+        assert "ada is over the budget of all agents of 5 a day for another 1d" in said[1]
+
+    told(story, ADA, {**ADA, "name": "bob"}, agents={"cost_per_day": 5.0})
+
+
 def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
@@ -547,11 +581,13 @@ def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on
     told(story, {**ADA, "turns": 50})
 
 
-async def do(scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0) -> None:
+async def do(
+    scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0, tokens: int = 0
+) -> None:
     """Have another task done."""
     await scene.create(f"task_10000{number}")
     await asyncio.sleep(1)
-    scene.files.printed[scene.run.id] = Progress(1, 0, turns)
+    scene.files.printed[scene.run.id] = Progress(1, 0, turns, tokens)
     scene.finish(code, RunAnswer(True, usage={"total_cost_usd": cost}))
     await asyncio.sleep(1)
 
@@ -569,6 +605,33 @@ def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_hel
         assert scene.run.held == "it took 41 turns, and 4 are usual"
 
     told(story)
+
+
+def test_a_run_that_tells_of_far_more_tokens_than_usual_is_held_while_it_goes_on() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        for number in range(5):
+            await do(scene, number, 4, tokens=2_000)
+        await scene.create()
+        for tokens, held in ((20_000, ""), (20_001, "it took 20,001 tokens, and 2,000 are usual")):
+            await asyncio.sleep(1)
+            scene.files.printed[scene.run.id] = Progress(1, 0, 4, tokens)
+            await asyncio.sleep(2)
+            assert scene.run.held == held
+
+    told(story)
+
+
+def test_a_run_has_a_budget_of_tokens() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.files.printed[scene.run.id] = Progress(1, 0, 4, 5_001)
+        await asyncio.sleep(2)
+        assert scene.run.held == "it took 5,001 tokens, of at most 5,000"
+
+    told(story, {**ADA, "tokens": 5_000})
 
 
 def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() -> None:

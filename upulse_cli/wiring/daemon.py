@@ -51,7 +51,13 @@ from pulse_core.watch.network import Network
 from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
-from upulse_cli.wiring.executors import machine_executors, needed_watchers_of, scope_of, watchers_of
+from upulse_cli.wiring.executors import (
+    group_sockets_of,
+    machine_executors,
+    needed_watchers_of,
+    scope_of,
+    watchers_of,
+)
 from upulse_cli.wiring.gc import sweeper_of
 
 LOCK_CHECK = 3.0
@@ -111,13 +117,17 @@ async def real_daemon(
         context = WatcherContext(
             prober, clock, current_settings, view, window, acting.programs, home, append, log.listen
         )
+        socket = SocketService(home, current_settings, faults, OWNER_ALONE, failed, scope_of(context))
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
             **sidecars(
                 home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
             ),
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
-            "socket": SocketService(home, current_settings, faults, OWNER_ALONE, failed, scope_of(context)),
+            "socket": socket,
+            "sockets of groups": lambda handler, begun: SettingsService(
+                lambda: group_sockets_of(context), partial(socket.serve_groups, handler)
+            )(handler, begun),
             "engine repository": lambda _, begun: later(
                 begun,
                 watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import ModuleType
 
 from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
@@ -45,6 +46,11 @@ def scope_of(context: WatcherContext) -> Callable[[int, int, str], Scope | None]
     """What a caller of the socket is bound to, by its pid, its uid and its token, as the capabilities' adapters say."""
     finders = [part.scopes(context) for part in adapters("scopes")]
     return lambda *caller: next((scope for find in finders if (scope := find(*caller))), None)
+
+
+def group_sockets_of(context: WatcherContext) -> Mapping[Path, int]:
+    """Sockets at which only who says a token is answered, each with its group, as the capabilities' adapters say."""
+    return {path: group for part in adapters("sockets") for path, group in part.sockets(context).items()}
 
 
 def executors_of(context: ExecutorContext) -> Sequence[Executor]:

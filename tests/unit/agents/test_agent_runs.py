@@ -72,10 +72,11 @@ def test_costs_are_counted_for_a_day_and_an_agent_waits_until_it_is_below_its_bu
         RunCost(at, 3.0, "t2"),
     )
     runs = AgentRuns(costs={"ada": costs})
-    assert runs.over_budget_us("ada", 5.0, at) == 4 * HOUR
-    assert runs.over_budget_us("ada", 3.0, at) == 24 * HOUR
-    assert [runs.over_budget_us("ada", budget, at) for budget in (0.0, 7.0)] == [0, 0]
-    assert runs.over_budget_us("bob", 1.0, at) == 0
+    assert runs.over_budget_us(5.0, at, "ada") == 4 * HOUR
+    assert runs.over_budget_us(3.0, at, "ada") == 24 * HOUR
+    assert [runs.over_budget_us(budget, at, "ada") for budget in (0.0, 7.0)] == [0, 0]
+    assert runs.over_budget_us(1.0, at, "bob") == 0
+    assert runs.over_budget_us(5.0, at) == runs.over_budget_us(5.0, at, "ada")
     assert (runs.cost_of_task("t1"), runs.cost_of_task("t2")) == (12.0, 3.0)
 
 

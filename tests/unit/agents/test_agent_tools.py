@@ -1,13 +1,13 @@
 """What agents' programs are told and what their output says, in the forms that they document."""
 
 import json
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 from pulse_core.agents.limits import failure_of
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.agents.tools import MOST_TEXT, TOOLS, RunAnswer, fill
+from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill
 
 CLAUDE = {
     "type": "result",
@@ -72,6 +72,27 @@ def test_what_says_that_it_failed_or_says_nothing_has_failed(
     answer = TOOLS[kind].read(lines(*records))
     assert (answer.done, answer.error) == (False, words)
     assert failure_of(answer, 0, "") == words
+
+
+def message(id_: str, **usage: Any) -> str:
+    """As Claude Code prints a part of a message: the usage is the whole message's in each."""
+    said = {"id": id_, "usage": {"cache_creation": {"x": 1}, "service_tier": "standard", **usage}}
+    return json.dumps({"type": "assistant", "message": said})
+
+
+def test_tokens_are_counted_as_they_are_told_those_of_a_message_once() -> None:
+    one, other = message("m1", input_tokens=3, output_tokens=2), message("m2", cache_read_input_tokens=10)
+    seen = Amounts().after([one, one], "assistant")
+    assert seen == (2, 5, "m1")
+    end = json.dumps({"type": "result", "usage": {"input_tokens": 99}})
+    seen = seen.after([one, "no json", "{}", '{"type": "assistant", "message": 7}', other, end], "assistant")
+    assert seen[:2] == (5, 15)
+    codex = {
+        "type": "turn.completed",
+        "usage": {"input_tokens": 9, "cached_input_tokens": 8, "output_tokens": 1},
+    }
+    lines = ['{"type": "item.completed", "item": {}}', json.dumps(codex)]
+    assert Amounts().after(lines, "item.completed")[:2] == (1, 10)
 
 
 def test_of_any_program_the_exit_code_decides_and_the_end_of_its_output_is_the_answer() -> None:

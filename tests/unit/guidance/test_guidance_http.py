@@ -7,9 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mcp import Client
 
-from pulse_adapters.guidance.mcp_server import LONGEST_REQUEST, GuidanceServer
+from pulse_adapters.guidance.mcp_server import GuidanceServer
+from pulse_adapters.mcp_http.http_server import LONGEST_REQUEST, RequireToken, stateless_app
+from pulse_core.guidance.protocol import ENDPOINT
 from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld
 
 URL = "http://127.0.0.1:8765/mcp"
@@ -23,12 +27,12 @@ async def served(
     """A client of the application, without a socket between them."""
     service = world.service()
     service.begin(ROOT)
-    server = GuidanceServer(service, ROOT, print)
-    app: Any = server.app(host, token)
-    starlette = app if token is None else app._app
+    server = GuidanceServer(service, lambda: ROOT)
+    app = stateless_app(server.mcp(), ENDPOINT, host)
+    asked: Any = app if token is None else RequireToken(app, token)
     async with (
-        starlette.router.lifespan_context(starlette),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client,
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(asked)) as client,
     ):
         yield client
     server.close()
@@ -88,6 +92,30 @@ async def test_an_agent_notices_replans_and_acknowledges() -> None:
         done = await call(client, "pulse_ack_replan", event_id=asked_["pending_replan_event_id"])
         assert done["accepted"]
         assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+
+
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_a_client_of_the_first_sdk_is_answered(version: str) -> None:
+    """What `mcp` 1.x sends, in its order: it shakes hands first, and names the version from then on."""
+    world = GuidanceWorld()
+    async with served(world) as client:
+        hello = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": {"name": "mcp", "version": "0.1.0"},
+        }
+        answer = await client.post(URL, headers=HEADERS, json=asked("initialize", **hello))
+        assert answer.json()["result"]["protocolVersion"] == version
+        assert "mcp-session-id" not in answer.headers
+        headers = {**HEADERS, "MCP-Protocol-Version": version}
+        begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await client.post(URL, headers=headers, json=begun)).status_code == 202
+        world.files["guidance.md"] = "smaller"
+        call = asked("tools/call", name="pulse_should_interrupt", arguments={})
+        result = (await client.post(URL, headers=headers, json=call)).json()["result"]
+        (block,) = result["content"]
+        assert block["type"] == "text"
+        assert json.loads(block["text"])["needs_replan"]
 
 
 REFUSED = [
@@ -169,6 +197,46 @@ ODD: list[bytes] = [
 ]
 
 
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+METHODS = st.sampled_from(
+    ["tools/call", "resources/read", "prompts/get", "initialize", "ping", "tools/list", "x"]
+)
+NAMES = st.sampled_from(["pulse_should_interrupt", "pulse_ack_replan", "pulse_replan", "", "no"])
+VALUES = st.dictionaries(st.sampled_from(["event_id", "last_seen_event_id", "other"]), JSON, max_size=3)
+CALLS = st.fixed_dictionaries({"name": NAMES | JSON, "arguments": VALUES | JSON})
+FRAMES = st.fixed_dictionaries(
+    {
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": st.integers() | JSON,
+        "method": METHODS | JSON,
+        "params": CALLS | JSON,
+    }
+)
+
+
+async def test_whatever_is_asked_is_answered_and_changes_nothing() -> None:
+    """A hundred frames that nobody foresaw; no one of them ends the server, or is an acknowledgement."""
+    world, frames = GuidanceWorld(), list[bytes]()
+
+    @settings(max_examples=100, database=None, deadline=None, derandomize=True)
+    @given(FRAMES.map(lambda frame: json.dumps(frame).encode()) | st.binary(max_size=200))
+    def collect(frame: bytes) -> None:
+        frames.append(frame)
+
+    collect()
+    async with served(world) as client:
+        before = len(world.events)
+        for frame in frames:
+            answer = await client.post(URL, headers=HEADERS, content=frame)
+            assert answer.status_code in (200, 202, 400, 404), frame
+        assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+        assert len(world.events) == before
+
+
 async def test_odd_requests_end_with_an_error_and_the_next_is_answered() -> None:
     async with served(GuidanceWorld()) as client:
         for body in ODD:
@@ -191,7 +259,7 @@ async def test_a_client_of_the_sdk_is_answered_in_both_eras() -> None:
     """Without HTTP between them; over HTTP a test of the command does it."""
     service = (world := GuidanceWorld()).service()
     service.begin(ROOT)
-    server = GuidanceServer(service, ROOT, print)
+    server = GuidanceServer(service, lambda: ROOT)
     async with Client(server.mcp()) as client:
         world.files["constraints.md"] = "no new dependencies"
         said = await client.call_tool("pulse_should_interrupt", {})

@@ -410,6 +410,22 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
     told(story, tasks={"for_conditions": "5m", "project": "app"})
 
 
+def test_a_condition_becomes_a_task_once_there_is_the_project_for_it() -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        assert world.daemon is not None
+        raised = Draft(ConditionRaised(evidence="97 % full", state="high"), "disk:/srv")
+        await world.daemon.gate.append(Role.DAEMON, "pulse", [raised])
+        await asyncio.sleep(600)
+        assert len(world.events("task-created")) == 1
+        assert not world.events("effect", subject="create-task:condition:disk:/srv")
+        await say(world, "project-set", "ops")
+        await asyncio.sleep(20)
+        assert len(world.events("task-created")) == 2
+
+    told(story, tasks={"for_conditions": "5m", "project": "ops"})
+
+
 def test_an_effect_assigns_a_task_and_one_that_gives_it_to_nobody_leaves_it() -> None:
     async def story(world: World) -> None:
         await begun(world)
