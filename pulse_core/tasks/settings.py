@@ -11,7 +11,9 @@ from pulse_core.settings.groups import Duration, Group
 class TaskSettings(Group):
     """`[tasks]`: work that is handed to agents and people."""
 
-    most: int = Field(2_000, ge=1, le=20_000, description="open tasks at the same time")
+    most: int = Field(
+        2_000, ge=1, le=5_000, description="open tasks at the same time; rules look at all of them"
+    )
     attempts: int = Field(
         3, ge=1, le=100, description="claims that may end without a result before a person decides"
     )

@@ -10,9 +10,11 @@ from typing import NoReturn
 
 import pytest
 
+from pulse_adapters.host import settings_doubts
 from pulse_adapters.host import spawner as spawner_module
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads, has_others
 from pulse_adapters.workers.spawn import reach_program
@@ -142,6 +144,8 @@ async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
     sight = (await table.look([process], {}))["it"]
     assert (sight.found, sight.busy) == ((), True)
     assert "the file system of /dead/pid does not answer" in sight.detail
+    monkeypatch.setattr(settings_doubts, "FileThreads", partial(threads, 0.0))
+    assert await doubts_of([process]) == {"it": "the file system of /dead/pid does not answer"}
 
 
 @pytest.mark.parametrize(
