@@ -66,8 +66,16 @@ class StateProjection(Generic[T]):
         return encode_values(value)
 
     def load(self, text: str | bytes) -> T:
-        """The value from `dump`'s text; raises ValueError if it is not one."""
-        return self._adapter.validate_json(text)
+        """The value from `dump`'s text; raises ValueError if it is not one.
+
+        Most have nothing of their kinds to remember: no adapter is built for these, which takes long and much memory.
+        """
+        is_empty = text in (self._empty_text, self._empty_text.encode())
+        return self.empty if is_empty else self._adapter.validate_json(text)
+
+    @cached_property
+    def _empty_text(self) -> str:
+        return self.dump(self.empty)
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:
