@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path as Folder
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -12,6 +13,7 @@ from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated
 from pulse_core.settings.groups import Duration, Group, Path
 from pulse_core.settings.processes import Argv, Name, ProcessSettings
 from pulse_core.settings.secrets import Environment
+from pulse_core.settings.settings import Settings
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 
@@ -41,9 +43,7 @@ class AgentSettings(Group):
         examples=["file"],
     )
     labels: tuple[str, ...] = Field(
-        (),
-        description="what it can do: all labels of a task must be among these; empty: any",
-        examples=[["python"]],
+        (), description="labels that its tasks may have, what it can do; empty: any", examples=[["python"]]
     )
     columns: tuple[str, ...] = Field(("Ready",), min_length=1, description="columns whose new tasks it does")
     projects: tuple[str, ...] = Field(
@@ -51,13 +51,9 @@ class AgentSettings(Group):
     )
     concurrency: int = Field(1, ge=1, le=100, description="tasks that it does at the same time")
     timeout: Duration = Field(HOUR, ge=UNITS["s"], le=UNITS["d"], description="how long one run may take")
-    silence: Duration = Field(
-        15 * MINUTE, ge=0, description="how long a run may print nothing; 0: as long as it wants"
-    )
+    silence: Duration = Field(15 * MINUTE, ge=0, description="how long a run may print nothing; 0: for ever")
     output: int = Field(64 * MIB, ge=1 << 10, le=1 << 34, description="bytes that one run may print")
-    memory: int = Field(
-        0, ge=0, description="bytes that the processes of a run may have together; 0: any number"
-    )
+    memory: int = Field(0, ge=0, description="bytes of memory that a run may have together; 0: any number")
     processes: int = Field(
         0, ge=0, le=1 << 20, description="processes and threads that a run may have together; 0: any number"
     )
@@ -87,22 +83,16 @@ class AgentSettings(Group):
         0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
     )
     lease: Duration = Field(
-        5 * MINUTE,
-        ge=15 * UNITS["s"],
-        le=UNITS["d"],
-        description="how long its claim holds if Pulse itself is gone",
+        5 * MINUTE, ge=15 * UNITS["s"], le=UNITS["d"], description="how long its claim holds if Pulse is gone"
     )
     retry: Duration = Field(
-        MINUTE, ge=0, le=UNITS["d"], description="wait after a failed attempt; doubles with each"
+        MINUTE, ge=0, le=UNITS["d"], description="wait after a failure; doubles with each"
     )
     soft: Duration = Field(
         10 * UNITS["s"], ge=0, le=MINUTE, description="time between SIGTERM and SIGKILL when a run is stopped"
     )
     env: Environment = Field(
-        default_factory=dict,
-        repr=False,
-        description="added to its environment",
-        examples=[{"LANG": "C.UTF-8"}],
+        default_factory=dict, repr=False, description="its environment, too", examples=[{"LANG": "C.UTF-8"}]
     )
     pass_env: tuple[str, ...] = Field(
         ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "SSL_CERT_FILE"),
@@ -172,3 +162,8 @@ AGENTS: SettingsGroup[tuple[AgentSettings, ...]] = SettingsGroup(
     "agent", tuple[AgentSettings, ...], (), agent_disagreements, {"name": None}
 )
 GENERAL: SettingsGroup[AgentsSettings] = SettingsGroup("agents", AgentsSettings, AgentsSettings())
+
+
+def workspaces_in(home: Folder, settings: Settings) -> Folder:
+    """Where the folders of tasks are made."""
+    return Folder(GENERAL.of(settings).workspaces or home / "workspaces")

@@ -149,14 +149,17 @@ def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dic
 
 @agents.command()
 def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Look whether agents' programs are there and logged in.
+    """Look whether agents' programs are there and logged in, and can be started as their users.
 
     Exits 1 if one is not.
     """
-    from pulse_core.agents.settings import AGENTS
-    from upulse_cli.capabilities.agents.presence import presence_of
+    from pulse_core.agents.settings import AGENTS, workspaces_in
+    from upulse_cli.capabilities.agents.wiring import presence_of
 
-    found = [presence_of(agent) for agent in AGENTS.of(open_home(home).settings().settings)]
+    where = open_home(home)
+    settings = where.settings().settings
+    above = workspaces_in(where.layout.path, settings)
+    found = [presence_of(agent, above) for agent in AGENTS.of(settings)]
     if as_json:
         put_json([one._asdict() for one in found])
     for one in () if as_json else found:
