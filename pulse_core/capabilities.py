@@ -16,11 +16,12 @@ CAPABILITIES: tuple[str, ...] = (
     "llm",
     "openclaw",
     "tasks",
+    "mcp",
     "agents",
     "guidance",
 )
 
-NEEDS: Mapping[str, tuple[str, ...]] = {"agents": ("tasks",)}
+NEEDS: Mapping[str, tuple[str, ...]] = {"agents": ("tasks",), "mcp": ("tasks", "guidance")}
 """The capabilities that one is built upon, where it is: it imports these and no others, and is removed with them."""
 
 

@@ -8,6 +8,11 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from copy import copy
+from functools import cache
+
+import typer
+from typer.main import get_command_name
 
 import upulse_cli.blocked_imports  # noqa: F401 - before whatever would import what it keeps out
 from pulse_adapters.ipc.umask import private_files
@@ -67,10 +72,23 @@ def run(argv: Sequence[str]) -> int:
 
         get_completion_inspect_parameters()  # makes typer know the shells, without options of its own in every help
     try:
-        app(args=argv, prog_name="upulse")
+        tree_for(argv[0] if argv else "")(args=argv, prog_name="upulse")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 1
     return 0
+
+
+@cache
+def tree_for(word: str) -> typer.Typer:
+    """The command tree below this word, if it is a command's or a group's name; else the whole one, which takes long."""
+    tree = copy(app)
+    tree.registered_commands = [
+        one
+        for one in app.registered_commands
+        if one.callback and word == (one.name or get_command_name(one.callback.__name__))
+    ]
+    tree.registered_groups = [one for one in app.registered_groups if word == one.name]
+    return tree if tree.registered_commands or tree.registered_groups else app
 
 
 class NoText(PulseError):

@@ -33,10 +33,11 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
+from pulse_core.actions import ActionParams
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
-from pulse_core.model.payload import build_models
+from pulse_core.model.payload import Payload, build_models
 from pulse_core.model.text import clean
 from upulse_cli.views.narrator import for_the_owner_alone, speak
 from upulse_cli.wiring.daemon import real_daemon
@@ -149,7 +150,8 @@ async def live(home: Home, options: argparse.Namespace) -> None:
                 words = f"the log was {how_it_was}: {put_back(home)}"
                 LOG.warning("%s", words)
                 news = (Draft(ErrorReported(message=words), "log"),)
-        build_models()
+        build_models(Payload)
+        build_models(ActionParams)
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()

@@ -5,8 +5,11 @@ import errno
 import os
 import stat
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+from pulse_adapters.workers.file_threads import FileThreads
 
 ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""
@@ -15,11 +18,28 @@ HEAD, TAIL = 16 * 1024, 48 * 1024
 
 
 class LogOutput(NamedTuple):
-    """Where an output goes: a descriptor, the file behind it (None: nowhere), and why it is not the one that was wanted."""
+    """Where an output goes: a descriptor, the file behind it (None: nowhere), and why it is not the one that was wanted.
+
+    size: its bytes when it was opened.
+    """
 
     target: int
     path: Path | None
     why: str = ""
+    size: int = 0
+
+
+async def open_log(files: FileThreads, path: Path) -> LogOutput:
+    """As `open_log_output`; nowhere, too, while the file system of a log does not answer."""
+    try:
+        return await files.take(str(path), partial(open_log_output, path), lambda late: os.close(late.target))
+    except TimeoutError as error:
+        return _nowhere(str(error))
+
+
+def _nowhere(why: str) -> LogOutput:
+    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+    return LogOutput(null, None, f"{why}; the output is not kept")
 
 
 def open_log_output(path: Path) -> LogOutput:
@@ -30,8 +50,8 @@ def open_log_output(path: Path) -> LogOutput:
     """
     with suppress(OSError):
         file = _open_to_append(path, 0)
-        if os.fstat(file).st_size <= ROTATE_AT:
-            return LogOutput(file, path)
+        if (size := os.fstat(file).st_size) <= ROTATE_AT:
+            return LogOutput(file, path, size=size)
         os.close(file)
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)  # not the home: it may have been moved
@@ -43,11 +63,13 @@ def open_log_output(path: Path) -> LogOutput:
         why = ""
     for place in (path, Path(f"{path}.1")):
         try:
-            return LogOutput(_open_to_append(place), place, why and f"{why}; the output goes to {place}")
+            file = _open_to_append(place)
+            return LogOutput(
+                file, place, why and f"{why}; the output goes to {place}", os.fstat(file).st_size
+            )
         except OSError as error:
             why = why or f"{path} can't be opened ({error.strerror})"
-    null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
-    return LogOutput(null, None, f"{why}; the output is not kept")
+    return _nowhere(why)
 
 
 def _open_to_append(path: Path, create: int = os.O_CREAT) -> int:
@@ -171,15 +193,14 @@ class MemoryOutput:
 class FileOutput:
     """Appends to a log file; what was appended since the start is the output. why: as in `LogOutput`."""
 
-    def __init__(self, path: Path) -> None:
-        self.target, self._path, self.why = open_log_output(path)
-        self._since = os.fstat(self.target).st_size
+    def __init__(self, opened: LogOutput) -> None:
+        self.target, self._path, self.why, self._since = opened
 
     def begin(self) -> None:
         """Does nothing: the file keeps the output."""
 
     def end(self) -> str:
-        """Close it and read back what was appended, bounded like a capture."""
+        """Close it and read back what was appended, bounded like a capture. Blocks: ask `FileThreads`."""
         os.close(self.target)
         if self._path is None:
             return f"[{self.why}]"

@@ -16,7 +16,7 @@ from pulse_adapters.host.guarded_processes import (
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
-from pulse_adapters.host.process_identity import is_produced_by
+from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_adapters.workers.run_as import process_user
@@ -202,7 +202,7 @@ class RestartProcess:
         new = await self._spawner.start(
             process.start,
             cwd=process.cwd,
-            env={**process.env, **self._lives.marks(process.name, event.id)},
+            env={**process.env, **self._lives.marks(process.name, event.id), **start_mark(process)},
             output=self._log(process),
             unlogged=unlogged.append,
             user=user,

@@ -2,12 +2,14 @@
 
 import os
 import pwd
+import zlib
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from pulse_adapters.host.marked_processes import variable_in
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
-from pulse_adapters.workers.environment import PROCESS_MARK
+from pulse_adapters.workers.environment import PROCESS_MARK, START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
@@ -148,6 +150,21 @@ def is_as_begun(process: ProcessSettings, pid: int) -> bool:
 def carries(pid: int, mark: str, end: str = "\0") -> bool:
     """Whether a process has this `PULSE_PROCESS`, `NAME@HOME`, in its environment; end: what must follow."""
     return f"\0{PROCESS_MARK}={mark}{end}".encode() in environment(pid)
+
+
+def start_mark(process: ProcessSettings) -> Mapping[str, str]:
+    """The variable by which a process shows with which settings it was started."""
+    how = (process.start, process.cwd, sorted(process.env.items()), process.user)
+    return {START_MARK: f"{zlib.crc32(repr(how).encode()):08x}"}
+
+
+def begun_otherwise(process: ProcessSettings, pid: int) -> str:
+    """That this process was started with other settings than they are now, in words; empty if nothing shows that."""
+    shown = variable_in(environment(pid), START_MARK) if process.start else ""
+    if shown in ("", start_mark(process)[START_MARK]):
+        return ""
+    words = f"process {pid} was started before its `start`, `cwd`, `env` or `user` was changed"
+    return f"{words}; to have it started anew: upulse process stop {process.name}, then start"
 
 
 def held_words(one: ProcessId, name: str) -> str:

@@ -23,6 +23,7 @@ from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
+    begun_otherwise,
     carries,
     choose,
     held_words,
@@ -403,7 +404,10 @@ class LinuxProcessTable:
         hits = await find_matching(texts, self._spawner.running) if texts else {}
         words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
         standing = {name: (main,) for name, main in mains.items() if main}
-        for name, told in self._adopted(processes, standing):
+        changed = (
+            (one.name, begun_otherwise(one, main.pid)) for one in processes if (main := mains.get(one.name))
+        )
+        for name, told in (*self._adopted(processes, standing), *changed):
             words[name] = "; ".join(filter(None, (words.get(name), told)))
         return {name: told for name, told in words.items() if told}
 

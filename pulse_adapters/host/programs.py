@@ -1,6 +1,7 @@
 """Programs that outlive the daemon: started, found again, looked at, and ended with all that came out of them."""
 
 import asyncio
+import errno
 import os
 import pwd
 import signal
@@ -13,6 +14,7 @@ from pulse_adapters.host.lives import MOMENT_S
 from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of, find_bearers, variable_in
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.control_group import GroupLimits
+from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
@@ -29,6 +31,7 @@ from pulse_adapters.workers.proc import (
 )
 from pulse_adapters.workers.process_tree import end_chosen, in_tree, live_process_table
 from pulse_adapters.workers.run_as import process_user
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.programs import OrphanProgram, ProgramObservation, ProgramSpec
@@ -45,7 +48,9 @@ class LifePrograms:
         self._held: dict[ProcessId, int] = {}
 
     async def start(self, effect: str, program: ProgramSpec) -> ProcessId:
-        """Start it."""
+        """Start it, if that leaves room for callers and for survival."""
+        if are_descriptors_scarce(shares=2):
+            raise PulseError(f"{os.strerror(errno.EMFILE)} in the daemon; give it a larger limit (ulimit -n)")
         main = await self._spawner.start(
             program.argv,
             cwd=program.cwd,

@@ -1,6 +1,7 @@
 """What is doubtful about the guarded processes of settings on this machine, before a daemon acts on it."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -9,10 +10,11 @@ from pulse_adapters.host.process_identity import (
     is_as_begun,
     is_produced_by,
 )
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import is_alive
 from pulse_adapters.workers.run_as import process_user
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.host import ProcessId
+from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
 from pulse_core.settings.cross_checks import overlaps
 from pulse_core.settings.processes import ProcessSettings
@@ -32,7 +34,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             process_user(process.user) if process.start else None
         except PulseError as error:
             words.append(str(error))
-        seen = PidFiles().observe(process.pid_file, process.start) if process.pid_file else None
+        seen = await _pid_file_of(process, words)
         pid = seen.found[0].pid if seen and seen.found and process.start else 0
         if (
             seen
@@ -41,6 +43,17 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         ):
             words.append(f"{seen.detail} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
+
+
+async def _pid_file_of(process: ProcessSettings, words: list[str]) -> ProcessObservation | None:
+    """Whom its PID file names, if that can be read in time."""
+    if not (path := process.pid_file):
+        return None
+    try:
+        return await FileThreads().ask(path, partial(PidFiles().observe, path, process.start))
+    except TimeoutError as error:
+        words.append(str(error))
+        return None
 
 
 def left_unguarded(

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log_output
+from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
@@ -122,17 +122,20 @@ class Spawner:
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
         program = await self._reach(argv[0], whole, cwd, bool(status))
+        log = await open_log(self._files, output)
         with ExitStack() as opened:
+            # To close it waits for a server, too.
+            opened.callback(self._files.begin, str(output), partial(os.close, log.target), str(log.target))
             writing = None
             if status:
                 program, argv = STATUS_WRITER[0], (*STATUS_WRITER, program, *argv[1:])
                 opened.callback(os.close, writing := open_plain(status, os.O_WRONLY))
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
-            target, _, why = open_log_output(output)
-            opened.callback(os.close, target)
-            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading, errors=writing)
-        if why:
-            unlogged(why)
+            found = launch(
+                program, argv, whole, log.target, cwd=cwd, user=user, stdin=reading, errors=writing
+            )
+        if log.why:
+            unlogged(log.why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 
@@ -218,7 +221,7 @@ class Spawner:
         leaves behind can go on writing to. Processes left behind after a normal end are not ended.
         """
         began = time.monotonic()
-        sink = FileOutput(log) if log else MemoryOutput()
+        sink = FileOutput(await open_log(self._files, log)) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             whole = {**self._inherited, **marked}
@@ -227,10 +230,18 @@ class Spawner:
             sink.begin()
             exit_code = await self._wait(found, timeout, marker)
         finally:
-            output = sink.end()
+            output = await self._output(sink, log)
         if isinstance(exit_code, tuple):
             raise CommandTimedOut(argv[0], timeout, output, exit_code)
         return Outcome(exit_code, output, time.monotonic() - began, sink.why, found)
+
+    async def _output(self, sink: FileOutput | MemoryOutput, log: Path | None) -> str:
+        if log is None:
+            return sink.end()
+        try:
+            return await self._files.ask(str(log), sink.end, str(sink.target))
+        except TimeoutError as error:
+            return f"[{error}]"
 
     async def _wait(self, found: ProcessId, timeout: float, marker: str) -> int | tuple[ProcessId, ...]:
         """Wait for the exit code; after the timeout end the tree, and return its processes that could not be ended."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.protocol import Crowded, NotWelcome, error_line
 from pulse_adapters.ipc.wire import Wire, WireLimits
+from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
 from pulse_core.model.payload import Role
 
 GIVEN_AWAY = error_line(Crowded("others needed the place of this connection, on which nothing was asked"))
@@ -16,9 +17,9 @@ GIVEN_AWAY = error_line(Crowded("others needed the place of this connection, on 
 class ConnectionLimit:
     """The callers, at most as many as the limits say; owns a task for each.
 
-    When it is full, who is idle makes room, never one with a request under way. The one to go is of the user
-    with most connections, there of the process with most, and there the one that has been idle longest: whoever
-    opens many loses many, and what others hold stays.
+    When it is full, or the process short of descriptors, who is idle makes room, never one with a request under way. The
+    one to go is of the user with most connections, there of the process with most, and there the one that has been idle
+    longest: whoever opens many loses many, and what others hold stays.
     """
 
     def __init__(self, limits: WireLimits) -> None:
@@ -35,7 +36,7 @@ class ConnectionLimit:
         if task := self._dispensable(peer, rivals):
             self._dismiss(task)
             return ""
-        return f"{len(rivals)} callers have a request under way, and that is enough; try again later"
+        return f"there is no room beside {len(rivals)} callers that have a request under way; try again later"
 
     def add(self, wire: Wire, work: Coroutine[None, None, None]) -> None:
         """Talk to this caller, in a task that ends when either side hangs up."""
@@ -75,7 +76,8 @@ class ConnectionLimit:
         agents = [task for task, other in self._callers.items() if other.peer.role < Role.PERSON]
         if peer.role < Role.PERSON and len(agents) >= self._limits.agents:
             return agents
-        return self._callers if len(self._callers) >= self._limits.connections else None
+        is_full = len(self._callers) >= self._limits.connections
+        return self._callers if is_full or (self._callers and are_descriptors_scarce()) else None
 
     def _dispensable(
         self, newcomer: Peer, rivals: Collection[asyncio.Task[None]]

@@ -27,11 +27,11 @@ STATUS_WAIT = 2.0
 class SocketDaemonClient:
     """`DaemonClient` over the socket and the lock of a home; each verb has a connection of its own.
 
-    say: hears that it waits its turn.
+    say: hears that it waits its turn. said_token: what it says with each request; None: what the environment has for it.
     """
 
-    def __init__(self, layout: HomeLayout, say: Say = silent) -> None:
-        self._layout, self._say = layout, say
+    def __init__(self, layout: HomeLayout, say: Say = silent, said_token: str | None = None) -> None:
+        self._layout, self._say, self._said_token = layout, say, said_token
         self._socket = run_socket(layout.path) or layout.socket
 
     def status(self) -> HomeStatus:
@@ -52,6 +52,8 @@ class SocketDaemonClient:
 
     def _token(self) -> Mapping[str, str]:
         """What a run of an agent of this home says with each request."""
+        if self._said_token is not None:
+            return {"token": self._said_token} if self._said_token else {}
         is_own = os.environ.get("UPULSE_HOME") == str(self._layout.path)
         return {"token": token} if is_own and (token := os.environ.get("PULSE_TOKEN")) else {}
 

@@ -57,7 +57,6 @@ class DaemonProcess:
     def start(self, *options: str) -> int:
         """Start a daemon in a session of its own, and wait until it is ready; its process."""
         demand_free(self.home)
-        self.home.outputs.mkdir(mode=0o700, exist_ok=True)
         with self._log() as log:
             before = log.seek(0, os.SEEK_END)
             child = subprocess.Popen(

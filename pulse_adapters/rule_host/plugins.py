@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import distributions
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from pulse_adapters.workers.child_side import answer_once
@@ -45,13 +45,33 @@ def plugin_entries() -> Mapping[str, str]:
 
 def entries(folders: Sequence[str] | None = None) -> Sequence[Entry]:
     """All entry points of Pulse's group in these folders (by default those of `sys.path`), by name."""
+    path = list(sys.path if folders is None else folders)
+    if not any(map(_may_have_plugins, path)):
+        return ()
+    from importlib.metadata import (
+        distributions,  # slow to import, and as slow to ask: nearly nobody has plugins
+    )
+
     found = (
         Entry(point.name, point.value.partition("[")[0].strip(), package.name, package.version)
-        for package in distributions(path=list(sys.path if folders is None else folders))
+        for package in distributions(path=path)
         for point in package.entry_points
         if point.group == GROUP
     )
     return sorted(found, key=lambda entry: entry.name)
+
+
+def _may_have_plugins(folder: str) -> bool:
+    """Whether metadata in this folder of the path names Pulse's group; of what is no folder, or unreadable, nobody knows."""
+    if not os.path.isdir(folder or "."):
+        return os.path.exists(folder)
+    try:
+        return any(
+            GROUP.encode() in one.read_bytes()
+            for one in Path(folder).glob("*-[Ii][Nn][Ff][Oo]/entry_points.txt")
+        )
+    except OSError:
+        return True
 
 
 def installed_plugins() -> Sequence[Mapping[str, Any]]:

@@ -19,6 +19,8 @@ NEVER_PASSED_ON = (
 NOTIFY_SOCKET could end the daemon's watchdog, and one with the agent's marks is taken for what that has left behind."""
 HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
 """By these variables it is known what an action host, an effect, or a start of a guarded process (`NAME@HOME`) has begun."""
+START_MARK = f"{PROCESS_MARK}_START"
+"""By this variable it is known with which settings a guarded process was started."""
 NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
 """More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
 

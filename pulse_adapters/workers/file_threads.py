@@ -58,18 +58,33 @@ class FileThreads:
 
         Raises TimeoutError if that is open for too long.
         """
-        asked = self.begin(about, question, key)
-        if asked.answer.done():
-            found: Answer = asked.answer.result()
+        found: Answer = await self._answer(about, self.begin(about, question, key))
+        return found
+
+    async def take(
+        self, about: str, question: Callable[[], Answer], give_back: Callable[[Answer], object]
+    ) -> Answer:
+        """As `ask`, for what only one may have: while one is open all others fail, and what comes too late is given back."""
+        if (about, "") in self._open:
+            raise TimeoutError(f"the file system of {about} does not answer")
+        asked = self.begin(about, question)
+        try:
+            found: Answer = await self._answer(about, asked)
             return found
+        except (TimeoutError, asyncio.CancelledError):
+            asked.answer.add_done_callback(lambda late: late.exception() or give_back(late.result()))
+            raise
+
+    async def _answer(self, about: str, asked: _Question) -> Any:
+        if asked.answer.done():
+            return asked.answer.result()
         rest = asked.since + self.patience_s - asyncio.get_running_loop().time()
         try:
             async with asyncio.timeout(max(0.0, rest)):
                 await asked.over.wait()
         except TimeoutError:
             raise TimeoutError(f"the file system of {about} does not answer") from None
-        answer: Answer = asked.answer.result()
-        return answer
+        return asked.answer.result()
 
     def begin(self, about: str, question: Callable[[], object], key: str = "") -> _Question:
         """Ask, and wait for nothing."""

@@ -1,5 +1,7 @@
 """Executors of agents: a run is begun once for each claim, ended with all that came out of it, and cleaned up after."""
 
+import errno
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -42,12 +44,16 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
-from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
+from pulse_core.tasks.events import TaskExecuting, TaskFailed, TaskPullRequestOpened
 from pulse_core.tasks.executors import RecordingExecutor
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
+SHORT = tuple(
+    map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
+)
+"""What is said, by git too, where the machine is short of something: no agent is to blame for that."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +153,10 @@ class RunAgent(_OfAgents):
     async def _fail(
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
     ) -> None:
-        payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
+        if any(words in error for words in SHORT):
+            payload = TaskFailed(token=token, error=error, retry_us=60 * US_PER_SECOND, blameless=True)
+        else:
+            payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
         await self.append(payload, task, event)
 
     async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:

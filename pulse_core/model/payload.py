@@ -64,14 +64,13 @@ def close_registry() -> None:
     _is_complete = True
 
 
-def build_models(base: type[BaseModel] = BaseModel) -> None:
-    """Build every model whose building was deferred, so that no caller waits for it at its first use.
+def build_models(base: type[BaseModel]) -> None:
+    """Build the models that are derived from this one, so that no caller waits for it at their first use.
 
     A command needs few of them; a process that stays needs them all, and soon.
     """
     for model in base.__subclasses__():
-        if model.__module__.startswith("pulse_core."):
-            model.model_rebuild()
+        model.model_rebuild()
         build_models(model)
 
 

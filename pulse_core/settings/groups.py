@@ -46,9 +46,29 @@ PATTERN_CHECK = "pattern_check"
 
 
 class Group(BaseModel):
-    """Base of every settings group: frozen, and an unknown key is an error."""
+    """Base of every settings group: frozen, and an unknown key is an error.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Its model is built when the first value is validated, not when it is defined or made without values: then it is its
+    defaults, which stand as they are written, and only what they must agree in is checked.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+    def __init__(self, /, **data: Any) -> None:
+        cls = type(self)
+        if data or any(field.is_required() for field in cls.__pydantic_fields__.values()):
+            super().__init__(**data)
+            return
+        defaults = cls.model_construct()
+        for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__"):
+            object.__setattr__(self, name, getattr(defaults, name))
+        try:
+            for check in cls.__pydantic_decorators__.model_validators:
+                getattr(self, check)()
+        except ValueError:
+            super().__init__()  # refuses it in the words of all others
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]  # what pydantic validates doesn't pass here
 
 
 def text_check(fits: Callable[[str], object], words: str) -> AfterValidator:

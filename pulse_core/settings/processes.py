@@ -37,13 +37,17 @@ Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
 
 
+SHORTEST_US = 10_000
+"""The first wait at the least: what can't be started would else be tried as fast as the machine goes, by a large budget."""
+
+
 class RestartSettings(Group):
     """How hard to try to bring a process back; the first restart of a process that was healthy is immediate."""
 
     max: int = Field(5, ge=0, le=1000, description="restarts within `within` before it counts as flapping")
     within: Duration = Field(600_000_000, gt=0, description="the budget's window; up for so long, it is new")
     backoff: Duration = Field(
-        1_000_000, ge=0, description="wait before the second restart; doubles after that"
+        1_000_000, ge=0, description="wait before the second restart, at least 10ms; doubles after that"
     )
     backoff_max: Duration = Field(300_000_000, ge=0, description="longest wait before the budget is spent")
     healthy_after: Duration = Field(120_000_000, ge=0, description="uptime that resets the backoff")
@@ -52,7 +56,7 @@ class RestartSettings(Group):
     @property
     def pauses(self) -> Backoff[int]:
         """Microseconds between two restarts, as long as the budget is not spent."""
-        return Backoff(self.backoff, self.backoff_max)
+        return Backoff(max(self.backoff, SHORTEST_US), max(self.backoff_max, SHORTEST_US))
 
     @property
     def pauses_when_spent(self) -> Backoff[int]:

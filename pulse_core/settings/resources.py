@@ -95,15 +95,18 @@ def _a_path_each(bounds: tuple[DiskBound, ...]) -> tuple[DiskBound, ...]:
 class ResourcesSettings(Group):
     """`[resources]`: when the machine is short of something, and what may be cleaned, archived or stopped then."""
 
-    memory: Bound = Field(Bound(**{"for": 30 * SECOND}), description="memory in use, as a share of all")
+    memory: Bound = Field(
+        Bound.model_construct(for_=30 * SECOND), description="memory in use, as a share of all"
+    )
     swap: Bound = Field(
-        Bound(**{"raise": 0.9, "clear": 0.7, "for": 5 * MINUTE}), description="swap in use, as a share of all"
+        Bound.model_construct(raise_=0.9, clear=0.7, for_=5 * MINUTE),
+        description="swap in use, as a share of all",
     )
     disk: Annotated[tuple[DiskBound, ...], AfterValidator(_a_path_each)] = Field(
         (DiskBound(),), description="file systems whose space and inodes are watched"
     )
     pressure: Bound = Field(
-        Bound(**{"raise": 0.4, "clear": 0.1, "for": 30 * SECOND}),
+        Bound.model_construct(raise_=0.4, clear=0.1, for_=30 * SECOND),
         description="share of the last ten seconds in which everything stood still for want of memory or I/O",
     )
     clean: tuple[Tree, ...] = Field(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 
 from pulse_core.model.durations import UNITS
@@ -147,7 +147,6 @@ class Settings(Group):
     `SettingsGroup.of`, which knows their type.
     """
 
-    model_config = ConfigDict(defer_build=True)  # built once, when it is complete
     extensions: ClassVar[tuple[SettingsGroup[Any], ...]] = ()
 
     daemon: DaemonSettings = DaemonSettings()
@@ -192,4 +191,5 @@ class Settings(Group):
                 raise TypeError(f"the settings [{group.name}] are there already")
             field = FieldInfo.from_annotated_attribute(group.type, group.default)
             cls.__pydantic_fields__[group.name] = field
-        cls.model_rebuild(force=True)
+        if cls.__pydantic_complete__:
+            cls.model_rebuild(force=True)

@@ -134,6 +134,9 @@ class TaskFailed(Payload, kind="task-failed", by=Role.AGENT, wakes=Wake.NOW):
         le=30 * UNITS["d"],
         description="how long until it may be claimed again; none: a person decides",
     )
+    blameless: bool = Field(
+        False, description="the machine was short of something; it counts neither as attempt nor as failure"
+    )
 
 
 class TaskBlocked(Payload, kind="task-blocked", by=Role.AGENT, wakes=Wake.NOW):

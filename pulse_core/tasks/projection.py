@@ -238,7 +238,9 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
     if kind == TaskAcked.kind:
         return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
     if kind == TaskFailed.kind:
-        return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0}
+        attempts = task.attempts - bool(data.get("blameless"))
+        retry = data.get("retry_us") or 0
+        return {"agent": "", "error": data.get("error", ""), "retry_us": retry, "attempts": attempts}
     if kind == TaskReleased.kind:
         return {"agent": "", "error": data.get("why", "")}
     if kind == TaskRetried.kind:

@@ -130,10 +130,10 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
 
 
 def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
-    """Whoever releases a task of its own will has not failed, nor who had it when a person, without a token, gave it up."""
+    """Not that of who releases a task, or could not begin; nor if a person, without a token, gave it up meanwhile."""
     if event.kind == TaskGivenUp.kind:
         return data.get("token") is not None
-    return event.kind != TaskReleased.kind or bool(data.get("expired"))
+    return not data.get("blameless") and (event.kind != TaskReleased.kind or bool(data.get("expired")))
 
 
 def _counted(

@@ -19,7 +19,7 @@ KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
 STREAKS_FIELD = "over"
 """The field of a sample that holds the streaks, so that they outlive the daemon."""
 
-UNMEASURED = Bound(**{"raise": 1.0, "clear": 0.5, "for": 60 * US_PER_SECOND})
+UNMEASURED = Bound.model_construct(raise_=1.0, clear=0.5, for_=60 * US_PER_SECOND)
 """How long a file system may fail to report its usage."""
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host import programs
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.programs import MemoryPrograms
@@ -135,8 +136,21 @@ async def test_who_is_held_does_nothing_until_it_goes_on_and_can_be_stopped_all_
         await stage.programs.pause(stage.effect, main, over)
         assert (await stage.programs.look(main)).alive
         if isinstance(stage.programs, LifePrograms):
-            assert (stat := read_stat(main.pid)) is not None
-            assert (stat.state == "T") is not over
+            async with asyncio.timeout(PATIENCE_S):  # who runs just now takes the signal a moment later
+                while (stat := read_stat(main.pid)) and (stat.state == "T") is over:
+                    await asyncio.sleep(0.001)
+            assert stat is not None
     await stage.programs.stop(stage.effect, main, 5.0)
     assert not (await stage.programs.look(main)).alive
     await stage.programs.pause(stage.effect, main)
+
+
+async def test_none_is_started_where_survival_would_lack_descriptors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(programs, "are_descriptors_scarce", lambda shares: shares == 2)
+    spawner = Spawner()
+    stage = Stage(LifePrograms(spawner), tmp_path, lambda *_: None)
+    with pytest.raises(PulseError, match="Too many open files"):
+        await stage.start()
+    spawner.close()

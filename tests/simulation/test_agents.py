@@ -291,6 +291,21 @@ def test_an_agent_that_cannot_be_started_fails_its_task() -> None:
     told(story)
 
 
+def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.refusal = "git worktree failed in /srv/app: error: No space left on device"
+        await scene.begin()
+        await asyncio.sleep(600)
+        assert 5 <= len(scene.world.events("task-failed")) <= 12
+        assert (scene.task().status, scene.task().attempts) == (Status.PENDING, 0)
+        assert scene.task().error == scene.files.refusal
+        scene.files.refusal = ""
+        await asyncio.sleep(70)
+        assert (len(scene.runs.live), scene.task().attempts) == (1, 1)
+
+    told(story, agents={"failures": 1})
+
+
 def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.start()

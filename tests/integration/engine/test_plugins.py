@@ -49,6 +49,17 @@ def upulse(*words: str) -> Said:
     return Said(done.returncode, done.stdout, done.stderr)
 
 
+def test_where_no_metadata_names_pulse_no_package_is_asked(site: Path) -> None:
+    (site / "other-1.dist-info").mkdir()
+    (site / "other-1.dist-info" / "entry_points.txt").write_text("[console_scripts]\nother = other:main\n")
+    code = (
+        "import sys, upulse_cli.blocked_imports; from pulse_adapters.rule_host.plugins import plugin_entries;"
+        "print(plugin_entries(), 'importlib.metadata' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout == "{} False\n"
+
+
 def test_plugins_are_listed_with_their_version_and_what_they_bring(site: Path) -> None:
     install(site)
     (found,) = upulse("plugins", "--json").json

@@ -1,6 +1,7 @@
 """A file system that does not answer holds up nobody but who needs it."""
 
 import asyncio
+import queue
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,9 +10,11 @@ from typing import NoReturn
 
 import pytest
 
+from pulse_adapters.host import settings_doubts
 from pulse_adapters.host import spawner as spawner_module
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads, has_others
 from pulse_adapters.workers.spawn import reach_program
@@ -32,10 +35,10 @@ def mended() -> Iterator[threading.Event]:
 
 
 def reach(mended: threading.Event) -> Callable[..., str]:
-    def look(program: str, env: dict[str, str], cwd: str | None) -> str:
+    def look(program: str, env: dict[str, str], cwd: str | None, is_sure: bool) -> str:
         if DEAD in (program, cwd):
             mended.wait(60)
-        return reach_program(program, env, cwd)
+        return reach_program(program, env, cwd, is_sure)
 
     return look
 
@@ -101,6 +104,37 @@ async def test_nobody_starts_there_and_everybody_else_starts(
         await spawner.run(argv, timeout=60, cwd=cwd)
 
 
+async def test_what_only_one_may_have_goes_to_the_first_that_waits_or_is_given_back() -> None:
+    files, mended, given = threads(0.0), threading.Event(), queue.SimpleQueue[int]()
+
+    def open_it() -> int:
+        mended.wait(60)
+        return 7
+
+    for _ in range(2):  # the second one is not asked at all
+        with pytest.raises(TimeoutError, match="the file system of /dead does not answer"):
+            await files.take(DEAD, open_it, given.put)
+    mended.set()
+    assert await asyncio.to_thread(given.get, timeout=60) == 7
+    files.patience_s = 60.0
+    assert await files.take("/alive", open_it, given.put) == 7
+    assert given.empty()
+
+
+async def test_an_output_there_is_not_kept_and_whoever_prints_it_starts(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def take(about: str, *_: object) -> NoReturn:
+        raise TimeoutError(f"the file system of {about} does not answer")
+
+    monkeypatch.setattr(spawner._files, "take", take)
+    said = list[str]()
+    assert (await spawner.start(["sleep", "1000"], output=log, unlogged=said.append)).pid
+    ended = await spawner.run(["true"], timeout=60, log=log)
+    words = f"the file system of {log} does not answer; the output is not kept"
+    assert [*said, ended.unlogged] == [words] * 2
+
+
 async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
     table: LinuxProcessTable, mended: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +144,8 @@ async def test_who_is_named_by_a_file_there_is_neither_up_nor_dead(
     sight = (await table.look([process], {}))["it"]
     assert (sight.found, sight.busy) == ((), True)
     assert "the file system of /dead/pid does not answer" in sight.detail
+    monkeypatch.setattr(settings_doubts, "FileThreads", partial(threads, 0.0))
+    assert await doubts_of([process]) == {"it": "the file system of /dead/pid does not answer"}
 
 
 @pytest.mark.parametrize(

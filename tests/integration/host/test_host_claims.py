@@ -9,6 +9,7 @@ import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import StopProcess
+from pulse_adapters.host.process_identity import start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import left_unguarded
 from pulse_adapters.host.spawner import Spawner
@@ -199,3 +200,15 @@ async def test_who_is_not_guarded_any_more_is_told_by_the_log(scene: Callable[..
     assert left_unguarded(it.settings.process[:1], histories, "boot") == {}
     renamed(it)
     assert left_unguarded(it.settings.process, histories, "boot") == {}
+
+
+async def test_who_was_started_with_other_settings_than_now_is_told(scene: Callable[..., Scene]) -> None:
+    it = scene()
+    first = it.settings.process[0]
+    main = await it.spawner.start(it.start, output=it.home / "it.log", env=start_mark(first))
+    it.lives.begin("first", Life("e", main))
+    await it.until_shown(main)
+    assert await it.table.others([first], {"first": main}) == {}
+    for changed in ({"start": ("other",)}, {"user": "nobody"}, {"env": {"A": "1"}}, {"cwd": "/"}):
+        told = await it.table.others([first.model_copy(update=changed)], {"first": main})
+        assert f"process {main.pid} was started before its `start`" in told["first"]

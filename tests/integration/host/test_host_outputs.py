@@ -27,7 +27,7 @@ def a_directory(log: Path) -> None:
 def test_what_is_no_plain_file_is_passed_over(tmp_path: Path, odd: Callable[[Path], None]) -> None:
     log = tmp_path / "it.log"
     odd(log)
-    target, path, why = open_log_output(log)
+    target, path, why, _ = open_log_output(log)
     os.write(target, b"words")
     os.close(target)
     assert path == tmp_path / "it.log.1"
@@ -38,7 +38,7 @@ def test_what_is_no_plain_file_is_passed_over(tmp_path: Path, odd: Callable[[Pat
 
 def test_without_a_place_for_it_an_output_is_not_kept(tmp_path: Path) -> None:
     (tmp_path / "logs").touch()  # as if nothing could be written there, for root, too
-    target, path, why = open_log_output(tmp_path / "logs" / "it.log")
+    target, path, why, _ = open_log_output(tmp_path / "logs" / "it.log")
     os.write(target, b"words")
     os.close(target)
     assert path is None
@@ -50,7 +50,7 @@ def test_a_log_that_can_not_be_rotated_goes_on(tmp_path: Path, monkeypatch: pyte
     log = tmp_path / "it.log"
     log.write_text("first")
     (tmp_path / "it.log.1").mkdir()
-    target, path, why = open_log_output(log)
+    target, path, why, _ = open_log_output(log)
     os.write(target, b" and last")
     os.close(target)
     assert path == log
@@ -59,7 +59,7 @@ def test_a_log_that_can_not_be_rotated_goes_on(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_plain_log_is_opened_without_a_word(tmp_path: Path) -> None:
-    output = FileOutput(tmp_path / "logs" / "it.log")
+    output = FileOutput(open_log_output(tmp_path / "logs" / "it.log"))
     os.write(output.target, b"words")
     assert (output.end(), output.why) == ("words", "")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.ipc import connection_limit
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.connection_limit import GIVEN_AWAY
 from pulse_adapters.ipc.wire import WireLimits
@@ -85,6 +86,19 @@ async def test_sixty_four_who_ask_for_nothing_keep_nobody_out(path: Path) -> Non
         assert await answered(path)
         assert await lines[0].is_hung_up_on()
         assert [await line.is_answered() for line in lines[1:]] == [True] * 63
+
+
+async def test_where_descriptors_are_scarce_one_is_let_in_and_the_next_in_its_place(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection_limit, "are_descriptors_scarce", lambda: True)
+    async with Desk().serve(path), calling(path) as (only,):
+        assert await only.is_answered()
+        async with calling(path) as (other,):
+            assert "item" in await other.says(FOR_EVER)
+            assert await only.is_hung_up_on()
+            async with calling(path) as (third,):
+                assert "try again later" in (await third.heard())["error"]["message"]
 
 
 async def test_who_has_asked_lately_stays(path: Path) -> None:

@@ -6,9 +6,10 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+import typer
 from typer.main import get_command
 
-from upulse_cli.__main__ import main
+from upulse_cli.__main__ import main, tree_for
 from upulse_cli.app import app
 
 SLOW = {"pydantic", "rich", "asyncio", "sqlite3", "upulse_cli.wiring"}
@@ -51,6 +52,20 @@ def test_the_command_tree_imports_nothing_slow() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert not SLOW & set(loaded.stdout.split())
+
+
+@pytest.mark.parametrize("words", [words for words in COMMANDS if words])
+def test_a_command_is_the_same_where_no_other_one_was_built(words: str) -> None:
+    first = words.partition(" ")[0]
+    own = get_command(tree_for(first))
+    assert list(own.commands) == [first]  # type: ignore[attr-defined]
+    for word in words.split():
+        own = own.commands[word]  # type: ignore[attr-defined]
+    helps = [
+        command.get_help(typer.Context(command, info_name=words))  # type: ignore[attr-defined,arg-type]
+        for command in (own, COMMANDS[words])
+    ]
+    assert helps[0] == helps[1]
 
 
 def test_a_wrong_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,9 @@ import httpx
 import pytest
 from mcp import Client
 
-from pulse_adapters.guidance.mcp_server import LONGEST_REQUEST, GuidanceServer
+from pulse_adapters.guidance.mcp_server import GuidanceServer
+from pulse_adapters.mcp_http.http_server import LONGEST_REQUEST, RequireToken, stateless_app
+from pulse_core.guidance.protocol import ENDPOINT
 from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld
 
 URL = "http://127.0.0.1:8765/mcp"
@@ -23,12 +25,12 @@ async def served(
     """A client of the application, without a socket between them."""
     service = world.service()
     service.begin(ROOT)
-    server = GuidanceServer(service, ROOT, print)
-    app: Any = server.app(host, token)
-    starlette = app if token is None else app._app
+    server = GuidanceServer(service, lambda: ROOT)
+    app = stateless_app(server.mcp(), ENDPOINT, host)
+    asked: Any = app if token is None else RequireToken(app, token)
     async with (
-        starlette.router.lifespan_context(starlette),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app)) as client,
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=httpx.ASGITransport(asked)) as client,
     ):
         yield client
     server.close()
@@ -191,7 +193,7 @@ async def test_a_client_of_the_sdk_is_answered_in_both_eras() -> None:
     """Without HTTP between them; over HTTP a test of the command does it."""
     service = (world := GuidanceWorld()).service()
     service.begin(ROOT)
-    server = GuidanceServer(service, ROOT, print)
+    server = GuidanceServer(service, lambda: ROOT)
     async with Client(server.mcp()) as client:
         world.files["constraints.md"] = "no new dependencies"
         said = await client.call_tool("pulse_should_interrupt", {})

@@ -131,8 +131,8 @@ def test_what_settles_an_effect_are_kinds_that_there_are() -> None:
 
 def test_a_process_that_stays_builds_all_models_at_once() -> None:
     code = (
-        "import pulse_core.model.kinds; from pulse_core.model.payload import KINDS, build_models;"
-        "print(any(one.__pydantic_complete__ for one in KINDS.values()), build_models(),"
+        "import pulse_core.model.kinds; from pulse_core.model.payload import KINDS, Payload, build_models;"
+        "print(any(one.__pydantic_complete__ for one in KINDS.values()), build_models(Payload),"
         " all(one.__pydantic_complete__ for one in KINDS.values()))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)

@@ -60,9 +60,9 @@ def test_backoff_never_exceeds_its_maximum() -> None:
     assert judged(history, 100.5, backoff_max="3s").wait_us == 2.5 * SECOND
 
 
-def test_no_backoff_means_at_once() -> None:
+def test_no_backoff_means_a_moment() -> None:
     history = DEAD._replace(attempts=(at(99), at(98)))
-    assert judged(history, 100, backoff="0s").state is ProcessState.DUE
+    assert judged(history, 100, backoff="0s").wait_us == 20_000
 
 
 def test_a_spent_budget_is_flapping_and_stays_so_until_it_is_healthy() -> None:

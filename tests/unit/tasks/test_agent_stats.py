@@ -47,10 +47,11 @@ def test_what_a_person_closes_that_was_not_done_is_no_success_of_who_gave_it_up(
     assert (ada.closed, ada.given_up, ada.labels) == (0, 1, {"python": LabelStats(failed=1)})
 
 
-def test_who_gives_a_task_back_has_not_failed() -> None:
+def test_who_gives_a_task_back_or_could_not_begin_has_not_failed() -> None:
     log = TaskLog()
     log.create()
     log.say("task-released", token=log.claim())
+    log.say("task-failed", token=log.claim(), error="no room", retry_us=0, blameless=True)
     assert stats(log)["ada"].failed == 0
     assert stats(log)["nobody"].average_duration_us is None
 

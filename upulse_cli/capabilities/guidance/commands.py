@@ -66,9 +66,9 @@ def start(
     It runs in the foreground, makes the files in .pulse that are missing, and a home if there is none; it needs no daemon.
     Ends with code 3 if the port is used.
     """
-    from upulse_cli.capabilities.guidance.wiring import serve
+    from upulse_cli.capabilities.guidance.wiring import serve_project
 
-    raise typer.Exit(serve(project, host, port, token, home, say))
+    raise typer.Exit(serve_project(project, host, port, token, home, say))
 
 
 @guidance.command()

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from socket import socket
 from typing import TYPE_CHECKING
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
+from pulse_core.guidance.protocol import ENDPOINT
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import NoHome, PulseError
 from upulse_cli.capabilities.guidance.recorded_guidance import RecordedGuidance
@@ -66,40 +68,59 @@ def token_from(option: str | None) -> str | None:
     return token
 
 
-def serve(
-    project: str, host: str, port: int, token: str | None, home: str | None, say: Callable[[str], None]
+def on_port(
+    host: str,
+    port: int,
+    token: str | None,
+    say: Callable[[str], None],
+    work: Callable[[socket, str | None], None],
 ) -> int:
-    """Serve one project's guidance until a signal comes; the exit code. The port is taken before anything is written."""
-    from pulse_adapters.guidance.listener import PortBusy, is_loopback
+    """Do this with a port that is taken, but not yet open, and with the token; the exit code of the command.
 
+    Raises PulseError without the package, or for an address that others reach if there is no token.
+    """
     if find_spec("mcp") is None:
         raise PulseError(NO_MCP)
-    root, secret = project_root(project), token_from(token)
+    from pulse_adapters.mcp_http.listener import PortBusy, is_loopback, take_port
+
+    secret = token_from(token)
     if secret is None and not is_loopback(host):
         raise PulseError(f"{host} can be reached from elsewhere; say --token env:NAME, or use 127.0.0.1")
     try:
-        _serve(root, host, port, secret, home, say)
+        with take_port(host, port) as taken, suppress(KeyboardInterrupt):
+            work(taken, secret)
     except PortBusy as error:
         say(str(error))
         return BUSY
     return 0
 
 
-def _serve(
-    root: str, host: str, port: int, token: str | None, home: str | None, say: Callable[[str], None]
-) -> None:
-    from pulse_adapters.guidance.listener import open_port, take_port
-    from pulse_adapters.guidance.mcp_server import GuidanceServer
+def serve_project(
+    project: str, host: str, port: int, token: str | None, home: str | None, say: Callable[[str], None]
+) -> int:
+    """Serve one project's guidance until a signal comes; the exit code. The port is taken before anything is written."""
 
-    with take_port(host, port) as taken:
+    def work(taken: socket, secret: str | None) -> None:
+        from pulse_adapters.guidance.mcp_server import GuidanceServer
+        from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
+        from pulse_adapters.mcp_http.listener import endpoint, open_port
+
         service, _ = guidance_service(home_to_use(home))
-        server = GuidanceServer(service, root, say)
-        if unread := server.prepare(lambda: service.begin(root)):
-            say(
-                f"{unread} lines of {root}/.pulse/events.jsonl could not be read; all others were taken over."
-            )
+        server = GuidanceServer(service, lambda: root)
+        if unread := server.in_thread(lambda: service.begin(root)):
+            words = "could not be read; all others were taken over"
+            say(f"{unread} lines of {root}/.pulse/events.jsonl {words}.")
         open_port(taken, host, port)
         say(f"Watching {root}/.pulse")
-        say(f"MCP endpoint: http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}/mcp")
-        with suppress(KeyboardInterrupt):
-            asyncio.run(server.serve(taken, token))
+        say(f"MCP endpoint: {endpoint(taken, host)}{ENDPOINT}")
+        app = stateless_app(server.mcp(), ENDPOINT, host)
+
+        async def run() -> None:
+            async with server.watching(root, say):
+                await serve(RequireToken(app, secret) if secret else app, taken, app)
+
+        asyncio.run(run())
+        server.close()
+
+    root = project_root(project)
+    return on_port(host, port, token, say, work)

@@ -18,7 +18,7 @@ Name = Annotated[str, typer.Argument(help="Its name.", autocompletion=completed_
 def add(
     name: Annotated[str, typer.Argument(help="Its name: letters, digits, '.', '_' and '-'.")],
     repository: Annotated[
-        Path | None, typer.Option("--repository", metavar="DIR", help="Its git repository.")
+        str | None, typer.Option("--repository", metavar="DIR", help="Its git repository.")
     ] = None,
     base: Annotated[str, typer.Option("--base", help="Branch on which its tasks' branches begin.")] = "main",
     column: Annotated[
@@ -35,7 +35,7 @@ def add(
 
     data: dict[str, Any] = {"base": base, "review": review}
     if repository is not None:
-        data["repository"] = str(repository.expanduser().absolute())
+        data["repository"] = str(Path(repository).expanduser().absolute())
     if column:
         data["columns"] = column
     if member:

@@ -66,3 +66,8 @@ def _holder(port: int) -> str:
     except (psutil.Error, OSError):
         pass
     return "another process"
+
+
+def endpoint(taken: socket.socket, host: str) -> str:
+    """The beginning of the addresses at which clients find what this socket serves."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"

@@ -1,0 +1,161 @@
+"""The tools of Pulse's MCP server: what an agent may ask, and what it may say of its tasks."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pulse_core.app.append import append
+from pulse_core.app.context import HomeContext
+from pulse_core.app.incidents import incidents
+from pulse_core.app.state import current_value
+from pulse_core.app.status import home_status, offline_status
+from pulse_core.app.why import why
+from pulse_core.model.durations import UNITS, parse_duration
+from pulse_core.model.errors import Refused
+from pulse_core.ports.readers import EventQuery
+from pulse_core.tasks.admission import known_project
+from pulse_core.tasks.events import TaskHeartbeat
+from pulse_core.tasks.listing import find_task, is_member, is_ready, project_json, task_json
+from pulse_core.tasks.projection import TASKS, PendingTasks
+
+MOST_INCIDENTS = MOST_EVENTS = 100
+MOST_TASKS = 50
+LEASE_US = 15 * UNITS["m"]
+
+TaskId = Annotated[str, Field(description="the task's id, or enough of its beginning or end", max_length=100)]
+ClaimToken = Annotated[
+    int | None, Field(description="the token that claim_task returned; none: that of your present claim")
+]
+Words = Annotated[str, Field(description="why, for whoever reads it later", max_length=1_000)]
+STEPS = {
+    "working": "task-heartbeat",
+    "released": "task-released",
+    "blocked": "task-blocked",
+    "failed": "task-failed",
+}
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The tools for one caller. agent: the caller's name; said: the home, in which what he says is recorded as his."""
+
+    home: HomeContext
+    said: HomeContext
+    agent: str
+
+    def status(self) -> Mapping[str, Any]:
+        """How this machine and Pulse stand: processes, conditions, open effects, vitals."""
+        try:
+            return home_status(self.home)
+        except (
+            Refused
+        ):  # runs may not ask the daemon for it, but read the files where they are the same user's
+            return offline_status(self.home, self.home.daemon.lock_holder())
+
+    def recent_incidents(
+        self, since: Annotated[str, Field(description="how far back, as 30m, 3h or 2d", max_length=20)] = "3h"
+    ) -> Any:
+        """What happened lately, also while you were down: what failed, what Pulse did about it, and whether it helped."""
+        began = self.home.clock.now().at - parse_duration(since)
+        return [one.spelled() for one in incidents(self.home, max(0, began))][-MOST_INCIDENTS:]
+
+    def why(
+        self,
+        effect: Annotated[str, Field(description="an effect's id or key, or a process", max_length=500)],
+    ) -> Mapping[str, Any]:
+        """Why Pulse did something: from the samples and the rule to the outcome."""
+        return why(self.home, effect).spelled()
+
+    def get_my_projects(self) -> Any:
+        """The projects whose tasks you may do."""
+        tasks = self._tasks()
+        known = tasks.projects.items()
+        return [project_json(name, one, tasks) for name, one in known if is_member(self.agent, one)]
+
+    def get_ready_tasks(
+        self, project: Annotated[str, Field(description="only of this project", max_length=100)] = ""
+    ) -> Any:
+        """The tasks that you may claim now, the first to be done first."""
+        tasks, now = self._tasks(), self.home.clock.now()
+        if project:
+            known_project(project, tasks)
+        ready = [
+            one
+            for one in tasks.tasks.values()
+            if project in ("", one.project) and is_ready(one, self.agent, tasks, now)
+        ]
+        ready.sort(key=lambda one: (-one.priority, one.created.at))
+        return [task_json(one, now) for one in ready[:MOST_TASKS]]
+
+    def claim_task(self, task: TaskId) -> Mapping[str, Any]:
+        """Claim a task for yourself: of all who try, one gets it. Say `working` with transition_task within 15 minutes."""
+        id_ = find_task(self._tasks(), task).id
+        answer = append(self.said, "task-executing", id_, {"agent": self.agent, "lease_us": LEASE_US})
+        return {"task": id_, "token": answer.event["seq"], "lease_s": LEASE_US / UNITS["s"]}
+
+    def get_task_context(self, task: TaskId) -> Mapping[str, Any]:
+        """All of a task: what is to be done, where, and what happened to it so far."""
+        tasks = self._tasks()
+        one = find_task(tasks, task)
+        with self.home.events() as log:
+            rows = log.events(EventQuery(subject=one.id), limit=MOST_EVENTS, newest_first=True)
+            events = [row.spelled() for row in rows if row.kind != TaskHeartbeat.kind][::-1]
+        project = tasks.projects.get(one.project)
+        return {
+            **task_json(one, self.home.clock.now()),
+            "in": project_json(one.project, project, tasks) if project else None,
+            "events": events,
+        }
+
+    def transition_task(
+        self,
+        task: TaskId,
+        to: Annotated[
+            Literal["working", "released", "blocked", "failed"],
+            Field(description="working: begins the lease anew; blocked: a person must do something"),
+        ],
+        why: Words = "",
+        token: ClaimToken = None,
+    ) -> Mapping[str, Any]:
+        """Say how it goes with a task that you hold."""
+        words = {} if to == "working" else {"error" if to == "failed" else "why": why or to}
+        return self._say(task, STEPS[to], token, words)
+
+    def complete_task(
+        self,
+        task: TaskId,
+        result: Annotated[str, Field(description="what came of it", max_length=4_000)] = "",
+        token: ClaimToken = None,
+    ) -> Mapping[str, Any]:
+        """Say that a task that you hold is done; somebody else accepts it."""
+        return self._say(task, "task-acked", token, {"result": result})
+
+    def give_up_task(self, task: TaskId, why: Words, token: ClaimToken = None) -> Mapping[str, Any]:
+        """Give up a task that you hold: nobody goes on with it, unless a person wants that."""
+        return self._say(task, "task-given-up", token, {"why": why})
+
+    def _say(self, task: str, kind: str, token: int | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        one = find_task(self._tasks(), task)
+        if token is None and one.agent != self.agent:
+            raise Refused(f"{one.id} is not held by {self.agent}; claim it before")
+        append(self.said, kind, one.id, {**data, "token": token or one.token})
+        return task_json(find_task(self._tasks(), one.id), self.home.clock.now())
+
+    def _tasks(self) -> PendingTasks:
+        return current_value(self.home, TASKS)
+
+
+TOOLS: tuple[Callable[..., Any], ...] = (
+    Tools.status,
+    Tools.recent_incidents,
+    Tools.why,
+    Tools.get_my_projects,
+    Tools.get_ready_tasks,
+    Tools.claim_task,
+    Tools.get_task_context,
+    Tools.transition_task,
+    Tools.complete_task,
+    Tools.give_up_task,
+)

@@ -1,0 +1,103 @@
+"""An HTTP server that runs until a signal ends it, and what it demands of each request before an MCP server sees it."""
+
+import asyncio
+import hmac
+import signal
+import socket
+from contextlib import AsyncExitStack, nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.responses import Response
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+    from starlette.applications import Starlette
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+LONGEST_REQUEST = 1 << 20
+GRACE_S = 2
+
+
+def stateless_app(server: "MCPServer[Any]", path: str, host: str) -> "Starlette":
+    """The application of an MCP server, without sessions; host: the address that it listens on."""
+    return server.streamable_http_app(
+        streamable_http_path=path,
+        json_response=True,
+        stateless_http=True,
+        max_request_body_size=LONGEST_REQUEST,
+        transport_security=_security(host),
+    )
+
+
+async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") -> None:
+    """Answer on this socket until a signal ends it. begun: the applications that `app` passes requests on to."""
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        timeout_graceful_shutdown=GRACE_S,
+        ws="none",
+        server_header=False,
+    )
+    server = _Server(config)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
+    async with AsyncExitStack() as stack:
+        for one in begun:
+            await stack.enter_async_context(one.router.lifespan_context(one))
+        await server.serve(sockets=[listener])
+
+
+class RequireToken:
+    """Answers nobody who does not bring the token, which is compared in constant time, nor pages of other servers."""
+
+    def __init__(self, app: "ASGIApp", token: str) -> None:
+        self._app, self._wanted = app, f"Bearer {token}".encode()
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        if scope["type"] == "http":
+            if not hmac.compare_digest(authorization(scope), self._wanted):
+                return await NO_TOKEN(scope, receive, send)
+            named = dict(scope["headers"])
+            if (origin := named.get(b"origin")) and origin.partition(b"://")[2] != named.get(b"host"):
+                return await Response("Invalid Origin header", 403)(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+
+NO_TOKEN = Response("A token is needed", 401, {"WWW-Authenticate": "Bearer"})
+
+
+def authorization(scope: "Scope") -> bytes:
+    """The one header of this name; nothing if there is none, or several."""
+    said = [value for name, value in scope["headers"] if name == b"authorization"]
+    return bytes(said[0]) if len(said) == 1 else b""
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to its caller, which ends with exit code 0."""
+
+    def capture_signals(self) -> Any:
+        """Capture none."""
+        return nullcontext()
+
+
+def _security(host: str) -> TransportSecuritySettings:
+    """Which names a client may call this machine by: a page in a browser that was led here has another one.
+
+    At an address that stands for all of them it may be any name, and the token keeps such pages out.
+    """
+    if host in ("0.0.0.0", "::"):
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    own = f"[{host}]" if ":" in host else host
+    names = list(dict.fromkeys((*LOOPBACK, own)))
+    return TransportSecuritySettings(
+        enable_dns_rebinding_protection=True,
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[f"http://{name}{port}" for name in names for port in ("", ":*")],
+    )

@@ -1,0 +1,3 @@
+"""`upulse mcp`."""
+
+from upulse_cli.capabilities.mcp.commands import add_to as add_to

@@ -1,0 +1,78 @@
+"""`upulse mcp`: agents ask Pulse what happened, and do their tasks."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from upulse_cli.options import HomeDir, group, open_home
+from upulse_cli.output import put, say
+
+mcp = group(
+    """Serve Pulse's own tools, and all guidance, to agents.
+
+    Without a command it serves in the foreground: Pulse's tools at /pulse for those with a token of `mcp install`, and at
+    /mcp/PATH the guidance of each project that was added. Ends with code 3 if the port is used."""
+)
+
+
+class Client(StrEnum):
+    """A program whose configuration is known."""
+
+    CLAUDE = "claude"
+    CURSOR = "cursor"
+    CODEX = "codex"
+
+
+def add_to(app: typer.Typer) -> None:
+    """Add the commands."""
+    mcp.callback(invoke_without_command=True, no_args_is_help=False)(serve)
+    app.add_typer(mcp, name="mcp")
+
+
+def serve(
+    context: typer.Context,
+    stdio: Annotated[
+        bool, typer.Option("--stdio", help="Answer whoever has started this, on its stdin.")
+    ] = False,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")] = 8766,
+    token: Annotated[
+        str | None,
+        typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance."),
+    ] = None,
+    home: HomeDir = None,
+) -> None:
+    """Serve, if no command is named."""
+    if context.invoked_subcommand is None:
+        from upulse_cli.capabilities.mcp.wiring import serve_http, serve_stdio
+
+        if stdio:
+            return serve_stdio(open_home(home))
+        raise typer.Exit(serve_http(open_home(home), host, port, token, say))
+    return None
+
+
+@mcp.command()
+def install(
+    client: Annotated[Client, typer.Argument(help="Which program.")],
+    name: Annotated[
+        str, typer.Option("--name", metavar="NAME", help="Its name in the log; else the program's.")
+    ] = "",
+    write: Annotated[bool, typer.Option("--write", help="Write it; else it is shown alone.")] = False,
+    home: HomeDir = None,
+) -> None:
+    """Add Pulse to the configuration of an agent's program.
+
+    Makes a token by which its calls are known. Deleting that file in the home's `clients` ends it.
+    """
+    from upulse_cli.capabilities.mcp.wiring import installation
+
+    config, save = installation(open_home(home), client, name or client)
+    if not config.added:
+        return say(f"{config.path} has it already.")
+    put(config.added.rstrip())
+    if not write:
+        return say(f"This would be added to {config.path}; --write does so.")
+    save()
+    return say(f"Added to {config.path}; start {client} anew.")

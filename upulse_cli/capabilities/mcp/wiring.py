@@ -1,0 +1,105 @@
+"""Pulse's MCP server over its real adapters."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from socket import socket
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pulse_adapters.ipc.daemon_client import SocketDaemonClient
+from pulse_adapters.mcp.client_config import ClientConfig, client_config, write_config
+from pulse_adapters.mcp.client_tokens import name_of, token_of
+from pulse_core.model.errors import NotAnswering, PulseError
+from upulse_cli.capabilities.guidance.wiring import NO_MCP, guidance_service, on_port
+
+if TYPE_CHECKING:
+    from pulse_adapters.mcp.tools import Tools
+    from pulse_core.app.context import HomeContext
+
+
+def serve_http(
+    home: "HomeContext", host: str, port: int, token: str | None, say: Callable[[str], None]
+) -> int:
+    """Serve all projects until a signal comes; the exit code."""
+
+    def work(taken: socket, secret: str | None) -> None:
+        from pulse_adapters.guidance.mcp_server import GuidanceServer
+        from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door, PulseServer
+        from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
+        from pulse_adapters.mcp_http.listener import endpoint, open_port
+
+        service, log = guidance_service(home)
+        guidance = GuidanceServer(service, PROJECT.get)
+
+        def is_watched(root: str) -> bool:
+            project = guidance.in_thread(log.state).projects.get(root)
+            return project is not None and project.is_watched
+
+        async def run() -> None:
+            pulse = stateless_app(PulseServer(lambda: _tools(home, *CLIENT.get())).mcp(), PATH, host)
+            inner = stateless_app(guidance.mcp(), GUIDANCE, host)
+            guarded = RequireToken(inner, secret) if secret else inner
+            door = Door(pulse, guarded, partial(name_of, home.layout.path), is_watched)
+            await serve(door, taken, pulse, inner)
+
+        open_port(taken, host, port)
+        say(f"Pulse's tools: {endpoint(taken, host)}{PATH}")
+        say(f"Guidance: {endpoint(taken, host)}{GUIDANCE}/PATH of a project that was added")
+        asyncio.run(run())
+        guidance.close()
+
+    return on_port(host, port, token, say, work)
+
+
+def serve_stdio(home: "HomeContext") -> None:
+    """Serve whoever has started this process: the client, or the run, whose token is in PULSE_TOKEN."""
+    if find_spec("mcp") is None:
+        raise PulseError(NO_MCP)
+    from pulse_adapters.mcp.server import PulseServer
+
+    token = os.environ.get("PULSE_TOKEN", "")
+    words = token.split(":")
+    # A run's token is checked by the daemon, with all that it says; here it is but a name.
+    name = name_of(home.layout.path, token) or (words[3] if len(words) == 5 else None)
+    if name is None:
+        raise PulseError("PULSE_TOKEN is no token of a client; upulse mcp install makes one")
+
+    async def run() -> None:
+        await PulseServer(lambda: _tools(home, name, token)).mcp().run_stdio_async()
+
+    asyncio.run(run())
+
+
+def installation(home: "HomeContext", client: str, name: str) -> tuple[ClientConfig, Callable[[], None]]:
+    """What is added to the configuration of a client, and what writes it."""
+    command = [sys.executable, "-m", "upulse_cli", "mcp", "--stdio"]
+    path = home.layout.path
+    env = {"UPULSE_HOME": str(path), "PULSE_TOKEN": token_of(path, name)}
+    config = client_config(client, Path.home(), command, env)
+    return config, lambda: write_config(config)
+
+
+def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
+    """The tools for one client. What it says is recorded by the daemon alone, which knows the token."""
+    from pulse_adapters.mcp.tools import Tools
+
+    said = SocketDaemonClient(home.layout, said_token=token)
+    asked = SocketDaemonClient(home.layout, said_token="")
+    return Tools(
+        replace(home, daemon=asked, progress=_no_progress),
+        replace(home, daemon=said, append_offline=_no_daemon),
+        name,
+    )
+
+
+def _no_daemon(_home: "HomeContext", _draft: Mapping[str, Any]) -> NoReturn:
+    raise NotAnswering("no daemon runs, and without it agents can't change anything")
+
+
+def _no_progress(batches: Any, _last: int) -> Any:
+    return iter(batches)
