@@ -48,11 +48,12 @@ def run_sockets(home: Path, agents: Iterable[AgentSettings]) -> Mapping[Path, in
 
 def user_fault(name: str, above: Path) -> str:
     """Why no agent can be started as this user; empty if it can. above: the folder of all workspaces."""
-    there = next(one for one in (above, *above.parents) if one.exists())
     try:
-        can_work = (user := process_user(name)) is None or may_enter(user, there)
+        user = process_user(name)
     except PulseError as fault:
         return str(fault)
+    there = next(one for one in (above, *above.parents) if not user or one.exists())
+    can_work = user is None or may_enter(user, there)
     return "" if can_work else f"{name} may not enter {there}; name another folder in [agents] workspaces"
 
 

@@ -54,12 +54,8 @@ class AgentSettings(Group):
     silence: Duration = Field(15 * MINUTE, ge=0, description="how long a run may print nothing; 0: for ever")
     output: int = Field(64 * MIB, ge=1 << 10, le=1 << 34, description="bytes that one run may print")
     memory: int = Field(0, ge=0, description="bytes of memory that a run may have together; 0: any number")
-    processes: int = Field(
-        0, ge=0, le=1 << 20, description="processes and threads that a run may have together; 0: any number"
-    )
-    cpu_weight: int = Field(
-        0, ge=0, le=10_000, description="share of the CPU against 100 of whatever else wants it; 0: 100, too"
-    )
+    processes: int = Field(0, ge=0, le=1 << 20, description="processes and threads of a run; 0: any number")
+    cpu_weight: int = Field(0, ge=0, le=10_000, description="share of the CPU against 100 of others; 0: 100")
     user: str = Field(
         "",
         max_length=64,
@@ -79,9 +75,7 @@ class AgentSettings(Group):
         le=UNITS["d"],
         description="how long a run of too many turns or tokens is held, for a person to have it go on, until it is stopped",
     )
-    cost_per_day: float = Field(
-        0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
-    )
+    cost_per_day: float = Field(0.0, ge=0, description="what its runs may cost in 24 hours; 0: any amount")
     lease: Duration = Field(
         5 * MINUTE, ge=15 * UNITS["s"], le=UNITS["d"], description="how long its claim holds if Pulse is gone"
     )
@@ -120,9 +114,7 @@ class AgentsSettings(Group):
         10 * MINUTE, ge=UNITS["s"], description="how long it is set aside first; doubles with each failure"
     )
     pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
-    aging: Duration = Field(
-        HOUR, ge=0, description="waiting time that counts as one step of priority; 0: none does"
-    )
+    aging: Duration = Field(HOUR, ge=0, description="waiting time that is worth a step of priority; 0: none")
     cost_per_task: float = Field(
         0.0,
         ge=0,

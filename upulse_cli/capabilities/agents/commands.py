@@ -109,6 +109,8 @@ def worktrees(
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
     if as_json:
         put_json(found)
+    elif not found:
+        say("No task has a folder.")
     for one in () if as_json else found:
         put(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}")
 
@@ -149,9 +151,9 @@ def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dic
 
 @agents.command()
 def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
-    """Look whether agents' programs are there and logged in, and can be started as their users.
+    """Look whether agents' programs are there and logged in.
 
-    Exits 1 if one is not.
+    Looks, too, whether they can be started as their users. Exits 1 if one is not.
     """
     from pulse_core.agents.settings import AGENTS, workspaces_in
     from upulse_cli.capabilities.agents.wiring import presence_of
