@@ -19,9 +19,14 @@ CAPABILITIES: tuple[str, ...] = (
     "mcp",
     "agents",
     "guidance",
+    "guided_runs",
 )
 
-NEEDS: Mapping[str, tuple[str, ...]] = {"agents": ("tasks",), "mcp": ("tasks", "guidance")}
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "agents": ("tasks",),
+    "mcp": ("tasks", "guidance"),
+    "guided_runs": ("agents", "tasks", "guidance"),
+}
 """The capabilities that one is built upon, where it is: it imports these and no others, and is removed with them."""
 
 

@@ -22,11 +22,17 @@ class LayersWithCapabilities(LayersContract):
         layers: list[str] = []
         for layer in contract_options["layers"]:
             if layer == PLACEHOLDER:
-                layers.append(_together(name for name in CAPABILITIES if name in NEEDS))
-                layers.append(_together(name for name in CAPABILITIES if name not in NEEDS))
+                depths = {name: _depth(name) for name in CAPABILITIES}
+                for depth in sorted(set(depths.values()), reverse=True):
+                    layers.append(_together(name for name in CAPABILITIES if depths[name] == depth))
             else:
                 layers.append(layer.replace(PLACEHOLDER, _together(CAPABILITIES)))
         super().__init__(name, session_options, {**contract_options, "layers": layers})
+
+
+def _depth(capability: str) -> int:
+    """How many stand below one, each built upon the next."""
+    return max((1 + _depth(name) for name in NEEDS.get(capability, ())), default=0)
 
 
 def _together(capabilities: Iterable[str]) -> str:

@@ -7,6 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from mcp import Client
 
 from pulse_adapters.guidance.mcp_server import GuidanceServer
@@ -92,6 +94,30 @@ async def test_an_agent_notices_replans_and_acknowledges() -> None:
         assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
 
 
+@pytest.mark.parametrize("version", ["2025-03-26", "2025-06-18", "2025-11-25"])
+async def test_a_client_of_the_first_sdk_is_answered(version: str) -> None:
+    """What `mcp` 1.x sends, in its order: it shakes hands first, and names the version from then on."""
+    world = GuidanceWorld()
+    async with served(world) as client:
+        hello = {
+            "protocolVersion": version,
+            "capabilities": {},
+            "clientInfo": {"name": "mcp", "version": "0.1.0"},
+        }
+        answer = await client.post(URL, headers=HEADERS, json=asked("initialize", **hello))
+        assert answer.json()["result"]["protocolVersion"] == version
+        assert "mcp-session-id" not in answer.headers
+        headers = {**HEADERS, "MCP-Protocol-Version": version}
+        begun = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        assert (await client.post(URL, headers=headers, json=begun)).status_code == 202
+        world.files["guidance.md"] = "smaller"
+        call = asked("tools/call", name="pulse_should_interrupt", arguments={})
+        result = (await client.post(URL, headers=headers, json=call)).json()["result"]
+        (block,) = result["content"]
+        assert block["type"] == "text"
+        assert json.loads(block["text"])["needs_replan"]
+
+
 REFUSED = [
     ({"Host": "evil.example:8765"}, 421),
     ({"Host": ""}, 421),
@@ -169,6 +195,46 @@ ODD: list[bytes] = [
     json.dumps({"jsonrpc": "2.0", "id": 1, "method": "x" * 1_000}).encode(),
     b"x" * (LONGEST_REQUEST + 1),
 ]
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+METHODS = st.sampled_from(
+    ["tools/call", "resources/read", "prompts/get", "initialize", "ping", "tools/list", "x"]
+)
+NAMES = st.sampled_from(["pulse_should_interrupt", "pulse_ack_replan", "pulse_replan", "", "no"])
+VALUES = st.dictionaries(st.sampled_from(["event_id", "last_seen_event_id", "other"]), JSON, max_size=3)
+CALLS = st.fixed_dictionaries({"name": NAMES | JSON, "arguments": VALUES | JSON})
+FRAMES = st.fixed_dictionaries(
+    {
+        "jsonrpc": st.just("2.0") | JSON,
+        "id": st.integers() | JSON,
+        "method": METHODS | JSON,
+        "params": CALLS | JSON,
+    }
+)
+
+
+async def test_whatever_is_asked_is_answered_and_changes_nothing() -> None:
+    """A hundred frames that nobody foresaw; no one of them ends the server, or is an acknowledgement."""
+    world, frames = GuidanceWorld(), list[bytes]()
+
+    @settings(max_examples=100, database=None, deadline=None, derandomize=True)
+    @given(FRAMES.map(lambda frame: json.dumps(frame).encode()) | st.binary(max_size=200))
+    def collect(frame: bytes) -> None:
+        frames.append(frame)
+
+    collect()
+    async with served(world) as client:
+        before = len(world.events)
+        for frame in frames:
+            answer = await client.post(URL, headers=HEADERS, content=frame)
+            assert answer.status_code in (200, 202, 400, 404), frame
+        assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
+        assert len(world.events) == before
 
 
 async def test_odd_requests_end_with_an_error_and_the_next_is_answered() -> None:

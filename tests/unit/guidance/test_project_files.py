@@ -16,7 +16,9 @@ from pulse_adapters.guidance.disk_project_files import LONGEST_TEXT, DiskProject
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.projection import Project
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change, make_event_id
+from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError
+from tests.unit.guidance.guidance_world import GuidanceWorld
 
 MISSING = FileObservation()
 
@@ -291,3 +293,25 @@ def test_who_writes_for_ever_holds_nobody_up(root: Path, files: DiskProjectFiles
         writer.write("so far")
         writer.flush()
         assert DiskProjectFiles(settle=0.001).observe(str(root), known)["guidance.md"].size == len("so far")
+
+
+def test_a_check_costs_the_same_after_a_hundred_thousand_changes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither the log's changes nor the lines of the file are gone through again, nor for one more change."""
+    world, disk = GuidanceWorld(), DiskProjectFiles(settle=0)
+    disk.prepare(str(root))
+    hash_ = disk.observe(str(root), {})["task.md"].sha256
+    rows = (change(number)._replace(sha256=hash_, file="task.md") for number in range(1, 100_001))
+    (root / ".pulse/events.jsonl").write_text("".join(row.line() for row in rows))
+    service = GuidanceService(world, disk, lambda: 1_900_000_000_000_000, lambda: "0" * 8)
+    assert service.begin(str(root)) == 0
+    first, inode = change(1).id, (root / ".pulse/events.jsonl").stat().st_ino
+    monkeypatch.setattr(world, "changes", lambda root: pytest.fail("all changes are gone through"))
+    monkeypatch.setattr(world, "find", lambda root, id_: None)
+    assert not service.should_interrupt(str(root), first)["needs_replan"]
+    (root / ".pulse/guidance.md").write_text("smaller")
+    asked = service.should_interrupt(str(root), None)
+    assert service.acknowledge(str(root), asked["pending_replan_event_id"])["accepted"]
+    written = (root / ".pulse/events.jsonl").read_bytes()
+    assert (written.count(b"\n"), (root / ".pulse/events.jsonl").stat().st_ino) == (100_001, inode)
