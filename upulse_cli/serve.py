@@ -55,6 +55,7 @@ LAST_MOMENT = 2.5
 
 def main() -> int:
     """Run the daemon of a home until a signal ends it; the exit code."""
+    begin_anew()
     options = arguments()
     try:
         home = Home.resolve(options.home)
@@ -79,6 +80,15 @@ def main() -> int:
         patience()
         return 70
     return 0
+
+
+def begin_anew() -> None:
+    """Undo what whoever starts this may have left: blocked signals, which could not end it, and closed standard streams."""
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            setattr(sys, name, os.fdopen(null, "w" if number else "r"))
 
 
 def sweep_seldom() -> None:
