@@ -9,7 +9,6 @@ if __name__ == "__main__":
 
     gc.disable()  # nearly all that is imported stays: `sweep_seldom` begins to look for garbage
 
-import argparse
 import asyncio
 import errno
 import faulthandler
@@ -23,6 +22,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.allocator import return_large_blocks
@@ -33,11 +33,11 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.opening import Opening
 from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
-from pulse_core.actions import ActionParams
+from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import ErrorReported
-from pulse_core.model.payload import Payload, build_models
+from pulse_core.model.kinds import CORE_KINDS, ErrorReported
+from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
 from upulse_cli.views.narrator import for_the_owner_alone, speak
 from upulse_cli.wiring.daemon import real_daemon
@@ -113,16 +113,26 @@ def leaves(group: BaseExceptionGroup[PulseError]) -> Iterator[PulseError]:
             yield error
 
 
-def arguments() -> argparse.Namespace:
-    """What the command line or the unit file says."""
-    parser = argparse.ArgumentParser(prog="upulse_cli.serve", description=main.__doc__)
-    parser.add_argument("--home", required=True)
-    parser.add_argument("--background", action="store_true", help="log into the home instead of stderr")
-    parser.add_argument("--accept-damage", action="store_true", help="set damaged stores aside and go on")
-    return parser.parse_args()
+class Options(NamedTuple):
+    """What the command line says. background: log into the home; accept_damage: set damaged stores aside and go on."""
+
+    home: str
+    background: bool
+    accept_damage: bool
 
 
-async def live(home: Home, options: argparse.Namespace) -> None:
+def arguments() -> Options:
+    """What the command line or the unit file says; read by hand, since argparse would stay with the daemon: 0.6 MiB."""
+    words = sys.argv[1:]
+    place = words.index("--home") if "--home" in words[:-1] else len(words)
+    flags = {*words[:place], *words[place + 2 :]}
+    if place == len(words) or not flags <= {"--background", "--accept-damage"}:
+        print("usage: upulse_cli.serve --home HOME [--background] [--accept-damage]", file=sys.stderr)
+        sys.exit(2)
+    return Options(words[place + 1], "--background" in flags, "--accept-damage" in flags)
+
+
+async def live(home: Home, options: Options) -> None:
     """Take the home, run, and give it back."""
     if not home.exists():
         raise NoHome(str(home.path))
@@ -150,8 +160,7 @@ async def live(home: Home, options: argparse.Namespace) -> None:
                 words = f"the log was {how_it_was}: {put_back(home)}"
                 LOG.warning("%s", words)
                 news = (Draft(ErrorReported(message=words), "log"),)
-        build_models(Payload)
-        build_models(ActionParams)
+        build_models((*CORE_KINDS, *(action.params for action in BUILT_IN)))
         async with real_daemon(home, how, news, lock) as daemon:
             stop = asyncio.Event()
             loop = asyncio.get_running_loop()

@@ -1,18 +1,21 @@
-"""Reads `config.toml`: the settings, or every fault in it at once."""
+"""Reads `config.toml`: the settings, or every fault in it at once.
+
+What words a fault is imported when there is one: it would stay with every daemon.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from pulse_adapters.config.errors import faults, path_text
 from pulse_adapters.config.settings_check import validate
 from pulse_adapters.config.toml_file import TomlFile, failures_as_faults, read_toml
-from pulse_adapters.config.toml_lines import Path as Place
-from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_core.composition import Settings
 from pulse_core.model.errors import SettingsRefused
+
+if TYPE_CHECKING:
+    from pulse_adapters.config.toml_lines import Path as Place
 
 NAME = "config.toml"
 """The name of the file in a home: it lies beside what must not be deleted."""
@@ -59,12 +62,17 @@ def _load(path: Path, file: TomlFile) -> Settings:
         try:
             return _validated(path, file.data)
         except ValidationError as error:
+            from pulse_adapters.config.errors import faults
+
             found = faults(file.text, file.data, error) or [(1, str(error))]
             raise SettingsRefused([f"{path}:{line}: {words}" for line, words in found]) from error
 
 
-def faults_found_later(path: Path, found: Mapping[Place, str]) -> SettingsRefused:
+def faults_found_later(path: Path, found: "Mapping[Place, str]") -> SettingsRefused:
     """What was found in settings after they were loaded, each fault with the line of its key."""
+    from pulse_adapters.config.errors import path_text
+    from pulse_adapters.config.toml_lines import locate, nearest
+
     lines, data = locate((file := read_toml(path)).text), file.data
     return SettingsRefused(
         [f"{path}:{nearest(lines, key)}: {path_text(data, key)}: {words}" for key, words in found.items()]

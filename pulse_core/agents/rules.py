@@ -112,11 +112,17 @@ def _run(verdict: Verdict, curr: Snapshot, task: TaskState, agent: str) -> Verdi
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Make the worktree of each task that somebody has claimed whom Pulse does not start."""
     verdict = await inner(prev, curr)
-    tasks, worktrees, begun = curr.of(TASKS), curr.of(RUNS).worktrees, under_way(curr)
-    for task in tasks.tasks.values():
-        if task.status is not Status.EXECUTING or task.id in worktrees or task.id in begun:
-            continue
-        if tasks.projects.get(task.project, Project()).repository:
+    tasks, worktrees, executing = curr.of(TASKS), curr.of(RUNS).worktrees, Status.EXECUTING
+    claimed = [
+        task
+        for task in tasks.tasks.values()
+        if task.status is executing
+        and task.id not in worktrees
+        and tasks.projects.get(task.project, Project()).repository
+    ]
+    begun = under_way(curr) if claimed else ()  # which looks at all that is open
+    for task in claimed:
+        if task.id not in begun:
             why = f"{task.agent} has claimed it"
             verdict = _wish(verdict, curr, MAKE_WORKSPACE, task.id, {"task": task.id}, why)
     return verdict

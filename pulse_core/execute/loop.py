@@ -292,6 +292,7 @@ class ExecutorLoop:
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
         is_outside = bool(self.settings().notify.urls)
         running, reserved = self.workers.running, self._reserved
+        executing = Phase.EXECUTING  # to look it up for each of them would take a third of the whole
         for id_, effect in state.effects.open.items():
             if id_ in running:
                 if effect.cancel:
@@ -300,7 +301,7 @@ class ExecutorLoop:
                 continue
             elif is_outside and self._goes_out(effect):
                 yield effect
-            elif effect.phase is not Phase.EXECUTING:  # else it was just recorded, or by an earlier daemon
+            elif effect.phase is not executing:  # else it was just recorded, or by an earlier daemon
                 if (who := holder(effect.event.data)) not in full and not self.slots.has_room(who):
                     full.add(who)
                 if effect.cancel or who not in full:

@@ -46,6 +46,7 @@ def holder(data: str) -> Holder:
     return SURVIVAL if source is Source.SURVIVAL else holder_of(action, source)
 
 
+@lru_cache(maxsize=256)
 def holder_of(action: str, source: Source) -> Holder:
     """Who would hold the slot of an effect that is not survival's."""
     declared = ACTIONS.get(action)

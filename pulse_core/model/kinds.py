@@ -400,5 +400,7 @@ NEVER_REDACTED = frozenset(
 """Kinds without which the log would be read otherwise: which rows may be empty, and which engine is in force."""
 
 
-# The kinds of this module, in its order; a list written by hand could lack one.
-register(kind for kind in Payload.__subclasses__() if kind.__module__ == __name__)
+CORE_KINDS = tuple(kind for kind in Payload.__subclasses__() if kind.__module__ == __name__)
+"""The kinds of this module, in its order; a list written by hand could lack one."""
+
+register(CORE_KINDS)

@@ -64,14 +64,14 @@ def close_registry() -> None:
     _is_complete = True
 
 
-def build_models(base: type[BaseModel]) -> None:
-    """Build the models that are derived from this one, so that no caller waits for it at their first use.
+def build_models(models: Iterable[type[BaseModel]]) -> None:
+    """Build these models, so that no caller waits for it at their first use.
 
-    A command needs few of them; a process that stays needs them all, and soon.
+    A command needs few of them; a daemon needs those of the reflex, and soon. Those of what it does not do would only
+    take memory: each is built when the first one of its kind comes.
     """
-    for model in base.__subclasses__():
+    for model in models:
         model.model_rebuild()
-        build_models(model)
 
 
 def decode(kind: str, data: str) -> Payload | None:

@@ -83,7 +83,7 @@ class Source(StrEnum):
     PEOPLE = "people"
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=4_096)  # each effect that a rule adds is counted with all that are open
 def source_of(data: str) -> Source:
     """Who requested the effect with this data: rules of survival, of a capability or of others, or people."""
     wish = decode_plain_effect(data)

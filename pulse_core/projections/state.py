@@ -1,12 +1,13 @@
 """Projections, the core's own ones, the values of all at one row of the log, and the snapshot for a tick."""
 
+import json
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from pydantic import TypeAdapter
-from pydantic_core import to_json
+from pydantic_core import to_jsonable_python
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
@@ -23,6 +24,20 @@ from pulse_core.settings.settings import Settings
 
 T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
+
+
+def encode_values(values: object) -> str:
+    """Values of projections as JSON text, in any mapping.
+
+    They are mostly named tuples, which json's own encoder takes as they come; pydantic's looks up each one's type.
+    """
+    return json.dumps(values, separators=(",", ":"), default=_fields)
+
+
+def _fields(value: object) -> Any:
+    if is_dataclass(value):
+        return {one.name: getattr(value, one.name) for one in fields(value)}
+    return to_jsonable_python(value, fallback=str)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,11 +63,19 @@ class StateProjection(Generic[T]):
 
     def dump(self, value: T) -> str:
         """The value as JSON text; without its schema, which takes a daemon long to build and much memory."""
-        return to_json(value).decode()
+        return encode_values(value)
 
     def load(self, text: str | bytes) -> T:
-        """The value from `dump`'s text; raises ValueError if it is not one."""
-        return self._adapter.validate_json(text)
+        """The value from `dump`'s text; raises ValueError if it is not one.
+
+        Most have nothing of their kinds to remember: no adapter is built for these, which takes long and much memory.
+        """
+        is_empty = text in (self._empty_text, self._empty_text.encode())
+        return self.empty if is_empty else self._adapter.validate_json(text)
+
+    @cached_property
+    def _empty_text(self) -> str:
+        return self.dump(self.empty)
 
     @cached_property
     def _adapter(self) -> TypeAdapter[T]:

@@ -1,7 +1,6 @@
 """The tick loop: wait, take a snapshot, fold it, record the result."""
 
 import asyncio
-import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.loops import Supervise, unsupervised, wait_within
 from pulse_core.ports.stores import Objects, Vitals
-from pulse_core.projections.state import CurrentState, Snapshot
+from pulse_core.projections.state import CurrentState, Snapshot, encode_values
 from pulse_core.record.journal import PATIENCE
 from pulse_core.settings.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
@@ -281,7 +280,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
     It is stored for ticks that emitted effects, so that it can be shown and folded again.
     """
     values = ((one, snapshot.state.of(one)) for one in FOLD.projections.values())
-    parts = {one.name: json.loads(one.dump(value)) for one, value in values if one.is_small(value)}
+    parts = {one.name: value for one, value in values if one.is_small(value)}
     windows = {
         key: [[sample.id, sample.moment, dict(sample.data)] for sample in window.samples]
         for key, window in snapshot.windows.items()
@@ -297,7 +296,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
         "folds": FOLD.versions,
         "projected": parts,
     }
-    return json.dumps(whole, separators=(",", ":"), default=str).encode()
+    return encode_values(whole).encode()
 
 
 def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:

@@ -59,6 +59,14 @@ def test_settings_that_are_read_build_their_own_model_alone() -> None:
     ]
 
 
+def test_projections_that_hold_nothing_are_loaded_without_an_adapter() -> None:
+    code = (
+        "import pydantic.type_adapter as module; from pulse_core.composition import FOLD;"
+        "module.TypeAdapter.__init__ = None; assert FOLD.load(FOLD.dump(FOLD.start), 0) == FOLD.start"
+    )
+    assert built_by(code) == []
+
+
 def test_an_event_builds_the_model_of_its_kind_alone() -> None:
     code = (
         "import pulse_core.composition; from pulse_core.model.payload import decode; decode('paused', '{}')"
