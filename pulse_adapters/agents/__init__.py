@@ -4,14 +4,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
-from pulse_adapters.agents.run_tokens import run_scopes, run_sockets
+from pulse_adapters.agents.run_tokens import run_scopes, run_sockets, user_fault
 from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.orphans import OrphansWatcher
-from pulse_core.agents.settings import AGENTS
+from pulse_core.agents.settings import AGENTS, workspaces_in
 from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, Scope, WatcherContext
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
+from pulse_core.settings.settings import Settings
 
 
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
@@ -37,3 +38,10 @@ def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
 def sockets(context: WatcherContext) -> Mapping[Path, int]:
     """Where runs of other users are answered, each with the group of that user."""
     return run_sockets(context.home.path, AGENTS.of(context.settings()))
+
+
+def doubts(home: Path, settings: Settings) -> Mapping[str, str]:
+    """By name, in words, the agents that can't be started as their user."""
+    above = workspaces_in(home, settings)
+    found = {f"agent {agent.name}": user_fault(agent.user, above) for agent in AGENTS.of(settings)}
+    return {name: words for name, words in found.items() if words}

@@ -9,17 +9,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from pulse_adapters.agents.run_tokens import new_run_token, run_socket
+from pulse_adapters.agents.run_tokens import new_run_token, run_socket, user_fault
 from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.plain_file import open_plain, read_plain
-from pulse_adapters.workers.run_as import may_enter, process_user
+from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
 from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.projection import Run
 from pulse_core.agents.run_files import Progress, RunFolder, Workspace
-from pulse_core.agents.settings import GENERAL, AgentSettings
+from pulse_core.agents.settings import AgentSettings, workspaces_in
 from pulse_core.agents.tools import TOOLS, Amounts, RunAnswer, fill, read_text
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -28,7 +28,6 @@ from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project, TaskState
 
 T = TypeVar("T")
-WORKSPACES = "workspaces"
 LAST, MOST_KEPT, KEPT = 1 << 20, 8 << 20, 200
 """Bytes from the end of an output that are read for the answer; bytes of an ended run's output, and runs, that are kept."""
 THREADS = 8
@@ -55,7 +54,7 @@ class DiskRunFiles:
 
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
         """The task's folder, made if it is not there."""
-        above = Path(GENERAL.of(self._settings()).workspaces or self._home / WORKSPACES)
+        above = workspaces_in(self._home, self._settings())
         path = above / user / task.id
         try:
             await self._do(lambda: _make_place(above, process_user(user), project.repository))
@@ -201,8 +200,8 @@ def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:
         if repository and os.stat(repository).st_uid != user.uid:
             raise PulseError(f"{repository} is not {user.name}'s; give the project a clone that is")
         _make_folder(above / user.name, user)
-        if not may_enter(user, above):
-            raise PulseError(f"{user.name} may not enter {above}; name another folder in [agents] workspaces")
+        if fault := user_fault(user.name, above):
+            raise PulseError(fault)
 
 
 def _make_folder(path: Path, user: ProcessUser | None) -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import read_plain
-from pulse_adapters.workers.run_as import process_user, user_name
+from pulse_adapters.workers.run_as import may_enter, process_user, user_name
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
@@ -44,6 +44,17 @@ def run_sockets(home: Path, agents: Iterable[AgentSettings]) -> Mapping[Path, in
             if user := process_user(agent.user):
                 found[run_socket(home, user)] = user.gid
     return found
+
+
+def user_fault(name: str, above: Path) -> str:
+    """Why no agent can be started as this user; empty if it can. above: the folder of all workspaces."""
+    try:
+        user = process_user(name)
+    except PulseError as fault:
+        return str(fault)
+    there = next(one for one in (above, *above.parents) if not user or one.exists())
+    can_work = user is None or may_enter(user, there)
+    return "" if can_work else f"{name} may not enter {there}; name another folder in [agents] workspaces"
 
 
 def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | None]:

@@ -1,5 +1,6 @@
 """Git worktrees of tasks: one for each, on a branch of its own, removed only when nothing in it could be lost."""
 
+import errno
 import json
 import os
 import re
@@ -11,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.environment import inherited_environment, selected_variables
+from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.run_as import owner_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
@@ -145,7 +147,8 @@ class Worktree:
             raise PulseError(f"{name} can't be run in {at}: {error.strerror}") from error
         if code and check:
             words_ = " ".join(os.fsdecode(failed).split())[:1_000] or f"exit {code}"
-            raise PulseError(f"{name} {words[0]} failed in {at}: {words_}")
+            full = f"{os.strerror(errno.ENOSPC)}: " if any(map(is_full, (self._repository, at))) else ""
+            raise PulseError(f"{name} {words[0]} failed in {at}: {full}{words_}")
         return "" if code else os.fsdecode(said).strip()
 
     def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> tuple[int, bytes, bytes]:

@@ -6,6 +6,7 @@ from pulse_adapters.openclaw.gateway_files import GatewayFiles
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.openclaw.rule import KEY, has_news, has_proven
 from pulse_core.openclaw.settings import OPENCLAW
@@ -24,8 +25,9 @@ class OpenClawWatcher:
 
     @property
     def interval(self) -> float:
-        """Seconds between two looks."""
-        return INTERVAL_S if OPENCLAW.of(self._context.settings()) else IDLE_S
+        """Seconds between two looks: as often as the least time in which a config may have proven good."""
+        proven = [one.proven / US_PER_SECOND for one in OPENCLAW.of(self._context.settings())]
+        return min(INTERVAL_S, *proven) if proven else IDLE_S
 
     def should_wake(self, window: Window) -> bool:
         """Whether a config may have to be put back."""

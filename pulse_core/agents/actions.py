@@ -59,10 +59,7 @@ RUN_AGENT = ActionDeclaration(
     "run-agent", RunParams, "Claims a task for an agent and starts its program.", exclusive_by="task"
 )
 STOP_RUN = ActionDeclaration(
-    "stop-agent-run",
-    StopRunParams,
-    "Ends an agent's program with all that came out of it.",
-    exclusive_by="run",
+    "stop-agent-run", StopRunParams, "Ends a program with all that came out of it.", exclusive_by="run"
 )
 PAUSE_RUN = ActionDeclaration(
     "pause-agent-run", PauseRunParams, "Holds an agent's program, or has it go on.", exclusive_by="run"
@@ -71,10 +68,7 @@ CLEAN_RUN = ActionDeclaration(
     "clean-agent-run", CleanRunParams, "Ends what a run has left behind.", exclusive_by="run"
 )
 MAKE_WORKSPACE = ActionDeclaration(
-    "make-workspace",
-    WorkspaceParams,
-    "Makes the worktree of a task that somebody has claimed.",
-    exclusive_by="task",
+    "make-workspace", WorkspaceParams, "Makes the worktree of a claimed task.", exclusive_by="task"
 )
 REMOVE_WORKSPACE = ActionDeclaration(
     "remove-workspace",
@@ -83,10 +77,7 @@ REMOVE_WORKSPACE = ActionDeclaration(
     exclusive_by="task",
 )
 END_ORPHAN = ActionDeclaration(
-    "end-agent-orphan",
-    EndOrphanParams,
-    "Ends, with all that came out of it, what an agent has left behind.",
-    exclusive_by="pid",
+    "end-agent-orphan", EndOrphanParams, "Ends what an agent has left behind.", exclusive_by="pid"
 )
 OPEN_PULL_REQUEST = ActionDeclaration(
     "open-pull-request", PullRequestParams, "Opens a task's pull request, or finds it.", exclusive_by="task"

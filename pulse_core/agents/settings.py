@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import islice
+from pathlib import Path as Folder
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -12,6 +13,7 @@ from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated
 from pulse_core.settings.groups import Duration, Group, Path
 from pulse_core.settings.processes import Argv, Name, ProcessSettings
 from pulse_core.settings.secrets import Environment
+from pulse_core.settings.settings import Settings
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 
@@ -41,9 +43,7 @@ class AgentSettings(Group):
         examples=["file"],
     )
     labels: tuple[str, ...] = Field(
-        (),
-        description="what it can do: all labels of a task must be among these; empty: any",
-        examples=[["python"]],
+        (), description="labels that its tasks may have, what it can do; empty: any", examples=[["python"]]
     )
     columns: tuple[str, ...] = Field(("Ready",), min_length=1, description="columns whose new tasks it does")
     projects: tuple[str, ...] = Field(
@@ -51,19 +51,11 @@ class AgentSettings(Group):
     )
     concurrency: int = Field(1, ge=1, le=100, description="tasks that it does at the same time")
     timeout: Duration = Field(HOUR, ge=UNITS["s"], le=UNITS["d"], description="how long one run may take")
-    silence: Duration = Field(
-        15 * MINUTE, ge=0, description="how long a run may print nothing; 0: as long as it wants"
-    )
+    silence: Duration = Field(15 * MINUTE, ge=0, description="how long a run may print nothing; 0: for ever")
     output: int = Field(64 * MIB, ge=1 << 10, le=1 << 34, description="bytes that one run may print")
-    memory: int = Field(
-        0, ge=0, description="bytes that the processes of a run may have together; 0: any number"
-    )
-    processes: int = Field(
-        0, ge=0, le=1 << 20, description="processes and threads that a run may have together; 0: any number"
-    )
-    cpu_weight: int = Field(
-        0, ge=0, le=10_000, description="share of the CPU against 100 of whatever else wants it; 0: 100, too"
-    )
+    memory: int = Field(0, ge=0, description="bytes of memory that a run may have together; 0: any number")
+    processes: int = Field(0, ge=0, le=1 << 20, description="processes and threads of a run; 0: any number")
+    cpu_weight: int = Field(0, ge=0, le=10_000, description="share of the CPU against 100 of others; 0: 100")
     user: str = Field(
         "",
         max_length=64,
@@ -83,26 +75,18 @@ class AgentSettings(Group):
         le=UNITS["d"],
         description="how long a run of too many turns or tokens is held, for a person to have it go on, until it is stopped",
     )
-    cost_per_day: float = Field(
-        0.0, ge=0, description="what its runs may cost within 24 hours, as far as they tell; 0: any amount"
-    )
+    cost_per_day: float = Field(0.0, ge=0, description="what its runs may cost in 24 hours; 0: any amount")
     lease: Duration = Field(
-        5 * MINUTE,
-        ge=15 * UNITS["s"],
-        le=UNITS["d"],
-        description="how long its claim holds if Pulse itself is gone",
+        5 * MINUTE, ge=15 * UNITS["s"], le=UNITS["d"], description="how long its claim holds if Pulse is gone"
     )
     retry: Duration = Field(
-        MINUTE, ge=0, le=UNITS["d"], description="wait after a failed attempt; doubles with each"
+        MINUTE, ge=0, le=UNITS["d"], description="wait after a failure; doubles with each"
     )
     soft: Duration = Field(
         10 * UNITS["s"], ge=0, le=MINUTE, description="time between SIGTERM and SIGKILL when a run is stopped"
     )
     env: Environment = Field(
-        default_factory=dict,
-        repr=False,
-        description="added to its environment",
-        examples=[{"LANG": "C.UTF-8"}],
+        default_factory=dict, repr=False, description="its environment, too", examples=[{"LANG": "C.UTF-8"}]
     )
     pass_env: tuple[str, ...] = Field(
         ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "XDG_CONFIG_HOME", "SSL_CERT_FILE"),
@@ -130,9 +114,7 @@ class AgentsSettings(Group):
         10 * MINUTE, ge=UNITS["s"], description="how long it is set aside first; doubles with each failure"
     )
     pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
-    aging: Duration = Field(
-        HOUR, ge=0, description="waiting time that counts as one step of priority; 0: none does"
-    )
+    aging: Duration = Field(HOUR, ge=0, description="waiting time that is worth a step of priority; 0: none")
     cost_per_task: float = Field(
         0.0,
         ge=0,
@@ -172,3 +154,8 @@ AGENTS: SettingsGroup[tuple[AgentSettings, ...]] = SettingsGroup(
     "agent", tuple[AgentSettings, ...], (), agent_disagreements, {"name": None}
 )
 GENERAL: SettingsGroup[AgentsSettings] = SettingsGroup("agents", AgentsSettings, AgentsSettings())
+
+
+def workspaces_in(home: Folder, settings: Settings) -> Folder:
+    """Where the folders of tasks are made."""
+    return Folder(GENERAL.of(settings).workspaces or home / "workspaces")

@@ -11,12 +11,8 @@ from pulse_core.settings.groups import Duration, Group
 class TaskSettings(Group):
     """`[tasks]`: work that is handed to agents and people."""
 
-    most: int = Field(
-        2_000, ge=1, le=5_000, description="open tasks at the same time; rules look at all of them"
-    )
-    attempts: int = Field(
-        3, ge=1, le=100, description="claims that may end without a result before a person decides"
-    )
+    most: int = Field(2_000, ge=1, le=5_000, description="open tasks at once, all of which rules look at")
+    attempts: int = Field(3, ge=1, le=100, description="claims without a result before a person decides")
     for_conditions: Duration = Field(
         0, ge=0, description="how long a condition must stand for a task to be made of it; 0: none is"
     )

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
-from upulse_cli.capabilities.agents.presence import presence_of
+from upulse_cli.capabilities.agents.wiring import presence_of
 
 
 class Source(NamedTuple):

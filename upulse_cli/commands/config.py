@@ -28,7 +28,7 @@ def check(
     from pulse_core.model.errors import SettingsRefused
     from upulse_cli.wiring.home import (
         checked_settings,
-        doubtful_matches_now,
+        doubts_now,
         home_context,
         meant_home,
         unguarded_now,
@@ -43,7 +43,7 @@ def check(
             raise
         put_json({"path": str(path), "faults": refused.faults})
         raise typer.Exit(1) from refused
-    doubts = doubtful_matches_now(settings)
+    doubts = doubts_now(layout, settings)
     if as_json:
         put_json({"path": str(path), "faults": [], "doubts": doubts})
         return

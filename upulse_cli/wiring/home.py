@@ -140,6 +140,17 @@ def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
     return asyncio.run(doubts_of(settings.process))
 
 
+def doubts_now(layout: HomeLayout, settings: "Settings") -> Mapping[str, str]:
+    """By name, in words, the guarded processes that are doubtful on this machine, and what capabilities say of theirs."""
+    from pulse_core.capabilities import capability_modules
+
+    found = dict(doubtful_matches_now(settings))
+    for module in capability_modules("pulse_adapters"):
+        if hasattr(module, "doubts"):
+            found |= module.doubts(layout.path, settings)
+    return found
+
+
 def unguarded_now(home: HomeContext, settings: "Settings") -> Mapping[str, int]:
     """The live processes that Pulse started for names that are not in these settings, less those that are renamed there."""
     from pulse_adapters.host.settings_doubts import left_unguarded

@@ -135,3 +135,26 @@ def test_agents_are_listed_paused_and_examined_without_a_daemon(quiet: CliHome, 
     quiet.upulse("project", "add", "app")
     id_ = quiet.upulse("task", "add", "app", "Mend it").out.strip()
     assert f"no agent has been at {id_} yet" in quiet.upulse("run", "logs", id_, code=1).err
+
+
+def test_a_project_keeps_what_is_not_said_anew(quiet: CliHome, tmp_path: Path) -> None:
+    quiet.upulse("project", "add", "app", "--repository", str(tmp_path), "--member", "ada", "--base", "trunk")
+    quiet.upulse("project", "add", "app", "--review")
+    found = quiet.upulse("project", "show", "app", "--json").json
+    assert (found["repository"], found["base"], found["members"]) == (str(tmp_path), "trunk", ["ada"])
+    assert found["review"] is True
+    quiet.upulse("project", "add", "app", "--no-review", "--column", "Ready")
+    found = quiet.upulse("project", "show", "app", "--json").json
+    assert (found["review"], found["columns"], found["base"]) == (False, ["Ready"], "trunk")
+    assert "No task has a folder." in quiet.upulse("agents", "worktrees").err
+
+
+def test_what_a_task_waits_for_is_told_for_programs_too(quiet: CliHome) -> None:
+    quiet.upulse("project", "add", "app")
+    first = quiet.upulse("task", "add", "app", "First").out.strip()
+    second = quiet.upulse("task", "add", "app", "Second", "--after", first).out.strip()
+    assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": True}]
+    quiet.upulse("task", "close", first)
+    assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": False}]
+    words = quiet.upulse("task", "ack", first, code=1).err
+    assert f"{first} is closed, and nobody holds it; nothing more can happen to it" in words

@@ -89,3 +89,33 @@ def remove(path: Path) -> None:
     path.unlink(missing_ok=True)
     if path.parent.exists():
         path.parent.rmdir()
+
+
+def test_who_is_nobody_here_is_told_before_it_is_started(quiet: CliHome) -> None:
+    quiet.configure('[[agent]]\nname = "eve"\nuser = "no-such-user"\ncommand = ["/bin/true"]')
+    words = "there is no user 'no-such-user' on this machine"
+    (found,) = quiet.upulse("agents", "doctor", "--json", code=1).json
+    assert (found["is_well"], found["words"]) == (False, words)
+    assert quiet.upulse("config", "check", "--json").json["doubts"] == {"agent eve": words}
+    assert f"agent eve: {words}" in quiet.upulse("config", "check").err
+
+
+@ROOT_ALONE
+def test_what_its_user_may_not_enter_or_start_is_told_before_it_is_started(quiet: CliHome) -> None:
+    agent = '[[agent]]\nname = "eve"\nuser = "nobody"\nkind = "claude"\ncommand = ["{}"]\n'
+    with open_folder() as folder:
+        program, closed = folder / "open" / "agent", folder / "closed" / "agent"
+        for one, mode in ((program, 0o755), (closed, 0o700)):
+            one.parent.mkdir()
+            one.write_text("#!/bin/sh\nid -u\n")
+            one.chmod(0o755)
+            one.parent.chmod(mode)
+        work = f'[agents]\nworkspaces = "{folder / "work"}"\n'
+        for settings, code, words in (
+            (agent.format(program), 1, f"nobody may not enter {quiet.path}; name another folder"),
+            (work + agent.format(closed), 1, f"nobody may not enter the folder of {closed}"),
+            (work + agent.format(program), 0, f"{program}, {process_user('nobody').uid}, logged in"),  # type: ignore[union-attr]
+        ):
+            quiet.configure(settings)
+            (found,) = quiet.upulse("agents", "doctor", "--json", code=code).json
+            assert found["words"].startswith(words)

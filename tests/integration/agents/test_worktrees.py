@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -248,6 +249,16 @@ def test_what_is_wrong_is_said(repository: Path, tmp_path: Path) -> None:
     with pytest.raises(PulseError, match="is in the way of the task's worktree"):
         Worktree(Project(repository=str(repository)), path).make(TASK, "x")
     assert Worktree(Project(repository=str(repository)), path).remove().startswith("it is no worktree of")
+
+
+@pytest.mark.parametrize(("blocks", "inodes"), [(0, 5), (5_000, 0)])
+def test_of_a_full_disk_it_is_said_also_where_git_does_not_say_it(
+    worktree: Worktree, monkeypatch: pytest.MonkeyPatch, blocks: int, inodes: int
+) -> None:
+    full = SimpleNamespace(f_bavail=blocks, f_frsize=4096, f_files=9, f_favail=inodes)
+    monkeypatch.setattr(os, "statvfs", lambda _: full)
+    with pytest.raises(PulseError, match=r"No space left on device: .*not-there"):
+        worktree._git("not-there")
 
 
 def test_hooks_of_the_repository_are_not_run(worktree: Worktree, repository: Path, tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def worktrees(
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
     if as_json:
         put_json(found)
+    elif not found:
+        say("No task has a folder.")
     for one in () if as_json else found:
         put(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}")
 
@@ -151,12 +153,15 @@ def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dic
 def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Look whether agents' programs are there and logged in.
 
-    Exits 1 if one is not.
+    Looks, too, whether they can be started as their users. Exits 1 if one is not.
     """
-    from pulse_core.agents.settings import AGENTS
-    from upulse_cli.capabilities.agents.presence import presence_of
+    from pulse_core.agents.settings import AGENTS, workspaces_in
+    from upulse_cli.capabilities.agents.wiring import presence_of
 
-    found = [presence_of(agent) for agent in AGENTS.of(open_home(home).settings().settings)]
+    where = open_home(home)
+    settings = where.settings().settings
+    above = workspaces_in(where.layout.path, settings)
+    found = [presence_of(agent, above) for agent in AGENTS.of(settings)]
     if as_json:
         put_json([one._asdict() for one in found])
     for one in () if as_json else found:

@@ -193,11 +193,12 @@ def ack(
     """Say that the work is done."""
     if token is None:
         from pulse_core.model.errors import Refused
+        from pulse_core.tasks.admission import legal
         from pulse_core.tasks.listing import find_task
 
         one = find_task(current_tasks(open_home(home)), task)
         if not (token := one.token):
-            raise Refused(f"{one.id} is {one.standing}, and nobody holds it; claim it before, or close it")
+            raise Refused(f"{one.id} is {one.standing}, and nobody holds it; {legal(one)}")
     words = typer.get_text_stream("stdin").read() if result == "-" else result
     change(home, task, "task-acked", {"token": token, "result": words})
 
@@ -258,6 +259,7 @@ def deps(
         list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks to close before.")
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="It waits for no task any more.")] = False,
+    as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
     """Say or show which tasks must be closed before one."""
@@ -266,8 +268,11 @@ def deps(
     known = current_tasks(open_home(home))
     if not after and not none:
         one = find_task(known, task)
+        if as_json:
+            return put_json([{"id": id_, "open": id_ in one.waits_for} for id_ in one.blockers])
         for id_ in one.blockers:
             put(f"{id_}{' (open)' if id_ in one.waits_for else ''}")
-        return
+        return None
     blockers = [] if none else [find_task(known, one).id for one in after or ()]
     change(home, task, "task-blockers-set", {"blockers": blockers})
+    return None

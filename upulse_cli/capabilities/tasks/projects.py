@@ -20,27 +20,31 @@ def add(
     repository: Annotated[
         str | None, typer.Option("--repository", metavar="DIR", help="Its git repository.")
     ] = None,
-    base: Annotated[str, typer.Option("--base", help="Branch on which its tasks' branches begin.")] = "main",
+    base: Annotated[
+        str | None, typer.Option("--base", help="Branch on which its tasks' begin; main.")
+    ] = None,
     column: Annotated[
         list[str] | None, typer.Option("--column", help="A column; repeat in their order.")
     ] = None,
     member: Annotated[
         list[str] | None, typer.Option("--member", help="An agent that may do its tasks.")
     ] = None,
-    review: Annotated[bool, typer.Option("--review", help="A person closes what was done.")] = False,
+    review: Annotated[
+        bool | None, typer.Option("--review/--no-review", help="A person closes what was done.")
+    ] = None,
     home: HomeDir = None,
 ) -> None:
-    """Add a project, or change one that there is."""
-    from pulse_core.app.append import append
+    """Add a project, or change what is said of one."""
+    from dataclasses import asdict
 
-    data: dict[str, Any] = {"base": base, "review": review}
-    if repository is not None:
-        data["repository"] = str(Path(repository).expanduser().absolute())
-    if column:
-        data["columns"] = column
-    if member:
-        data["members"] = member
-    say_when(append(open_home(home), "project-set", name, data))
+    from pulse_core.app.append import append
+    from pulse_core.tasks.task import Project
+
+    where, place = open_home(home), repository and str(Path(repository).expanduser().absolute())
+    said = {"repository": place, "base": base, "columns": column, "members": member, "review": review}
+    data: dict[str, Any] = asdict(current_tasks(where).projects.get(name, Project()))
+    data |= {key: one for key, one in said.items() if one not in (None, [])}
+    say_when(append(where, "project-set", name, data))
 
 
 @projects.command("list")

@@ -5,8 +5,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.agents.run_tokens import user_fault
+from pulse_adapters.workers.run_as import may_enter, process_user
+from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
@@ -22,19 +26,24 @@ class Presence(NamedTuple):
     words: str
 
 
-def presence_of(agent: AgentSettings) -> Presence:
-    """Look for its program, and ask it for its version and whether it is logged in."""
-    tool = TOOLS[agent.kind]
-    env = {**{name: os.environ[name] for name in agent.pass_env if name in os.environ}, **agent.env}
+def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
+    """Look for its program, and ask it, as its user, for its version and whether it is logged in."""
+    if fault := user_fault(agent.user, workspaces):
+        return Presence(agent.name, False, fault)
+    tool, user = TOOLS[agent.kind], process_user(agent.user)
+    env = {name: os.environ[name] for name in agent.pass_env if name in os.environ}
+    env |= {**(user.environment if user else {}), **agent.env}
     program = agent.command[0] if agent.command else tool.program
     path = shutil.which(program, path=env.get("PATH", os.defpath))
     if path is None:
         where = env.get("PATH", os.defpath)
         return Presence(agent.name, False, f"there is no program {program!r} in {where}")
+    if user and not may_enter(user, Path(path).resolve().parent):
+        return Presence(agent.name, False, f"{user.name} may not enter the folder of {path}")
     said = path
     for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
         if words:
-            code, told = _asked((path, *agent.command[1:], *words), env)
+            code, told = _asked((path, *agent.command[1:], *words), env, user)
             lines = told.splitlines() or [f"exit {code}"]
             if code != 0:
                 why = f"{missing}: {lines[-1][:200]}" if code is not None else told
@@ -45,12 +54,13 @@ def presence_of(agent: AgentSettings) -> Presence:
     return Presence(agent.name, True, said)
 
 
-def _asked(argv: Sequence[str], env: Mapping[str, str]) -> tuple[int | None, str]:
+def _asked(argv: Sequence[str], env: Mapping[str, str], user: ProcessUser | None) -> tuple[int | None, str]:
     """The exit code of a program and what it says; if that is nothing, what it complains about."""
     try:
         done = subprocess.run(
-            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
-        )
+            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False,
+            user=user and user.uid, group=user and user.gid, extra_groups=user and user.groups, cwd=user and "/",
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         return None, f"it does not answer within {SECONDS:g} s"
     except OSError as error:
