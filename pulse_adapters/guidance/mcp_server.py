@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError
 
 from pulse_adapters.guidance.file_watch import FileWatch
-from pulse_core.guidance.answers import REPLAN, Answer
+from pulse_core.guidance.answers import REPLAN
 from pulse_core.guidance.protocol import CONTEXT_URI
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError, describe_error
@@ -53,7 +53,8 @@ class GuidanceServer:
 
             last_seen_event_id: the latest_event_id of the answer before; it affects has_new_events and changed_files alone.
             """
-            return _text(await self._answered(self._service.should_interrupt, last_seen_event_id))
+            found = await self._answered(self._service.should_interrupt, last_seen_event_id)
+            return json.dumps(found, indent=2)
 
         @server.tool(structured_output=False)
         async def pulse_ack_replan(event_id: str) -> str:
@@ -61,7 +62,7 @@ class GuidanceServer:
 
             event_id: the pending_replan_event_id of pulse_should_interrupt.
             """
-            return _text(await self._answered(self._service.acknowledge, event_id))
+            return json.dumps(await self._answered(self._service.acknowledge, event_id), indent=2)
 
         @server.prompt()
         def pulse_replan() -> str:
@@ -111,7 +112,3 @@ class GuidanceServer:
                         await changed.wait()
         finally:
             watch.close()
-
-
-def _text(answer: Answer) -> str:
-    return json.dumps(answer, indent=2)

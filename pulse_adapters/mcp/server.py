@@ -14,7 +14,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from starlette.responses import Response
 
-from pulse_adapters.mcp.tools import TOOLS, Tools
+from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import NO_TOKEN, authorization
 from pulse_core.model.errors import PulseError
 
@@ -57,32 +57,8 @@ class PulseServer:
         server: MCPServer[Any] = MCPServer("Pulse", instructions=DATA, log_level="ERROR", subscriptions=False)
         for tool in TOOLS:
             server.tool(name=tool.__name__, structured_output=False)(self._as_tool(tool))
-
-        @server.resource("pulse://tasks", mime_type="application/json")
-        async def tasks() -> str:
-            """The tasks that you may claim now."""
-            return await self._asked("get_ready_tasks")
-
-        @server.resource("pulse://vitals", mime_type="application/json")
-        async def vitals() -> str:
-            """How this machine stands."""
-            return await self._asked("status")
-
-        @server.resource("pulse://task/{task}", mime_type="application/json")
-        async def task(task: str) -> str:
-            """All of a task."""
-            return await self._asked("get_task_context", task)
-
-        @server.resource("pulse://effect/{effect}", mime_type="application/json")
-        async def effect(effect: str) -> str:
-            """Why Pulse did something."""
-            return await self._asked("why", effect)
-
-        @server.resource("pulse://incidents/{since}", mime_type="application/json")
-        async def incidents(since: str) -> str:
-            """What happened lately, as far back as 3h."""
-            return await self._asked("recent_incidents", since)
-
+        for uri, tool in RESOURCES.items():
+            server.resource(uri, name=tool.__name__, mime_type="application/json")(self._as_tool(tool))
         return server
 
     def _as_tool(self, tool: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,13 +74,13 @@ class PulseServer:
         call.__annotations__ = {**{param.name: param.annotation for param in params}, "return": str}
         return call
 
-    async def _asked(self, name: str, *values: Any, **more: Any) -> str:
+    async def _asked(self, name: str, **values: Any) -> str:
         tools = self._tools()
         limit = self._limits.setdefault(tools.agent, RateLimit(at=self._now()))
         limit.take(self._now())
         async with self._turns:
             try:
-                found = await asyncio.to_thread(partial(getattr(tools, name), *values, **more))
+                found = await asyncio.to_thread(partial(getattr(tools, name), **values))
             except (PulseError, ValueError) as error:
                 raise ResourceError(str(error)) from error
         return f"{DATA}\n{json.dumps(found, indent=1, default=str)}"

@@ -29,12 +29,10 @@ ClaimToken = Annotated[
     int | None, Field(description="the token that claim_task returned; none: that of your present claim")
 ]
 Words = Annotated[str, Field(description="why, for whoever reads it later", max_length=1_000)]
-STEPS = {
-    "working": "task-heartbeat",
-    "released": "task-released",
-    "blocked": "task-blocked",
-    "failed": "task-failed",
-}
+Since = Annotated[str, Field(description="how far back, as 30m, 3h or 2d", max_length=20)]
+EffectName = Annotated[str, Field(description="an effect's id or key, or a process", max_length=500)]
+ProjectName = Annotated[str, Field(description="only of this project", max_length=100)]
+ResultText = Annotated[str, Field(description="what came of it", max_length=4_000)]
 
 
 @dataclass(frozen=True)
@@ -54,17 +52,12 @@ class Tools:
         ):  # runs may not ask the daemon for it, but read the files where they are the same user's
             return offline_status(self.home, self.home.daemon.lock_holder())
 
-    def recent_incidents(
-        self, since: Annotated[str, Field(description="how far back, as 30m, 3h or 2d", max_length=20)] = "3h"
-    ) -> Any:
+    def recent_incidents(self, since: Since = "3h") -> Any:
         """What happened lately, also while you were down: what failed, what Pulse did about it, and whether it helped."""
         began = self.home.clock.now().at - parse_duration(since)
         return [one.spelled() for one in incidents(self.home, max(0, began))][-MOST_INCIDENTS:]
 
-    def why(
-        self,
-        effect: Annotated[str, Field(description="an effect's id or key, or a process", max_length=500)],
-    ) -> Mapping[str, Any]:
+    def why(self, effect: EffectName) -> Mapping[str, Any]:
         """Why Pulse did something: from the samples and the rule to the outcome."""
         return why(self.home, effect).spelled()
 
@@ -74,9 +67,7 @@ class Tools:
         known = tasks.projects.items()
         return [project_json(name, one, tasks) for name, one in known if is_member(self.agent, one)]
 
-    def get_ready_tasks(
-        self, project: Annotated[str, Field(description="only of this project", max_length=100)] = ""
-    ) -> Any:
+    def get_ready_tasks(self, project: ProjectName = "") -> Any:
         """The tasks that you may claim now, the first to be done first."""
         tasks, now = self._tasks(), self.home.clock.now()
         if project:
@@ -102,12 +93,7 @@ class Tools:
         with self.home.events() as log:
             rows = log.events(EventQuery(subject=one.id), limit=MOST_EVENTS, newest_first=True)
             events = [row.spelled() for row in rows if row.kind != TaskHeartbeat.kind][::-1]
-        project = tasks.projects.get(one.project)
-        return {
-            **task_json(one, self.home.clock.now()),
-            "in": project_json(one.project, project, tasks) if project else None,
-            "events": events,
-        }
+        return {**task_json(one, self.home.clock.now()), "events": events}
 
     def transition_task(
         self,
@@ -121,13 +107,10 @@ class Tools:
     ) -> Mapping[str, Any]:
         """Say how it goes with a task that you hold."""
         words = {} if to == "working" else {"error" if to == "failed" else "why": why or to}
-        return self._say(task, STEPS[to], token, words)
+        return self._say(task, "task-heartbeat" if to == "working" else f"task-{to}", token, words)
 
     def complete_task(
-        self,
-        task: TaskId,
-        result: Annotated[str, Field(description="what came of it", max_length=4_000)] = "",
-        token: ClaimToken = None,
+        self, task: TaskId, result: ResultText = "", token: ClaimToken = None
     ) -> Mapping[str, Any]:
         """Say that a task that you hold is done; somebody else accepts it."""
         return self._say(task, "task-acked", token, {"result": result})
@@ -148,14 +131,15 @@ class Tools:
 
 
 TOOLS: tuple[Callable[..., Any], ...] = (
-    Tools.status,
-    Tools.recent_incidents,
-    Tools.why,
-    Tools.get_my_projects,
-    Tools.get_ready_tasks,
-    Tools.claim_task,
-    Tools.get_task_context,
-    Tools.transition_task,
-    Tools.complete_task,
-    Tools.give_up_task,
-)
+    Tools.status, Tools.recent_incidents, Tools.why, Tools.get_my_projects, Tools.get_ready_tasks, Tools.claim_task,
+    Tools.get_task_context, Tools.transition_task, Tools.complete_task, Tools.give_up_task,
+)  # fmt: skip
+RESOURCES: Mapping[str, Callable[..., Any]] = {
+    "pulse://vitals": Tools.status,
+    "pulse://projects": Tools.get_my_projects,
+    "pulse://tasks/{project}": Tools.get_ready_tasks,
+    "pulse://task/{task}": Tools.get_task_context,
+    "pulse://effect/{effect}": Tools.why,
+    "pulse://incidents/{since}": Tools.recent_incidents,
+}
+"""The same for clients that rather read."""

@@ -120,12 +120,12 @@ def under_way(curr: Snapshot) -> frozenset[str]:
 def ready(curr: Snapshot) -> list[TaskState]:
     """Tasks that wait for an agent, the first to be done first: by priority, with what they have waited; then by age."""
     tasks, attempts = curr.of(TASKS), TASK_SETTINGS.of(curr.settings).attempts
-    aging = GENERAL.of(curr.settings).aging
+    aging, pending = GENERAL.of(curr.settings).aging, Status.PENDING
     wished = under_way(curr)
     found = [
         task
         for task in tasks.tasks.values()
-        if task.status is Status.PENDING
+        if task.status is pending
         and task.attempts < attempts
         and task.id not in wished
         and not task.waits_for

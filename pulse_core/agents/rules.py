@@ -94,8 +94,9 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     """Start the agent that a task is assigned to, as soon as it may."""
     verdict = await inner(prev, curr)
     agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
+    assigned = Status.ASSIGNED
     for task in tasks.tasks.values() if agents else ():
-        if task.status is not Status.ASSIGNED or (agent := agents.get(task.agent)) is None:
+        if task.status is not assigned or (agent := agents.get(task.agent)) is None:
             continue
         if unavailable(agent, curr) or any(obstacles(task, agent.name)):
             continue

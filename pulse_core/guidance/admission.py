@@ -25,7 +25,8 @@ class Superseded(Refused):
 def check_import(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse changes that were imported already, or come too late."""
     project = state.of(GUIDANCE).projects.get(draft.subject)
-    _require_room(project, state)
+    if project is None and len(state.of(GUIDANCE).projects) >= MOST:
+        raise Refused(f"{MOST} projects have guidance already")
     project = project or Project()
     payload = draft.payload
     if project.initialized_at:
@@ -38,25 +39,18 @@ def check_import(draft: Draft, role: Role, state: State, settings: Settings) -> 
 
 def check_change(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a change that is not the next one of its project, and one that changes nothing."""
-    project, change = known_project(draft.subject, state), draft.payload
+    project, change = state.of(GUIDANCE).known(draft.subject), draft.payload
     assert isinstance(change, GuidanceChanged)
     if change.number != project.count + 1:
         raise Superseded(f"change {change.number} of {draft.subject} was recorded already")
     before = project.hashes[change.file]
-    expected = (
-        ChangeKind.DELETED
-        if change.sha256 is None
-        else ChangeKind.MODIFIED
-        if before is not None
-        else ChangeKind.CREATED
-    )
-    if before == change.sha256 or change.change is not expected:
+    if before == change.sha256 or change.change is not ChangeKind.of(before, change.sha256):
         raise Refused(f"{change.file} of {draft.subject} was not {change.change}")
 
 
 def check_acknowledgement(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse to acknowledge anything but the newest change that waits for it."""
-    project, said = known_project(draft.subject, state), draft.payload
+    project, said = state.of(GUIDANCE).known(draft.subject), draft.payload
     assert isinstance(said, GuidanceAcknowledged)
     if said.event_id != project.pending_id:
         raise Superseded(f"{said.event_id} is not what waits for an acknowledgement in {draft.subject}")
@@ -64,17 +58,4 @@ def check_acknowledgement(draft: Draft, role: Role, state: State, settings: Sett
 
 def check_known(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse what is about a project that nobody has added."""
-    known_project(draft.subject, state)
-
-
-def known_project(root: str, state: State) -> Project:
-    """The project; raises Refused if it is not known."""
-    project = state.of(GUIDANCE).projects.get(root)
-    if project is None or not project.initialized_at:
-        raise Refused(f"{root} is no project with guidance; add it with: upulse guidance add {root}")
-    return project
-
-
-def _require_room(project: Project | None, state: State) -> None:
-    if project is None and len(state.of(GUIDANCE).projects) >= MOST:
-        raise Refused(f"{MOST} projects have guidance already")
+    state.of(GUIDANCE).known(draft.subject)

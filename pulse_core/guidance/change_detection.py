@@ -36,21 +36,12 @@ def next_change(
         before, found = project.hashes.get(name), seen[name]
         if found.sha256 == before:
             continue
-        kind = ChangeKind.MODIFIED
-        if found.sha256 is None:
-            kind = ChangeKind.DELETED
-        elif before is None:
-            kind = ChangeKind.CREATED
+        kind = ChangeKind.of(before, found.sha256)
         at = max(now, project.latest_at + 1)
         size = None if found.sha256 is None else found.size
         change = Change(project.count + 1, make_event_id(at, digits), at, kind, name, found.sha256, size)
         payload = GuidanceChanged(
-            number=change.number,
-            event_id=change.id,
-            change=kind,
-            file=name,
-            sha256=found.sha256,
-            size=size,
+            number=change.number, event_id=change.id, change=kind, file=name, sha256=found.sha256, size=size
         )
         return NextChange(Draft(payload, root, id=row_id(root, change.id)), project.after_change(change))
     return None

@@ -74,10 +74,5 @@ class GuidanceUnwatched(Payload, kind="guidance-unwatched", by=Role.PERSON, wake
 
 
 KINDS: tuple[type[Payload], ...] = (
-    GuidanceImported,
-    GuidanceInitialized,
-    GuidanceChanged,
-    GuidanceAcknowledged,
-    GuidanceWatched,
-    GuidanceUnwatched,
-)
+    GuidanceImported, GuidanceInitialized, GuidanceChanged, GuidanceAcknowledged, GuidanceWatched, GuidanceUnwatched,
+)  # fmt: skip

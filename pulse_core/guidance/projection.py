@@ -14,6 +14,7 @@ from pulse_core.guidance.events import (
     GuidanceWatched,
 )
 from pulse_core.guidance.protocol import FILES, INVALIDATING, Change, time_of
+from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.state import StateProjection
@@ -89,6 +90,13 @@ class Guidance:
     """Projects by their roots."""
 
     projects: Mapping[str, Project] = field(default_factory=dict)
+
+    def known(self, root: str) -> Project:
+        """The project; raises Refused if nobody has added it."""
+        project = self.projects.get(root)
+        if project is None or not project.initialized_at:
+            raise Refused(f"{root} is no project with guidance; add it with: upulse guidance add {root}")
+        return project
 
 
 def after(state: Guidance, events: Iterable[Event]) -> Guidance:

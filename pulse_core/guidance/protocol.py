@@ -38,6 +38,11 @@ class ChangeKind(StrEnum):
     MODIFIED = "modified"
     DELETED = "deleted"
 
+    @classmethod
+    def of(cls, before: str | None, after: str | None) -> "ChangeKind":
+        """What it is called that a file's hash changes so; None: there is no file."""
+        return cls.DELETED if after is None else cls.MODIFIED if before else cls.CREATED
+
 
 class Change(NamedTuple):
     """One change of a file of a project. number: its place among all of the project; at: UTC microseconds; sha256 and size

@@ -54,7 +54,8 @@ class GuidanceService:
         not be read. What the files hold at first is no change, what has changed since the last time is."""
         unread = 0
         with self._lock:
-            if not self._is_known(root):
+            known = self._log.state().projects.get(root)
+            if known is None or not known.initialized_at:
                 self._files.prepare(root)
                 unread = self._import(root)
             self.look(root)
@@ -108,14 +109,8 @@ class GuidanceService:
             return answers.context(self.look(root), self._files.texts(root))
 
     def project(self, root: str) -> Project:
-        """How a project stands; raises PulseError if it is not known."""
-        if not (project := self._log.state().projects.get(root)) or not project.initialized_at:
-            raise PulseError(f"{root} is no project with guidance; add it with: upulse guidance add {root}")
-        return project
-
-    def _is_known(self, root: str) -> bool:
-        project = self._log.state().projects.get(root)
-        return project is not None and bool(project.initialized_at)
+        """How a project stands; raises Refused if it is not known."""
+        return self._log.state().known(root)
 
     def _find(self, root: str, project: Project, event_id: str) -> Change | None:
         recent = next((change for change in project.recent if change.id == event_id), None)

@@ -11,9 +11,6 @@ def lines(curr: Snapshot) -> Iterator[str]:
     watched = {root: one for root, one in curr.of(GUIDANCE).projects.items() if one.is_watched}
     if watched:
         pending = [root for root, one in watched.items() if one.pending]
-        waits = (
-            f", {len(pending)} with changes that no agent has acknowledged: {', '.join(pending)}"
-            if pending
-            else ""
-        )
+        words = "with changes that no agent has acknowledged"
+        waits = f", {len(pending)} {words}: {', '.join(pending)}" if pending else ""
         yield f"guidance  {len(watched)} project{'s' if len(watched) > 1 else ''}{waits}"

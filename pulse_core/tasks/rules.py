@@ -31,9 +31,9 @@ async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
 async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Close what was done, in projects in which nobody reviews it."""
     verdict = await inner(prev, curr)
-    tasks = curr.of(TASKS)
+    tasks, acked = curr.of(TASKS), Status.ACKED
     for task in tasks.tasks.values():
-        if task.status is Status.ACKED and not tasks.projects.get(task.project, Project()).review:
+        if task.status is acked and not tasks.projects.get(task.project, Project()).review:
             params, why = {"task": task.id}, f"{task.agent} did it, and nobody reviews {task.project}"
             key = f"{CLOSE_TASK.name}:{task.id}"
             verdict = verdict.plus(Effect(action=CLOSE_TASK.name, key=key, params=params, reason=why))

@@ -14,6 +14,7 @@ from tests.campaign.broken_off import broken_backups, broken_restores
 from tests.campaign.crash import BACK_WITHIN, run
 from tests.campaign.damages import campaign as damaged
 from tests.campaign.flips import campaign as flipped
+from tests.campaign.guidance_pollers import campaign as guidance_polled
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.simulation.chaos import live
 
@@ -66,6 +67,7 @@ def main() -> int:
         default=1,
         help="hold agents' flags against the installed programs; 0: not at all",
     )
+    parser.add_argument("--pollers", type=int, default=50, help="runs of four agents that ask for guidance")
     options = parser.parse_args()
     sound = [
         simulations(options.first, options.seeds),
@@ -81,6 +83,7 @@ def main() -> int:
         samples(options.samples),
         not options.bad_disk or bad_disk.campaign_of_all(options.bad_disk),
         not options.tools or flags(),
+        guidance_polled(options.pollers),
     ]
     return 0 if all(sound) else 1
 

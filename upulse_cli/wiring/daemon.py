@@ -117,17 +117,13 @@ async def real_daemon(
         context = WatcherContext(
             prober, clock, current_settings, view, window, acting.programs, home, append, log.listen
         )
-        socket = SocketService(home, current_settings, faults, OWNER_ALONE, failed, scope_of(context))
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
             **sidecars(
                 home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
             ),
             "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
-            "socket": socket,
-            "sockets of groups": lambda handler, begun: SettingsService(
-                lambda: group_sockets_of(context), partial(socket.serve_groups, handler)
-            )(handler, begun),
+            **socket_services(home, current_settings, faults, context, failed),
             "engine repository": lambda _, begun: later(
                 begun,
                 watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),
@@ -135,13 +131,8 @@ async def real_daemon(
             "room": lambda _, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
             ),
+            **occasional_services(lock, logs if settings.log else None),
         }
-        if lock:
-            services["lock"] = lambda _, begun: later(begun, keep_lock(lock))
-        if settings.log:
-            services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
-        if sys.stderr.isatty():
-            services["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
             Network(prober, current_settings, view, lambda: window(Network.key)),
@@ -194,6 +185,35 @@ def log_services(
             lambda: settings().anchor, anchoring(home, log, clock, spawner, settings, failed)
         ),
     }
+
+
+def socket_services(
+    home: Home,
+    settings: CurrentSettings,
+    faults: Sequence[str],
+    context: WatcherContext,
+    failed: Failed,
+) -> dict[str, Service]:
+    """What answers at the home's socket, and at those of groups that capabilities want one for."""
+    socket = SocketService(home, settings, faults, OWNER_ALONE, failed, scope_of(context))
+    return {
+        "socket": socket,
+        "sockets of groups": lambda handler, begun: SettingsService(
+            lambda: group_sockets_of(context), partial(socket.serve_groups, handler)
+        )(handler, begun),
+    }
+
+
+def occasional_services(lock: HomeLock | None, logs: FollowedLogs | None) -> dict[str, Service]:
+    """What not every daemon does: keep the lock that it was given, read logs first, speak to who looks on."""
+    services: dict[str, Service] = {}
+    if lock:
+        services["lock"] = lambda _, begun: later(begun, keep_lock(lock))
+    if logs:
+        services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
+    if sys.stderr.isatty():
+        services["voice"] = lambda request_handler, begun: later(begun, sense_aloud(request_handler))
+    return services
 
 
 @asynccontextmanager

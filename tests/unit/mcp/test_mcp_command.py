@@ -21,8 +21,9 @@ HEADERS = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[CliHome]:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     """A home whose daemon runs, with two tasks and a project with guidance."""
+    monkeypatch.setenv("HOME", str(tmp_path))
     home = CliHome(tmp_path / "home")
     home.upulse("init", "--no-engine")
     home.configure("[agents]\nassign = false")

@@ -12,7 +12,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
 from pulse_adapters.mcp.server import BURST, CLIENT, DATA, PATH, PROJECT, RATE, Door, PulseServer, RateLimit
-from pulse_adapters.mcp.tools import TOOLS, Tools
+from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app
 from pulse_core.model.errors import Refused
 
@@ -51,10 +51,14 @@ async def test_every_tool_and_each_of_its_values_is_described() -> None:
                 assert value["description"]
         (claim,) = (tool for tool in tools if tool.name == "claim_task")
         assert claim.input_schema["required"] == ["task"]
-        uris = [one.uri_template for one in (await client.list_resource_templates()).resource_templates]
-        assert uris == ["pulse://task/{task}", "pulse://effect/{effect}", "pulse://incidents/{since}"]
-        found = {str(one.uri) for one in (await client.list_resources()).resources}
-        assert found == {"pulse://tasks", "pulse://vitals"}
+        templates = (await client.list_resource_templates()).resource_templates
+        fixed = (await client.list_resources()).resources
+        assert {
+            *(one.uri_template for one in templates),
+            *(str(one.uri) for one in fixed),
+        } == RESOURCES.keys()
+        (read,) = (await client.read_resource("pulse://projects")).contents
+        assert '"name": "app"' in read.text  # type: ignore[union-attr]
 
 
 async def called(client: Client, name: str, **values: Any) -> tuple[bool, str]:

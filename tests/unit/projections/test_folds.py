@@ -33,7 +33,9 @@ def test_batches_do_not_matter(history: list[Event], sizes: list[int]) -> None:
     state, rest = FOLD.start, history
     for size in sizes:
         state, rest = FOLD(state, rest[:size]), rest[size:]
-    assert FOLD(state, rest) == FOLD(FOLD.start, history)
+    whole = FOLD(FOLD.start, history)
+    assert FOLD(state, rest) == whole
+    assert FOLD.dump(FOLD(state, rest)) == FOLD.dump(whole)  # in the same order, too
 
 
 @given(histories)

@@ -126,7 +126,11 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 @guidance.command()
 def status(path: Known = ".", as_json: AsJson = False, home: HomeDir = None) -> None:
     """Say whether an agent has to replan."""
-    found = looked_at(path, home)
+    from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
+
+    service, log = guidance_service(open_home(home))
+    found = service.should_interrupt(project_root(path), None)
+    log.close()
     if as_json:
         return put_json(found)
     if found["needs_replan"]:
@@ -170,16 +174,5 @@ def wait(
                     "it was not acknowledged in time" if until_ack else "nothing has changed in time"
                 )
             time.sleep(STEP_S)
-    finally:
-        log.close()
-
-
-def looked_at(path: str, home: str | None) -> Mapping[str, Any]:
-    """What an agent would be told now."""
-    from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
-
-    service, log = guidance_service(open_home(home))
-    try:
-        return service.should_interrupt(project_root(path), None)
     finally:
         log.close()

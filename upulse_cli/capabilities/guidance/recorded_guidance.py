@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -76,11 +76,8 @@ class RecordedGuidance:
     def _found(self, root: str, event_id: str) -> Change | None:
         log = self._log()
         if EVENT_ID.fullmatch(event_id):
-            try:
+            with suppress(UnknownName):
                 event = foldable(log.event(row_id(root, event_id)))
-            except UnknownName:
-                pass
-            else:
                 return next((one for one in changes_in(event) if one.id == event_id), None)
         project = self._state.projects.get(root)
         if project is None or not project.imports:

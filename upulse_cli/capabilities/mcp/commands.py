@@ -38,19 +38,17 @@ def serve(
     host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")] = 8766,
     token: Annotated[
-        str | None,
-        typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance."),
+        str | None, typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance.")
     ] = None,
     home: HomeDir = None,
 ) -> None:
     """Serve, if no command is named."""
-    if context.invoked_subcommand is None:
-        from upulse_cli.capabilities.mcp.wiring import serve_http, serve_stdio
+    from upulse_cli.capabilities.mcp.wiring import serve_http, serve_stdio
 
-        if stdio:
-            return serve_stdio(open_home(home))
-        raise typer.Exit(serve_http(open_home(home), host, port, token, say))
-    return None
+    if context.invoked_subcommand is None:
+        if not stdio:
+            raise typer.Exit(serve_http(open_home(home), host, port, token, say))
+        serve_stdio(open_home(home))
 
 
 @mcp.command()

@@ -80,8 +80,7 @@ def installation(home: "HomeContext", client: str, name: str) -> tuple[ClientCon
     command = [sys.executable, "-m", "upulse_cli", "mcp", "--stdio"]
     path = home.layout.path
     env = {"UPULSE_HOME": str(path), "PULSE_TOKEN": token_of(path, name)}
-    config = client_config(client, Path.home(), command, env)
-    return config, lambda: write_config(config)
+    return (config := client_config(client, Path.home(), command, env)), lambda: write_config(config)
 
 
 def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
@@ -91,7 +90,7 @@ def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
     said = SocketDaemonClient(home.layout, said_token=token)
     asked = SocketDaemonClient(home.layout, said_token="")
     return Tools(
-        replace(home, daemon=asked, progress=_no_progress),
+        replace(home, daemon=asked, progress=lambda batches, _last: iter(batches)),
         replace(home, daemon=said, append_offline=_no_daemon),
         name,
     )
@@ -99,7 +98,3 @@ def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
 
 def _no_daemon(_home: "HomeContext", _draft: Mapping[str, Any]) -> NoReturn:
     raise NotAnswering("no daemon runs, and without it agents can't change anything")
-
-
-def _no_progress(batches: Any, _last: int) -> Any:
-    return iter(batches)
