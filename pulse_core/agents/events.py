@@ -19,9 +19,7 @@ class AgentRunStarted(Payload, kind="agent-run-started", wakes=Wake.NEVER):
     pid: int
     started: int = Field(description="start time of the process, clock ticks after boot")
     workspace: str = Field("", description="where it works")
-    unlimited: str = Field(
-        "", description="why what it may have is not limited, though the settings want that"
-    )
+    unlimited: str = Field("", description="why the limits that the settings want have no effect")
 
 
 class AgentRunPaused(Payload, kind="agent-run-paused", wakes=Wake.SOON):

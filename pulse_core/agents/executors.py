@@ -131,24 +131,22 @@ class RunAgent(_OfAgents):
         task: TaskState,
         token: int,
         agent: AgentSettings,
-        workspace: Workspace,
+        place: Workspace,
         main: ProcessId,
         event: Event,
     ) -> Result:
-        path, process = workspace.path, main._asdict()
+        process, where = main._asdict(), {"token": token, "workspace": place.path}
         is_limited = agent.memory or agent.processes or agent.cpu_weight
         fault = await self.context.programs.limits_fault() if is_limited else ""
-        started = AgentRunStarted(
-            run=event.id, agent=agent.name, token=token, workspace=path, unlimited=fault, **process
-        )
+        started = AgentRunStarted(run=event.id, agent=agent.name, unlimited=fault, **process, **where)
         try:
             await self.append(started, task.id, event)
         except PulseError:
             await self.context.programs.stop(event.id, main, 0.0)  # nobody would watch it
             raise
         self.context.programs.watch(main)
-        await self.record_workspace(task, workspace, event)
-        return Result({**process, "token": token, "workspace": path})
+        await self.record_workspace(task, place, event)
+        return Result({**process, **where})
 
     async def _fail(
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event

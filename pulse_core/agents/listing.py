@@ -36,14 +36,10 @@ def stats_json(agent: str, curr: Snapshot) -> Mapping[str, Any]:
     """How an agent has done, as JSON values."""
     its = curr.of(STATS)[agent]
     average = its.average_duration_us
+    counts = ("assigned", "acked", "closed", "failed", "given_up", "consecutive_failures")
     return {
         "name": agent,
-        "assigned": its.assigned,
-        "acked": its.acked,
-        "closed": its.closed,
-        "failed": its.failed,
-        "given_up": its.given_up,
-        "consecutive_failures": its.consecutive_failures,
+        **{name: getattr(its, name) for name in counts},
         "average_s": None if average is None else average / US_PER_SECOND,
         "labels": {name: {"closed": one.closed, "failed": one.failed} for name, one in its.labels.items()},
     }

@@ -67,7 +67,7 @@ class AgentSettings(Group):
     times_usual: float = Field(
         10.0,
         ge=0,
-        description="how many times the turns, tokens or cost of its usual run of the last 24 hours one may take; 0: any",
+        description="how many times the turns, tokens or cost of its usual run one may take; 0: any",
     )
     hold: Duration = Field(
         10 * MINUTE,
@@ -80,7 +80,7 @@ class AgentSettings(Group):
         5 * MINUTE, ge=15 * UNITS["s"], le=UNITS["d"], description="how long its claim holds if Pulse is gone"
     )
     retry: Duration = Field(
-        MINUTE, ge=0, le=UNITS["d"], description="wait after a failure; doubles with each"
+        MINUTE, ge=0, le=UNITS["d"], description="wait after a failure; doubles each time"
     )
     soft: Duration = Field(
         10 * UNITS["s"], ge=0, le=MINUTE, description="time between SIGTERM and SIGKILL when a run is stopped"
@@ -116,9 +116,7 @@ class AgentsSettings(Group):
     pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
     aging: Duration = Field(HOUR, ge=0, description="waiting time that is worth a step of priority; 0: none")
     cost_per_task: float = Field(
-        0.0,
-        ge=0,
-        description="what attempts at a task may cost together until a person decides; 0: any amount",
+        0.0, ge=0, description="what attempts at a task may cost until a person decides; 0: any amount"
     )
     cost_per_day: float = Field(
         0.0, ge=0, description="what the runs of all agents may cost together within 24 hours; 0: any amount"
@@ -127,13 +125,11 @@ class AgentsSettings(Group):
         "tell", description="what becomes of processes that a run has left behind: they are told, or ended"
     )
     orphan_age: Duration = Field(
-        10 * MINUTE,
-        ge=MINUTE,
-        description="how old they must be, without a terminal and without their parent",
+        10 * MINUTE, ge=MINUTE, description="how old they must be, with neither a terminal nor their parent"
     )
     workspaces: Path | None = Field(
         None,
-        description="folder of the worktrees in which tasks are done; else `workspaces` in the home",
+        description="folder of the tasks' folders; else `workspaces` in the home",
         examples=["/srv/agents"],
     )
 

@@ -100,7 +100,7 @@ def test_a_bug_is_one_sentence_that_says_how_to_see_more(
     def broken(**_: object) -> None:
         raise RecursionError("first line\nsecond line")
 
-    monkeypatch.setattr(command_line, "app", broken)
+    monkeypatch.setattr(command_line, "tree_for", lambda word: broken)
     assert main(["status"]) == 70
     said = capsys.readouterr().err
     assert said.count("\n") == 1
