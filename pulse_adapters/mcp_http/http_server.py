@@ -1,6 +1,7 @@
 """An HTTP server that runs until a signal ends it, and what it demands of each request before an MCP server sees it."""
 
 import asyncio
+import gc
 import hmac
 import signal
 import socket
@@ -51,6 +52,7 @@ async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") ->
     async with AsyncExitStack() as stack:
         for one in begun:
             await stack.enter_async_context(one.router.lifespan_context(one))
+        gc.freeze()  # all that was imported stays: to look through it again would hold up an answer
         await server.serve(sockets=[listener])
 
 

@@ -151,6 +151,35 @@ async def acknowledged(url: str, project: Path, first: str) -> None:
         assert not (await call(client, "pulse_should_interrupt"))["needs_replan"]
 
 
+def test_people_see_how_a_project_stands_and_wait_for_a_change_or_its_acknowledgement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from upulse_cli.__main__ import main
+
+    def upulse(*words: str) -> int:
+        capsys.readouterr()
+        return main([*words, "--home", str(tmp_path / "home")])
+
+    project = tmp_path / "project"
+    project.mkdir()
+    assert upulse("init", "--no-engine") == 0
+    assert upulse("guidance", "wait", str(project)) == 1
+    assert upulse("guidance", "add", str(project)) == 0
+    assert upulse("guidance", "wait", str(project), "--until-ack") == 0
+    assert upulse("guidance", "wait", str(project), "--timeout", "0s") == 1
+    assert "nothing has changed in time" in capsys.readouterr().err
+    write(project, "guidance.md", "smaller")
+    assert upulse("guidance", "wait", str(project)) == 0
+    assert upulse("guidance", "wait", str(project), "--until-ack", "--timeout", "0s") == 1
+    assert "it was not acknowledged in time" in capsys.readouterr().err
+    assert upulse("guidance", "status", str(project)) == 0
+    assert "An agent has to replan: .pulse/guidance.md changed (evt_" in capsys.readouterr().out
+    assert upulse("guidance", "remove", str(project)) == 0
+    assert upulse("guidance", "list", "--json") == 0
+    (one,) = json.loads(capsys.readouterr().out).values()
+    assert (one["watched"], one["needs_replan"]) == (False, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

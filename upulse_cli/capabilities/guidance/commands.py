@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -82,8 +83,8 @@ def add(path: Project, home: HomeDir = None) -> None:
 
     where, root = open_home(home), project_root(path)
     service, log = guidance_service(where)
-    service.begin(root)
-    log.close()
+    with closing(log):
+        service.begin(root)
     answer = append(where, "guidance-watched", root)
     put(root)
     say(f"{root}/.pulse is watched; what agents have to do is in docs/guidance.md.")
@@ -129,8 +130,8 @@ def status(path: Known = ".", as_json: AsJson = False, home: HomeDir = None) -> 
     from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
 
     service, log = guidance_service(open_home(home))
-    found = service.should_interrupt(project_root(path), None)
-    log.close()
+    with closing(log):
+        found = service.should_interrupt(project_root(path), None)
     if as_json:
         return put_json(found)
     if found["needs_replan"]:
@@ -167,12 +168,10 @@ def wait(
     until = time.monotonic() + seconds
     service, log = guidance_service(open_home(home))
     root = project_root(path)
-    try:
+    with closing(log):
         while service.should_interrupt(root, None)["needs_replan"] == until_ack:
             if time.monotonic() >= until:
                 raise PulseError(
                     "it was not acknowledged in time" if until_ack else "nothing has changed in time"
                 )
             time.sleep(STEP_S)
-    finally:
-        log.close()
