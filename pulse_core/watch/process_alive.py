@@ -79,6 +79,8 @@ class ProcessAlive:
         kinds = {event.kind for event in events}
         if not kinds.isdisjoint(SEARCH_KINDS):
             self._searched = None
+        if SettingsLoaded.kind in kinds:
+            self._compared = None
         if not kinds.isdisjoint(NUDGING_KINDS):
             histories = self.current_state().processes.of.values()
             if any(history.starting for history in histories):

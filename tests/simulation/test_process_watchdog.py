@@ -299,6 +299,13 @@ def test_who_matches_beside_it_is_told_by_the_status() -> None:
         await asyncio.sleep(40)
         assert world.daemon is not None
         assert "2 others match: 7, 8" in world.daemon.report()["processes"][0]["why"]
+        world.host.beside["gateway"] = "it was started otherwise"
+        await asyncio.sleep(2)
+        assert "otherwise" not in world.daemon.report()["processes"][0]["why"]
+        world.settings = Settings.model_validate({"process": [{**ONE["process"][0], "cwd": "/"}]})
+        world.daemon.request_reload()  # not only a minute later
+        await asyncio.sleep(15)
+        assert "otherwise" in world.daemon.report()["processes"][0]["why"]
 
     simulate(story, ONE)
 
