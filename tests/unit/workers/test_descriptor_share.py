@@ -1,7 +1,9 @@
 """Survival has its own share of descriptors: of many, thirty-two; of few, a quarter."""
 
+import errno
 import os
 import resource
+from typing import NoReturn
 
 import pytest
 
@@ -19,10 +21,9 @@ def test_they_are_scarce_once_fewer_than_the_shares_are_free(
     assert are_descriptors_scarce(shares) is scarce
 
 
-def test_they_are_where_none_is_left_to_look_with() -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
-    try:
-        assert are_descriptors_scarce()
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+def test_they_are_where_none_is_left_to_look_with(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: str) -> NoReturn:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(os, "listdir", refuse)
+    assert are_descriptors_scarce()
