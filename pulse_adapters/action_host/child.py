@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pydantic_core import from_json
 
+import pulse_adapters.workers.import_trim  # noqa: F401 - before all that loads pydantic, and while this Python can be read
 from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
@@ -140,6 +141,7 @@ def main() -> None:
     host_side.send({"id": begin["id"], **contents.told})
     gc.collect()
     gc.freeze()  # what is loaded stays, and is not searched for garbage again and again
+    gc.enable()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:

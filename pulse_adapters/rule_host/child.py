@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-import pulse_adapters.rule_host.import_trim  # noqa: F401 - before all that loads pydantic
+import pulse_adapters.workers.import_trim  # noqa: F401 - before all that loads pydantic
 from pulse_adapters.rule_host.child_state import SnapshotReplica, UserProjection
 from pulse_adapters.rule_host.loader import RulesNotLoadable, load
 from pulse_adapters.rule_host.profiling import Profile

@@ -40,6 +40,14 @@ async def test_a_watcher_brings_samples_and_says_when_one_is_worth_a_tick(tmp_pa
         assert woke == [False, True, False]
 
 
+async def test_what_the_engine_leaves_as_garbage_is_searched_for(tmp_path: Path) -> None:
+    source = watcher(
+        "import gc\nreturn Reading({'on': gc.isenabled(), 'kept': gc.get_freeze_count() > 1_000})"
+    )
+    async with at_work(written(tmp_path, source)) as scene:
+        assert await scene.look() == {"on": True, "kept": True}
+
+
 async def test_a_new_host_knows_the_windows_of_before(tmp_path: Path) -> None:
     source = watcher("return Reading({'n': os.getpid()})", wake="return len(window.samples) == 3")
     async with at_work(written(tmp_path, source)) as scene:

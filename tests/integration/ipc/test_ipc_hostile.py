@@ -169,7 +169,7 @@ async def test_callers_at_work_beyond_the_limit_are_told_and_later_ones_let_in(p
                 writer.write(FOR_EVER)
                 assert "item" in await told(reader)
             async with connected(path) as (reader, _):
-                assert "3 callers have a request under way" in (await told(reader))["error"]["message"]
+                assert "3 callers that have a request under way" in (await told(reader))["error"]["message"]
         async with asyncio.timeout(60):
             while True:
                 async with connected(path) as (reader, writer):
