@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -17,6 +18,9 @@ _LOCAL = frozenset(
 """Kinds of file systems that the kernel answers for by itself, from a disk of this machine or from memory."""
 _KERNELS_OWN = (b"/proc/", b"/sys/", b"/dev/")
 """Where systemd has an `autofs`, and the kernel its control files: no program lies there."""
+
+REMEMBERED_S = 1.0
+"""Seconds for which it is known what is mounted."""
 
 Answer = TypeVar("Answer")
 
@@ -34,6 +38,22 @@ def has_others(table: str = "/proc/self/mountinfo") -> bool:
     return False
 
 
+class RecentMounts:
+    """Tells whether such a file system is mounted, or was a moment ago: a restart asks three times."""
+
+    def __init__(
+        self, look: Callable[[], bool] = has_others, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._look, self._now = look, now
+        self._looked, self._found = float("-inf"), False
+
+    def __call__(self) -> bool:
+        """Whether one was, a second ago at the most."""
+        if (now := self._now()) - self._looked >= REMEMBERED_S:
+            self._looked, self._found = now, self._look()
+        return self._found
+
+
 class _Question(NamedTuple):
     """One that is not answered yet, or just was; since: in the loop's time."""
 
@@ -49,8 +69,10 @@ class FileThreads:
     three milliseconds, as long as all else of a restart.
     """
 
-    def __init__(self, patience_s: float = PATIENCE_S, *, is_needed: Callable[[], bool] = has_others) -> None:
-        self.patience_s, self._is_needed = patience_s, is_needed
+    def __init__(
+        self, patience_s: float = PATIENCE_S, *, is_needed: Callable[[], bool] | None = None
+    ) -> None:
+        self.patience_s, self._is_needed = patience_s, is_needed or RecentMounts()
         self._open: dict[tuple[str, str], _Question] = {}
 
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
@@ -99,11 +121,14 @@ class FileThreads:
             except Exception as error:  # noqa: BLE001 - it is raised where the answer is awaited
                 asked.answer.set_exception(error)
             del self._open[about, key]
+
+        def ask_and_tell() -> None:
+            ask()
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(asked.over.set)
 
         if self._is_needed():
-            threading.Thread(target=ask, name="file system", daemon=True).start()
+            threading.Thread(target=ask_and_tell, name="file system", daemon=True).start()
         else:
             ask()
         return asked

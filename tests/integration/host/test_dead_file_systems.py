@@ -16,7 +16,7 @@ from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.file_threads import FileThreads, has_others
+from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts, has_others
 from pulse_adapters.workers.spawn import reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
@@ -177,3 +177,11 @@ def test_interpreters_that_never_end_are_looked_at_a_few_times(tmp_path: Path) -
     relative = script(tmp_path / "relative", "exit 0")
     assert reach_program("./relative", {}, str(relative.parent)) == "./relative"
     assert reach_program(str(tmp_path / "none"), {}, None) == str(tmp_path / "none")
+
+
+def test_what_is_mounted_is_looked_at_once_for_all_questions_of_a_moment() -> None:
+    answers, now = [True, False], [100.0]
+    are_others = RecentMounts(answers.pop, lambda: now[0])
+    assert (are_others(), are_others(), answers) == (False, False, [True])
+    now[0] += REMEMBERED_S
+    assert (are_others(), answers) == (True, [])
