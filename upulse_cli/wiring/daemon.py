@@ -67,6 +67,36 @@ FIRST_READ = 2.0
 """Seconds for which a start waits until it is known what the followed logs hold: what is written later is news."""
 
 
+class DaemonCallbacks:
+    """What the parts of a daemon ask of it, which is made of them: `daemon` is set once it is."""
+
+    daemon: Daemon
+
+    def failed(self, whose: str, words: str) -> None:
+        """Have a failure recorded."""
+        self.daemon.reporter(whose, words)
+
+    def windows(self) -> Mapping[str, Window]:
+        """The present samples, by their key."""
+        return self.daemon.watch.windows
+
+    def window(self, key: str) -> Window:
+        """The present samples of one key."""
+        return self.windows().get(key, Window())
+
+    def lateness_ms(self) -> float:
+        """How late its loop is."""
+        return self.daemon.housekeeping.lateness() * 1000
+
+    async def is_turning(self, seconds: float) -> bool:
+        """Whether its loops make progress within so many seconds."""
+        return await self.daemon.is_turning(seconds)
+
+    async def append(self, draft: Draft) -> Event:
+        """Record this as the daemon's own."""
+        return await self.daemon.gate.append_own(draft)
+
+
 @asynccontextmanager
 async def real_daemon(
     home: Home, how: Opening, news: Sequence[Draft] = (), lock: HomeLock | None = None
@@ -79,29 +109,11 @@ async def real_daemon(
     # In a thread of its own: nothing waits while a large file is read.
     current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
-    daemon: Daemon
-
-    def failed(whose: str, words: str) -> None:
-        daemon.reporter(whose, words)
-
-    def windows() -> Mapping[str, Window]:
-        return daemon.watch.windows
-
-    def window(key: str) -> Window:
-        return windows().get(key, Window())
-
-    async def append(draft: Draft) -> Event:
-        return await daemon.gate.append_own(draft)
-
-    acting = machine_executors(home, current_settings, view, failed, append)
-    system = SystemResource(
-        current_settings,
-        lambda: daemon.housekeeping.lateness() * 1000,
-        acting.spawner,
-        acting.consumers,
-        view,
-        lambda: window(SystemResource.key),
-    )
+    calls = DaemonCallbacks()
+    failed, window = calls.failed, calls.window
+    acting = machine_executors(home, current_settings, view, failed, calls.append)
+    lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
+    system = SystemResource(current_settings, lateness, acting.spawner, acting.consumers, view, own_window)
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home.path)
         stack.callback(acting.close)
@@ -113,21 +125,15 @@ async def real_daemon(
         stack.callback((prober := ChildProber()).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
-        engine = engine_of(home, clock, current_settings, windows)
+        engine = engine_of(home, clock, current_settings, calls.windows)
         context = WatcherContext(
-            prober, clock, current_settings, view, window, acting.programs, home, append, log.listen
+            prober, clock, current_settings, view, window, acting.programs, home, calls.append, log.listen
         )
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
-            **sidecars(
-                home.path, current_settings, prober, lambda seconds: daemon.is_turning(seconds), failed
-            ),
-            "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
+            **sidecars(home.path, current_settings, prober, calls.is_turning, failed),
+            **engine_services(home, log, view, current_settings, engine, failed),
             **socket_services(home, current_settings, faults, context, failed),
-            "engine repository": lambda _, begun: later(
-                begun,
-                watch_repository(log, view, partial(engine_fault, home, current_settings, engine), failed),
-            ),
             "room": lambda _, begun: later(
                 begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
             ),
@@ -138,7 +144,7 @@ async def real_daemon(
             Network(prober, current_settings, view, lambda: window(Network.key)),
             *watchers_of(context),
         )
-        daemon = Daemon(
+        calls.daemon = daemon = Daemon(
             Parts(
                 log=log,
                 vitals=vitals,
@@ -184,6 +190,22 @@ def log_services(
         "anchor": SettingsService(
             lambda: settings().anchor, anchoring(home, log, clock, spawner, settings, failed)
         ),
+    }
+
+
+def engine_services(
+    home: Home,
+    log: SqliteEventLog,
+    view: View,
+    settings: CurrentSettings,
+    engine: EngineParts | None,
+    failed: Failed,
+) -> dict[str, Service]:
+    """What looks after the engine's repository, and after what its hosts have left behind."""
+    fault = partial(engine_fault, home, settings, engine)
+    return {
+        "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
+        "engine repository": lambda _, begun: later(begun, watch_repository(log, view, fault, failed)),
     }
 
 
