@@ -171,7 +171,6 @@ def wait(
     with closing(log):
         while service.should_interrupt(root, None)["needs_replan"] == until_ack:
             if time.monotonic() >= until:
-                raise PulseError(
-                    "it was not acknowledged in time" if until_ack else "nothing has changed in time"
-                )
+                what = "it was not acknowledged" if until_ack else "nothing has changed"
+                raise PulseError(f"{what} in time")
             time.sleep(STEP_S)

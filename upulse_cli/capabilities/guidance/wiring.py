@@ -19,9 +19,14 @@ from upulse_cli.capabilities.guidance.recorded_guidance import RecordedGuidance
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
 
-NO_MCP = "the MCP server needs the package mcp; install it with: pip install 'upulse[mcp]'"
 BUSY = 3
 """The exit code if somebody else has the port."""
+
+
+def require_mcp() -> None:
+    """Raise PulseError without the package that an MCP server needs."""
+    if find_spec("mcp") is None:
+        raise PulseError("the MCP server needs the package mcp; install it with: pip install 'upulse[mcp]'")
 
 
 def project_root(project: str) -> str:
@@ -79,8 +84,7 @@ def on_port(
 
     Raises PulseError without the package, or for an address that others reach if there is no token.
     """
-    if find_spec("mcp") is None:
-        raise PulseError(NO_MCP)
+    require_mcp()
     from pulse_adapters.mcp_http.listener import PortBusy, is_loopback, take_port
 
     secret = token_from(token)

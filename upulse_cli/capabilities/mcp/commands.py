@@ -16,7 +16,7 @@ mcp = group(
 )
 
 
-class Client(StrEnum):
+class ClientProgram(StrEnum):
     """A program whose configuration is known."""
 
     CLAUDE = "claude"
@@ -53,7 +53,7 @@ def serve(
 
 @mcp.command()
 def install(
-    client: Annotated[Client, typer.Argument(help="Which program.")],
+    client: Annotated[ClientProgram, typer.Argument(help="Which program.")],
     name: Annotated[
         str, typer.Option("--name", metavar="NAME", help="Its name in the log; else the program's.")
     ] = "",

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -15,7 +14,7 @@ from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_adapters.mcp.client_config import ClientConfig, client_config, write_config
 from pulse_adapters.mcp.client_tokens import name_of, token_of
 from pulse_core.model.errors import NotAnswering, PulseError
-from upulse_cli.capabilities.guidance.wiring import NO_MCP, guidance_service, on_port
+from upulse_cli.capabilities.guidance.wiring import guidance_service, on_port, require_mcp
 
 if TYPE_CHECKING:
     from pulse_adapters.mcp.tools import Tools
@@ -58,8 +57,7 @@ def serve_http(
 
 def serve_stdio(home: "HomeContext") -> None:
     """Serve whoever has started this process: the client, or the run, whose token is in PULSE_TOKEN."""
-    if find_spec("mcp") is None:
-        raise PulseError(NO_MCP)
+    require_mcp()
     from pulse_adapters.mcp.server import PulseServer
 
     token = os.environ.get("PULSE_TOKEN", "")
@@ -77,6 +75,7 @@ def serve_stdio(home: "HomeContext") -> None:
 
 def installation(home: "HomeContext", client: str, name: str) -> tuple[ClientConfig, Callable[[], None]]:
     """What is added to the configuration of a client, and what writes it."""
+    require_mcp()
     command = [sys.executable, "-m", "upulse_cli", "mcp", "--stdio"]
     path = home.layout.path
     env = {"UPULSE_HOME": str(path), "PULSE_TOKEN": token_of(path, name)}
