@@ -13,7 +13,7 @@ from pulse_adapters.guidance.project_folder import ProjectFolder, make_folder
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.file_formats import state_text
 from pulse_core.guidance.project_files import Lines
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import EVENTS, FILES, FOLDER, STATE, TEMPLATES
 from pulse_core.model.errors import PulseError
 
@@ -48,7 +48,7 @@ class DiskProjectFiles:
     def __init__(self, settle: float = SETTLE_S) -> None:
         self._settle = settle
         self._published: dict[str, Published] = {}
-        self._written: dict[str, tuple[Project, Signature, Signature]] = {}
+        self._written: dict[str, tuple[GuidedProject, Signature, Signature]] = {}
 
     def prepare(self, root: str) -> None:
         make_folder(root)
@@ -100,7 +100,7 @@ class DiskProjectFiles:
                 lines = folder.read(EVENTS, LONGEST_EARLIER)
         return state, iter(lines.split(b"\n"))
 
-    def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
         # Without the folder there is no place for them.
         with suppress(OSError), ProjectFolder.open(root) as folder:
             if self._written.get(root) == (project(), *_signatures(folder)):
@@ -115,7 +115,7 @@ class DiskProjectFiles:
                 self._written[root] = (newest, *_signatures(folder))
 
     def _publish_events(
-        self, folder: ProjectFolder, root: str, project: Project, lines: Lines | None
+        self, folder: ProjectFolder, root: str, project: GuidedProject, lines: Lines | None
     ) -> None:
         """Append what is missing at the end of a file that is known; another one is compared with the log, line by line."""
         last = self._published.pop(root, None)
@@ -172,7 +172,7 @@ def _signatures(folder: ProjectFolder) -> tuple[Signature, Signature]:
     return found[0], found[1]
 
 
-def _advanced(folder: ProjectFolder, last: Published, project: Project) -> Published | None:
+def _advanced(folder: ProjectFolder, last: Published, project: GuidedProject) -> Published | None:
     """What is known of the file now: the same, or more if another process has added lines; None if it is something else."""
     unknown = [change for change in project.recent if change.number > last.count]
     expected = "".join(change.line() for change in unknown).encode()
@@ -190,7 +190,7 @@ def _advanced(folder: ProjectFolder, last: Published, project: Project) -> Publi
     return Published(now, last.count + added.count(b"\n")) if is_theirs else None
 
 
-def _checked(folder: ProjectFolder, project: Project, lines: Lines | None) -> Published | None:
+def _checked(folder: ProjectFolder, project: GuidedProject, lines: Lines | None) -> Published | None:
     """The file as the log says it must be, put right if it is not; None where all that is known is its end, and that is
     something else."""
     recent = [change.line() for change in project.recent]
@@ -214,7 +214,7 @@ def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
         return False
 
 
-def _with_known_end(folder: ProjectFolder, project: Project, recent: list[str]) -> Published | None:
+def _with_known_end(folder: ProjectFolder, project: GuidedProject, recent: list[str]) -> Published | None:
     """The file if one of these lines is its last, and those before it are the ones before."""
     with suppress(OSError), folder.file(EVENTS) as descriptor:
         found = os.fstat(descriptor)

@@ -12,7 +12,7 @@ from pulse_core.capability import WatcherContext
 from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.change_detection import next_change
 from pulse_core.guidance.events import GuidanceUnwatched, GuidanceWatched
-from pulse_core.guidance.projection import GUIDANCE, Project
+from pulse_core.guidance.projection import GUIDANCE, GuidedProject
 from pulse_core.guidance.service import MOST_TRIES
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
@@ -97,9 +97,9 @@ class GuidanceWatcher:
     def _now(self) -> int:
         return self._context.clock.now().at
 
-    def _projects(self) -> Mapping[str, Project]:
+    def _projects(self) -> Mapping[str, GuidedProject]:
         found = self._context.state().of(GUIDANCE).projects
         return {root: project for root, project in found.items() if project.is_watched}
 
-    def _project(self, root: str) -> Project:
+    def _project(self, root: str) -> GuidedProject:
         return self._context.state().of(GUIDANCE).projects[root]

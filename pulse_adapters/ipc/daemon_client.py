@@ -12,7 +12,7 @@ from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.json_types import Json
 
 
-def run_socket(home: Path) -> Path | None:
+def own_run_socket(home: Path) -> Path | None:
     """Where a run of an agent of this home is answered that may not enter it; None for everybody else."""
     said = os.environ
     if said.get("UPULSE_HOME") != str(home) or not said.get("PULSE_TOKEN") or os.access(home, os.X_OK):
@@ -32,7 +32,7 @@ class SocketDaemonClient:
 
     def __init__(self, layout: HomeLayout, say: Say = silent, said_token: str | None = None) -> None:
         self._layout, self._say, self._said_token = layout, say, said_token
-        self._socket = run_socket(layout.path) or layout.socket
+        self._socket = own_run_socket(layout.path) or layout.socket
 
     def status(self) -> HomeStatus:
         with Client(self._socket, STATUS_WAIT, self._say) as client:

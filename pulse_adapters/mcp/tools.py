@@ -47,9 +47,7 @@ class Tools:
         """How this machine and Pulse stand: processes, conditions, open effects, vitals."""
         try:
             return home_status(self.home)
-        except (
-            Refused
-        ):  # runs may not ask the daemon for it, but read the files where they are the same user's
+        except Refused:  # a run may not ask the daemon for it; where the files are its user's, it reads them
             return offline_status(self.home, self.home.daemon.lock_holder())
 
     def recent_incidents(self, since: Since = "3h") -> Any:

@@ -50,7 +50,7 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
-SHORT = tuple(
+SHORTAGES = tuple(
     map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
 )
 """What is said, by git too, where the machine is short of something: no agent is to blame for that."""
@@ -151,7 +151,7 @@ class RunAgent(_OfAgents):
     async def _fail(
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
     ) -> None:
-        if any(words in error for words in SHORT):
+        if any(words in error for words in SHORTAGES):
             payload = TaskFailed(token=token, error=error, retry_us=60 * US_PER_SECOND, blameless=True)
         else:
             payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
@@ -293,5 +293,6 @@ class OpenPullRequest(_OfAgents):
 
 def agent_executors(context: ExecutorContext, files: RunFiles) -> Sequence[Executor]:
     """The executors of this capability."""
-    begun = RunAgent, PauseRun, StopRun, EndOrphan, CleanAgentRun
-    return tuple(k(context, files) for k in (*begun, MakeWorkspace, RemoveWorkspace, OpenPullRequest))
+    of_runs = (RunAgent, PauseRun, StopRun, EndOrphan, CleanAgentRun)
+    of_workspaces = (MakeWorkspace, RemoveWorkspace, OpenPullRequest)
+    return tuple(executor(context, files) for executor in (*of_runs, *of_workspaces))

@@ -6,7 +6,7 @@ from pulse_core.guidance.events import (
     GuidanceImported,
     GuidanceInitialized,
 )
-from pulse_core.guidance.projection import GUIDANCE, Project
+from pulse_core.guidance.projection import GUIDANCE, GuidedProject
 from pulse_core.guidance.protocol import ChangeKind
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
@@ -27,7 +27,7 @@ def check_import(draft: Draft, role: Role, state: State, settings: Settings) -> 
     project = state.of(GUIDANCE).projects.get(draft.subject)
     if project is None and len(state.of(GUIDANCE).projects) >= MOST:
         raise Refused(f"{MOST} projects have guidance already")
-    project = project or Project()
+    project = project or GuidedProject()
     payload = draft.payload
     if project.initialized_at:
         raise Superseded(f"{draft.subject} is known already")

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import CONTEXT_URI, FOLDER, INVALIDATING, Change
 from pulse_core.model.moment import iso
 
@@ -18,7 +18,7 @@ REPLAN = (
 """The prompt `pulse_replan`."""
 
 
-def interrupt(project: Project, seen: int) -> Answer:
+def interrupt(project: GuidedProject, seen: int) -> Answer:
     """The answer of `pulse_should_interrupt`. seen: the number of the last change that the agent has seen; 0: none."""
     changed = _changed_since(project, seen)
     if project.pending:
@@ -44,14 +44,14 @@ def interrupt(project: Project, seen: int) -> Answer:
     }
 
 
-def _changed_since(project: Project, seen: int) -> list[str]:
+def _changed_since(project: GuidedProject, seen: int) -> list[str]:
     """The files that have changed after this number, in the order in which they did so first, as far as that is known."""
     first = {change.file: change.number for change in reversed(project.recent) if change.number > seen}
     number_of = {name: first.get(name, number) for name, number in project.last.items() if number > seen}
     return sorted(number_of, key=number_of.__getitem__)
 
 
-def refused(project: Project, event_id: str, found: Change | None) -> Answer | None:
+def refused(project: GuidedProject, event_id: str, found: Change | None) -> Answer | None:
     """Why an acknowledgement does not count; None if it does. found: the change of this id."""
     if not event_id.strip():
         return _no("The id of a pending replan event is required.")
@@ -86,7 +86,7 @@ def _no(words: str) -> Answer:
     return {"accepted": False, "acknowledged_event_id": None, "plan_sha256": None, "reason": words}
 
 
-def context(project: Project, texts: Mapping[str, str]) -> str:
+def context(project: GuidedProject, texts: Mapping[str, str]) -> str:
     """The resource: all that an agent needs before it goes on. texts: what the files hold, by name."""
     now = interrupt(project, 0)
     status = {

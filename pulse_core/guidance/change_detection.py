@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pulse_core.guidance.events import GuidanceChanged
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, Change, ChangeKind, make_event_id, row_id
 from pulse_core.model.event import Draft
 
@@ -20,11 +20,11 @@ class NextChange(NamedTuple):
     """An event to record, and the project once it is."""
 
     draft: Draft
-    after: Project
+    after: GuidedProject
 
 
 def next_change(
-    root: str, project: Project, seen: Mapping[str, FileObservation], now: int, digits: str
+    root: str, project: GuidedProject, seen: Mapping[str, FileObservation], now: int, digits: str
 ) -> NextChange | None:
     """The first difference between what is recorded and what was seen; None if there is none.
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from pulse_core.guidance.events import GuidanceImported, GuidanceInitialized, ImportedChange
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, FOLDER
 from pulse_core.model.moment import EPOCH, iso
 
@@ -17,7 +17,7 @@ CHUNK = 500
 _CHANGE: TypeAdapter[ImportedChange] = TypeAdapter(ImportedChange)
 
 
-def state_text(root: str, project: Project) -> str:
+def state_text(root: str, project: GuidedProject) -> str:
     """The text of `state.json`."""
     last = project.acknowledged
     said = {

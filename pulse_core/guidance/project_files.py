@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Protocol
 
 from pulse_core.guidance.change_detection import FileObservation
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 
 Lines = Callable[[], Iterator[str]]
 """The lines of `events.jsonl`, from the first one on, as often as they are asked for."""
@@ -28,7 +28,7 @@ class ProjectFiles(Protocol):
     def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
         """`state.json` and the lines of `events.jsonl` as they are; None and none if they are missing."""
 
-    def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
         """Write `state.json` and `events.jsonl` where they are not what they should be; the folder is never made.
 
         project: returns the newest state, asked once nobody else writes. Without lines only that is written for which the

@@ -34,7 +34,7 @@ class Acknowledgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class GuidedProject:
     """One project. initialized_at: UTC microseconds, 0 until its import has ended; hashes: of each file; last: the number of
     each file's last change; count: of all changes; recent: the last of them, oldest first; pending: the files that wait
     for an acknowledgement, in the order in which they began to, with the number of their last change; pending_id, and
@@ -57,11 +57,11 @@ class Project:
         """The time in the id of the last change (UTC microseconds); 0 if there is none."""
         return (time_of(self.recent[-1].id) or self.recent[-1].at) if self.recent else 0
 
-    def after_change(self, change: Change) -> "Project":
+    def after_change(self, change: Change) -> "GuidedProject":
         """It after one more change."""
         return self.after_changes((change,))
 
-    def after_changes(self, changes: Sequence[Change]) -> "Project":
+    def after_changes(self, changes: Sequence[Change]) -> "GuidedProject":
         """It after more changes, of which there is at least one."""
         pending, pending_id, since = dict(self.pending), self.pending_id, self.pending_since
         hashes, last = dict(self.hashes), dict(self.last)
@@ -80,7 +80,7 @@ class Project:
             pending_since=since,
         )
 
-    def after_acknowledgement(self, acknowledgement: Acknowledgement) -> "Project":
+    def after_acknowledgement(self, acknowledgement: Acknowledgement) -> "GuidedProject":
         """It after the newest pending change, and so all of them, was acknowledged."""
         return replace(self, acknowledged=acknowledgement, pending={}, pending_id=None, pending_since=0)
 
@@ -89,9 +89,9 @@ class Project:
 class Guidance:
     """Projects by their roots."""
 
-    projects: Mapping[str, Project] = field(default_factory=dict)
+    projects: Mapping[str, GuidedProject] = field(default_factory=dict)
 
-    def known(self, root: str) -> Project:
+    def known(self, root: str) -> GuidedProject:
         """The project; raises Refused if nobody has added it."""
         project = self.projects.get(root)
         if project is None or not project.initialized_at:
@@ -101,13 +101,13 @@ class Guidance:
 
 def after(state: Guidance, events: Iterable[Event]) -> Guidance:
     """The guidance after more events; those of other kinds are passed over."""
-    projects: dict[str, Project] | None = None
+    projects: dict[str, GuidedProject] | None = None
     for event in events:
         if event.kind not in _ACTS:
             continue
         if projects is None:
             projects = dict(state.projects)
-        project = projects.get(event.subject, Project())
+        project = projects.get(event.subject, GuidedProject())
         changed = _ACTS[event.kind](project, event, decode_plain(event.data))
         if changed is not project:
             projects[event.subject] = changed
@@ -133,13 +133,13 @@ def _change(event: Event, data: Mapping[str, Any]) -> Change:
     return Change(data["number"], id_, at, data["change"], data["file"], data.get("sha256"), data.get("size"))
 
 
-def _after_import(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+def _after_import(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     if project.initialized_at or data.get("number") != project.count + 1:
         return project
     return replace(project.after_changes(list(_imported(data))), imports=project.imports + 1)
 
 
-def _initialized(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     if project.initialized_at or not data:
         return project
     hashes = {name: data["hashes"].get(name) for name in FILES}
@@ -153,20 +153,20 @@ def _initialized(project: Project, event: Event, data: Mapping[str, Any]) -> Pro
     return project.after_acknowledgement(acknowledged)
 
 
-def _changed(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     if data.get("number") != project.count + 1 or not project.initialized_at:
         return project
     return project.after_change(_change(event, data))
 
 
-def _acknowledged(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+def _acknowledged(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     id_ = data.get("event_id")
     if not id_ or id_ != project.pending_id:
         return project
     return project.after_acknowledgement(Acknowledgement(id_, data.get("plan_sha256"), event.at))
 
 
-def _watched(project: Project, event: Event, data: Mapping[str, Any]) -> Project:
+def _watched(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     return replace(project, is_watched=event.kind == GuidanceWatched.kind)
 
 

@@ -12,7 +12,7 @@ from pulse_core.guidance.change_detection import next_change
 from pulse_core.guidance.events import GuidanceAcknowledged
 from pulse_core.guidance.file_formats import read_earlier
 from pulse_core.guidance.project_files import ProjectFiles
-from pulse_core.guidance.projection import Guidance, Project
+from pulse_core.guidance.projection import Guidance, GuidedProject
 from pulse_core.guidance.protocol import PLAN, Change
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
@@ -64,7 +64,7 @@ class GuidanceService:
                 self.look(root)
         return unread
 
-    def look(self, root: str) -> Project:
+    def look(self, root: str) -> GuidedProject:
         """Record what has changed in a project's files, and write what other tools read."""
         with self._lock:
             for _ in range(MOST_TRIES):
@@ -108,11 +108,11 @@ class GuidanceService:
         with self._lock:
             return answers.context(self.look(root), self._files.texts(root))
 
-    def project(self, root: str) -> Project:
+    def project(self, root: str) -> GuidedProject:
         """How a project stands; raises Refused if it is not known."""
         return self._log.state().known(root)
 
-    def _find(self, root: str, project: Project, event_id: str) -> Change | None:
+    def _find(self, root: str, project: GuidedProject, event_id: str) -> Change | None:
         recent = next((change for change in project.recent if change.id == event_id), None)
         return recent or self._log.find(root, event_id)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.ipc.daemon_client import SocketDaemonClient, run_socket
+from pulse_adapters.ipc.daemon_client import SocketDaemonClient, own_run_socket
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
@@ -45,7 +45,7 @@ def main_commit(home: HomeLayout) -> str:
 def found_home(option: str | None) -> Home:
     """The home that `--home` means, or the environment; raises NoHome if there is none, NotUsable if others write there."""
     home = Home.resolve(option)
-    if run_socket(home.path):
+    if own_run_socket(home.path):
         return home
     if not home.exists():
         raise NoHome(str(home.path))

@@ -8,7 +8,7 @@ from random import Random
 from pulse_core.composition import ADMITS
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.project_files import Lines
-from pulse_core.guidance.projection import GUIDANCE, Guidance, Project, changes_in
+from pulse_core.guidance.projection import GUIDANCE, Guidance, GuidedProject, changes_in
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.event import Draft, Event
@@ -48,7 +48,7 @@ class GuidanceWorld:
         return self.now
 
     @property
-    def project_(self) -> Project:
+    def project_(self) -> GuidedProject:
         """How the project stands."""
         return self.state_.projects[ROOT]
 
@@ -101,6 +101,6 @@ class GuidanceWorld:
     def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
         return self.earlier_state, iter(self.earlier_lines)
 
-    def publish(self, root: str, project: Callable[[], Project], lines: Lines | None) -> None:
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
         assert lines is not None
         self.published = list(lines())

@@ -19,7 +19,7 @@ from pulse_core.guidance.events import (
     GuidanceUnwatched,
     GuidanceWatched,
 )
-from pulse_core.guidance.projection import GUIDANCE, Project
+from pulse_core.guidance.projection import GUIDANCE, GuidedProject
 from pulse_core.guidance.protocol import ChangeKind, make_event_id
 from pulse_core.guidance.rules import remind_of_guidance
 from pulse_core.guidance.status import lines
@@ -76,7 +76,7 @@ class Scene:
         )
 
     @property
-    def standing(self) -> Project:
+    def standing(self) -> GuidedProject:
         return self.view().of(GUIDANCE).projects[self.root]
 
     def changes(self) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from pulse_adapters.guidance import project_folder
 from pulse_adapters.guidance.disk_project_files import LONGEST_TEXT, DiskProjectFiles
 from pulse_core.guidance.change_detection import FileObservation
-from pulse_core.guidance.projection import Project
+from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change, make_event_id
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError
@@ -133,22 +133,22 @@ def change(number: int) -> Change:
     )
 
 
-def project_with(count: int) -> Project:
-    project = Project(initialized_at=1_800_000_000_000_000)
+def project_with(count: int) -> GuidedProject:
+    project = GuidedProject(initialized_at=1_800_000_000_000_000)
     for number in range(1, count + 1):
         project = project.after_change(change(number))
     return project
 
 
-def lines_of(project: Project) -> Iterator[str]:
+def lines_of(project: GuidedProject) -> Iterator[str]:
     return (change(number).line() for number in range(1, project.count + 1))
 
 
-def publish(files: DiskProjectFiles, root: Path, project: Project, is_whole: bool = True) -> None:
+def publish(files: DiskProjectFiles, root: Path, project: GuidedProject, is_whole: bool = True) -> None:
     files.publish(str(root), lambda: project, (lambda: lines_of(project)) if is_whole else None)
 
 
-def is_right(root: Path, project: Project) -> bool:
+def is_right(root: Path, project: GuidedProject) -> bool:
     said = json.loads((root / ".pulse/state.json").read_text())
     assert said["last_hashes"] == project.hashes
     assert {path.name for path in (root / ".pulse").iterdir()} == {*FILES, "state.json", "events.jsonl"}
@@ -245,7 +245,7 @@ def test_a_log_that_was_put_back_is_what_counts(files: DiskProjectFiles, root: P
 
 
 def test_the_state_is_written_as_it_was(files: DiskProjectFiles, root: Path) -> None:
-    publish(files, root, Project(initialized_at=1_800_000_000_000_000))
+    publish(files, root, GuidedProject(initialized_at=1_800_000_000_000_000))
     assert (root / ".pulse/events.jsonl").read_text() == ""
     assert (root / ".pulse/state.json").read_text() == (
         "{\n"

@@ -11,7 +11,17 @@ from mcp import Client
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 
-from pulse_adapters.mcp.server import BURST, CLIENT, DATA, PATH, PROJECT, RATE, Door, PulseServer, RateLimit
+from pulse_adapters.mcp.server import (
+    BURST,
+    CLIENT,
+    DATA,
+    PATH,
+    PROJECT,
+    RATE,
+    CallAllowance,
+    Door,
+    PulseServer,
+)
 from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app
 from pulse_core.model.errors import Refused
@@ -90,7 +100,7 @@ async def test_who_calls_too_often_is_told_to_wait() -> None:
 
 
 def test_calls_come_back_with_time() -> None:
-    limit = RateLimit()
+    limit = CallAllowance()
     for _ in range(int(BURST)):
         limit.take(0.0)
     with pytest.raises(ToolError, match="too many calls"):
