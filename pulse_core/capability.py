@@ -25,8 +25,8 @@ from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.settings import Settings
+from pulse_core.settings.settings_group import SettingsGroup
 
 Check = Callable[[Draft, Role, State, Settings], None]
 """Checks a draft from a caller of this role before it is recorded; raises Refused with the reason if it may not be.

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_core.daemon.daemon import Daemon
 from tests.benchmarks.harness import children_of
 from tests.repositories import repository_of

@@ -30,7 +30,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_process import PATIENCE
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 import psutil
 
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.settings import Settings
-from pulse_core.settings.telemetry import NotifySettings
 
 OTLP = "opentelemetry.exporter.otlp.proto.http"
 VARIABLE = "env:"

@@ -5,7 +5,7 @@ from itertools import count
 
 from pulse_adapters.git.errors import MergeConflict, NoGit
 from pulse_adapters.git.git_command import MAIN, NEW, STAGING, Git, author_environment
-from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.rejected_commits import rejected_commit
 from pulse_adapters.git.stage_files import refuse_repositories
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import NothingToPromote

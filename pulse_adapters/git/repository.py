@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 
-from pulse_adapters.git import commits, create_repository, rejected, revisions, staging, update_main
+from pulse_adapters.git import commits, create_repository, rejected_commits, revisions, staging, update_main
 from pulse_adapters.git.errors import NoRepository
 from pulse_adapters.git.git_command import MAIN, Git
 from pulse_adapters.git.git_files import read_main
@@ -85,7 +85,7 @@ class Repository:
 
     def returning(self, candidate: str) -> RejectedFiles | None:
         """What a candidate brings back of a commit that was taken back; None if nothing."""
-        return rejected.restored_parts(self._git, candidate)
+        return rejected_commits.restored_parts(self._git, candidate)
 
     def contains(self, younger: str, older: str) -> bool:
         """Whether the older commit is the younger one, or among its ancestors."""

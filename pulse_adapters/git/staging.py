@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pulse_adapters.git.errors import CannotMend, MergeConflict
 from pulse_adapters.git.git_command import MAIN, STAGING, Git, author_environment
-from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.rejected_commits import rejected_commit
 from pulse_adapters.git.stage_files import refuse_pipes, refuse_special_files, stage_files
 from pulse_core.ports.engine_repository import StagingState
 

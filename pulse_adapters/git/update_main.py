@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pulse_adapters.git.commits import commit_tree, keep_branch
 from pulse_adapters.git.errors import GitFailed, MainMoved
 from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, PULSE, STAGING, Git
-from pulse_adapters.git.rejected import rejected_commit
+from pulse_adapters.git.rejected_commits import rejected_commit
 from pulse_adapters.git.stage_files import refuse_pipes, stage_files
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine_repository import rejected_staging_advice

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.secrets import mask_secret
-from pulse_core.settings.telemetry import NotifySettings
 
 VARIABLE = "env:"
 PACKAGE = "apprise"

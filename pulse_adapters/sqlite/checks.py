@@ -25,7 +25,7 @@ from pulse_adapters.sqlite.connect import (
     refuse_damage,
     refuse_missing,
 )
-from pulse_adapters.sqlite.opening import TAIL, Opening, check_tail, open_writer
+from pulse_adapters.sqlite.open_log import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify

@@ -14,7 +14,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
-from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.workers.untrusted_paths import hand_over

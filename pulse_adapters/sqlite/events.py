@@ -17,7 +17,7 @@ from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, pr
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.connection_thread import connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error, unavailable
-from pulse_adapters.sqlite.opening import Opening, Start, open_to_read, open_writer
+from pulse_adapters.sqlite.open_log import Opening, Start, open_to_read, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve

@@ -19,7 +19,7 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, head_of
 from pulse_adapters.sqlite.errors import code
 from pulse_adapters.sqlite.migrate import migrate
-from pulse_adapters.sqlite.opening import check_tail
+from pulse_adapters.sqlite.open_log import check_tail
 from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER

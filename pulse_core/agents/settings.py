@@ -8,12 +8,12 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, Path
 from pulse_core.settings.processes import Argv, Name, ProcessSettings
 from pulse_core.settings.secrets import Environment
 from pulse_core.settings.settings import Settings
+from pulse_core.settings.settings_group import SettingsGroup
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 

@@ -3,8 +3,8 @@
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.settings_group import SettingsGroup
 
 
 class GuidanceSettings(Group):

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.settings_group import SettingsGroup
 
 
 class GuidedRunsSettings(Group):

@@ -9,11 +9,11 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, HttpUrl, text_check
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
+from pulse_core.settings.settings_group import SettingsGroup
 
 SECOND = UNITS["s"]
 LONGEST_CHECK = 90 * SECOND

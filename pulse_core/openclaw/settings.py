@@ -7,10 +7,10 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, Path
 from pulse_core.settings.processes import Name, ProcessSettings
+from pulse_core.settings.settings_group import SettingsGroup
 
 
 class OpenClawSettings(Group):

@@ -9,20 +9,20 @@ from pydantic import Field, model_validator
 from pydantic.fields import FieldInfo
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
 from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.secrets import IN_CLEAR
+from pulse_core.settings.settings_group import SettingsGroup
 from pulse_core.settings.telemetry import (
     AnchorSettings,
     HeartbeatSettings,
     MetricsSettings,
-    NotifySettings,
     SelfSettings,
 )
 

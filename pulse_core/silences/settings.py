@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.groups import Duration, Group, text_check
+from pulse_core.settings.settings_group import SettingsGroup
 
 HOUR = UNITS["h"]
 Day = Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"]

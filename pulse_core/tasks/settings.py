@@ -4,8 +4,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.settings_group import SettingsGroup
 
 
 class TaskSettings(Group):

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_core.daemon import Daemon
 from upulse_cli.wiring.daemon import real_daemon
 

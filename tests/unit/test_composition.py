@@ -9,8 +9,8 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import CORE, Snapshot
 from pulse_core.rules import Inner
 from pulse_core.rules.onion import rule_name
-from pulse_core.settings.composed import SettingsGroup
 from pulse_core.settings.settings import Settings
+from pulse_core.settings.settings_group import SettingsGroup
 
 
 async def outer(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

@@ -12,7 +12,7 @@ from pulse_adapters.notify.executor import ChildTransport
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.daemon import CurrentSettings
-from pulse_core.daemon.anchoring import Place, write_anchors
+from pulse_core.daemon.anchor_writer import Place, write_anchors
 from pulse_core.daemon.services import Failed
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import Anchor

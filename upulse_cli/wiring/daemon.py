@@ -27,7 +27,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog, new_id
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier

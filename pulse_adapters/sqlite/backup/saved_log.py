@@ -13,7 +13,7 @@ from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import copy_under_wal, examine, host_of, salvage
 from pulse_adapters.sqlite.backup.swap import link_or_copy
 from pulse_adapters.sqlite.connect import head_of, is_orphaned_wal, refuse_odd_files
-from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.wal import last_rowid
 from pulse_adapters.workers.untrusted_paths import hand_over

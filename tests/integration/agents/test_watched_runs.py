@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_core.agents.watcher import AgentRunsWatcher
 from upulse_cli.wiring.daemon import real_daemon
 

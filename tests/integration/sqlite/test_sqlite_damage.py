@@ -15,7 +15,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.damage import accept_damage, set_aside
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import HEADER, examine, read_index, scan
 from pulse_core.home import HomeLayout

@@ -14,7 +14,7 @@ import pytest
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import Ambiguous, Damaged, LogUnavailable, NewerFormat, NoHome, UnknownName

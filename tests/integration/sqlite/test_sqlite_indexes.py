@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Paused

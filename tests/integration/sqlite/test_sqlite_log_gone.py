@@ -26,7 +26,7 @@ from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.log_files import LogFiles, save_rows
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import FRAME, HEADER
 from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch

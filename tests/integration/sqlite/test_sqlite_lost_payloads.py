@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Draft

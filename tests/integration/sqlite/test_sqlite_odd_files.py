@@ -13,7 +13,7 @@ from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.sqlite.backup.known_rows import LAST_BACKUP, last_backup
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints, read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
-from pulse_adapters.sqlite.opening import Opening, open_writer
+from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.doctor import FAIL
 from pulse_core.home import HomeLayout

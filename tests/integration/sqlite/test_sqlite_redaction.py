@@ -13,7 +13,7 @@ from pulse_adapters.sqlite.backup.databases import empty_redacted, salvage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.migrate import MIGRATIONS, format_of, steps
 from pulse_adapters.sqlite.named_objects import NamedObjects
-from pulse_adapters.sqlite.opening import Opening
+from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, Refused

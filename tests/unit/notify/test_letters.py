@@ -8,7 +8,7 @@ from pulse_adapters.notify.addresses import NO_APPRISE, delivery_faults, resolve
 from pulse_adapters.notify.deliver import mask_secrets
 from pulse_adapters.notify.executor import ALONE, ENTRY, TITLE, RecordedNotice, compose_message, one_line
 from pulse_core.actions import NoticeParams
-from pulse_core.settings.telemetry import NotifySettings
+from pulse_core.settings.notify import NotifySettings
 
 AT = 1_800_000_000_000_000  # 2027-01-15 08:00:00 UTC
 SECOND, HOUR = 1_000_000, 3_600_000_000

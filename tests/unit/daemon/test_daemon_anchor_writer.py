@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.anchor.places import add_to_file
-from pulse_core.daemon.anchoring import write_anchors
+from pulse_core.daemon.anchor_writer import write_anchors
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.event import Head
 
