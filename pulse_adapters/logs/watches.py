@@ -1,27 +1,30 @@
 """inotify watches on log files and their directories, through libc; what can't be watched is polled."""
 
-import ctypes
 import errno
-import os
-import struct
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 
 from pulse_adapters.logs.file_discovery import PatternScan, name_matches
 from pulse_adapters.logs.open_file import FollowedFile
 from pulse_adapters.logs.rotated_files import RotatedFiles
-
-MODIFY, ATTRIB = 0x2, 0x4
-MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x40, 0x80, 0x100, 0x200
-DELETE_SELF, MOVE_SELF = 0x400, 0x800
-OVERFLOW, IGNORED = 0x4000, 0x8000
+from pulse_adapters.workers.inotify import (
+    ATTRIB,
+    CREATE,
+    DELETE,
+    DELETE_SELF,
+    IGNORED,
+    MODIFY,
+    MOVE_SELF,
+    MOVED_FROM,
+    MOVED_TO,
+    ONLY_DIRECTORY,
+    OVERFLOW,
+    Inotify,
+)
 
 OF_FILE = MODIFY | ATTRIB | DELETE_SELF | MOVE_SELF
-OF_DIRECTORY = CREATE | MOVED_FROM | MOVED_TO | DELETE | DELETE_SELF | MOVE_SELF | 0x1000000  # IN_ONLYDIR
+OF_DIRECTORY = CREATE | MOVED_FROM | MOVED_TO | DELETE | DELETE_SELF | MOVE_SELF | ONLY_DIRECTORY
 
 _LIMITS = (errno.ENOSPC, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-_HEAD = struct.Struct("iIII")
-_ROOM = 65_536
-_LIBC = ctypes.CDLL(None, use_errno=True)
 
 Tell = Callable[[str, str], None]
 
@@ -39,25 +42,28 @@ class LogWatches:
         self._files: dict[int, RotatedFiles] = {}
         self._doubtful: set[int] = set()
         self._directories: dict[int, tuple[str, set[str]]] = {}
-        file = int(_LIBC.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
-        self.fileno = file if file >= 0 else None
-        if self.fileno is None:
-            self._tell_limit("instances")
+        self._inotify: Inotify | None = None
+        try:
+            self._inotify = Inotify()
+        except OSError as error:
+            self._tell_limit("instances", error)
+        self.fileno = None if self._inotify is None else self._inotify.fileno
 
-    def _tell_limit(self, what: str) -> None:
-        why = f"inotify grants no more {what} ({os.strerror(ctypes.get_errno())})"
+    def _tell_limit(self, what: str, error: OSError) -> None:
+        why = f"inotify grants no more {what} ({error.strerror})"
         advice = f"raise fs.inotify.max_user_{what} with sysctl"
         self.tell("inotify", f"{why}; {advice}; until then files are looked at four times a second")
 
     def _watch(self, path: str, mask: int) -> int | None:
         """Watch a path: the watch's number, None if the path is gone, or the limit of watches is reached."""
-        watch = -1
-        if self.fileno is not None:
-            watch = int(_LIBC.inotify_add_watch(self.fileno, os.fsencode(path), ctypes.c_uint32(mask)))
-            if watch < 0 and ctypes.get_errno() in _LIMITS:
-                self._tell_limit("watches")
-        self.polled = self.polled or watch < 0
-        return watch if watch >= 0 else None
+        if self._inotify is not None:
+            try:
+                return self._inotify.add(path, mask)
+            except OSError as error:
+                if error.errno in _LIMITS:
+                    self._tell_limit("watches", error)
+        self.polled = True
+        return None
 
     def follow(self, followed: FollowedFile, trail: RotatedFiles) -> None:
         """Watch an open file."""
@@ -95,7 +101,8 @@ class LogWatches:
     def _remove(self, watch: int) -> None:
         self._directories.pop(watch, None)
         self._files.pop(watch, None)
-        _LIBC.inotify_rm_watch(self.fileno, watch)  # one that is gone already is no error
+        if self._inotify is not None:
+            self._inotify.remove(watch)
 
     def process_events(self, dirty: dict[str, RotatedFiles], concerns: Callable[[str, str], bool]) -> bool:
         """Process the pending events: trails that changed become dirty; returns whether a scan is due.
@@ -103,7 +110,7 @@ class LogWatches:
         concerns: whether a new name in a directory needs a scan, though no pattern matches it.
         """
         due = False
-        for watch, mask, name in self._pending():
+        for watch, mask, name in self._inotify.pending() if self._inotify else ():
             if mask & OVERFLOW:
                 due = True
             elif trail := self._files.get(watch):
@@ -118,18 +125,3 @@ class LogWatches:
                 is_gone = bool(mask & (DELETE_SELF | MOVE_SELF | IGNORED))
                 due = due or meant or is_gone or concerns(directory, name)
         return due
-
-    def _pending(self) -> Iterator[tuple[int, int, str]]:
-        """Each event's watch, its mask, and the name in the watched directory; never waits."""
-        more = True
-        while more and self.fileno is not None:
-            try:
-                raw = os.read(self.fileno, _ROOM)
-            except BlockingIOError:
-                return
-            more = len(raw) >= _ROOM // 2
-            place = 0
-            while place < len(raw):
-                watch, mask, _, length = _HEAD.unpack_from(raw, place)
-                place += _HEAD.size + length
-                yield watch, mask, os.fsdecode(raw[place - length : place].rstrip(b"\0"))

@@ -1,13 +1,12 @@
 """The configuration of programs that are to ask Pulse over MCP: where it lies, and what is added to it."""
 
 import json
-import os
-import secrets
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 
 PLACES = {"claude": ".claude.json", "cursor": ".cursor/mcp.json", "codex": ".codex/config.toml"}
@@ -54,14 +53,4 @@ def client_config(client: str, user: Path, command: list[str], env: Mapping[str,
 def write_config(config: ClientConfig) -> None:
     """Write it at once, for its owner alone: there is a token in it."""
     config.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    part = config.path.with_name(f".{secrets.token_hex(8)}.new")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with open(descriptor, "w") as file:
-            file.write(config.text)
-            file.flush()
-            os.fsync(descriptor)
-        part.replace(config.path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
+    replace_plain(config.path, config.text.encode())

@@ -16,14 +16,14 @@ _TOKEN = re.compile(rf"client:({NAME}):[A-Za-z0-9_-]{{32}}")
 _LONGEST = 200
 
 
-def token_of(home: Path, name: str) -> str:
-    """The token of this client, made if it has none; raises PulseError for a name of no use."""
+def token_of(home: Path, name: str, *, make: bool) -> str:
+    """The token of this client; if it has none, a new one, or none at all. Raises PulseError for a name of no use."""
     if not re.fullmatch(NAME, name):
         raise PulseError(f"{name[:100]!r} is no name of a client: letters, digits, '.', '_' and '-'")
     folder = home / FOLDER
-    folder.mkdir(mode=0o700, exist_ok=True)
-    if found := _read(folder / name):
+    if (found := _read(folder / name)) or not make:
         return found
+    folder.mkdir(mode=0o700, exist_ok=True)
     made = f"client:{name}:{secrets.token_urlsafe(24)}"
     with (
         suppress(FileExistsError),

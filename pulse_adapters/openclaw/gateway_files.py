@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.workers.plain_file import NotPlain, open_plain
+from pulse_adapters.workers.plain_file import NotPlain, open_plain, replace_plain
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -48,7 +48,7 @@ class GatewayFiles:
         try:
             if _hash_of(data := self._read()) == config:
                 self._kept.mkdir(0o700, parents=True, exist_ok=True)
-                _replace(self._kept / config, data, 0o600)
+                replace_plain(self._kept / config, data, 0o600)
             for old in self._hashes()[self._most :]:
                 (self._kept / old).unlink()
         except OSError as error:
@@ -68,7 +68,7 @@ class GatewayFiles:
             if bad:
                 with suppress(FileExistsError):
                     os.link(self._config, aside)
-            _replace(self._config, data, stat.S_IMODE(self._config.stat().st_mode) if bad else 0o600)
+            replace_plain(self._config, data, stat.S_IMODE(self._config.stat().st_mode) if bad else 0o600)
         except OSError as error:
             raise PulseError(f"{self._config} can't be put back: {error.strerror}") from error
         return {"aside": str(aside) if bad else ""}
@@ -113,14 +113,3 @@ class GatewayFiles:
 
 def _hash_of(config: bytes) -> str:
     return hashlib.sha256(config).hexdigest() if config else ""
-
-
-def _replace(path: Path, data: bytes, mode: int) -> None:
-    """Put the file there as a whole, or not at all."""
-    new = path.with_name(f".{path.name}.pulse")
-    new.unlink(missing_ok=True)
-    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import pathlib
+import secrets
 import stat
 
 Path = str | os.PathLike[str]
@@ -38,3 +40,17 @@ def read_plain(path: Path, most: int, *, within: int | None = None, follow: bool
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", os.fspath(path))
     return content
+
+
+def replace_plain(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Put a file there at once, which is on disk before it has its name. Raises OSError, and then leaves what was there."""
+    new = pathlib.Path(path).with_name(f".{secrets.token_hex(8)}.new")
+    try:
+        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise

@@ -1,7 +1,7 @@
 """Changing something in a home: by an event, through its daemon if one runs, or else under the home's lock."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
@@ -34,15 +34,24 @@ def append(
     The id is made here, if the caller has none, so that asking again after a lost connection cannot record it twice.
     """
     draft = {"kind": kind, "subject": subject, "data": data, "cause": cause, "id": id or home.new_id()}
+    return append_all(home, (draft,))[0]
+
+
+def append_all(home: HomeContext, drafts: Sequence[Mapping[str, Any]]) -> Sequence[Appended]:
+    """Have events recorded, each with its id, one after the other: where one is refused, those before it are on disk."""
+    done: list[Appended] = []
     until = time.monotonic() + PATIENCE
     while True:
         try:
-            return Appended(*home.daemon.append(draft), by_daemon=True)
+            while len(done) < len(drafts):
+                done.append(Appended(*home.daemon.append(drafts[len(done)]), by_daemon=True))
+            return done
         except NotAnswering as error:
             failed: PulseError = error
         if home.daemon.lock_holder() is None:
             try:
-                return Appended(*home.append_offline(home, draft), by_daemon=False)
+                recorded = home.append_offline(home, drafts[len(done) :])
+                return [*done, *(Appended(*one, by_daemon=False) for one in recorded)]
             except HomeBusy as error:  # a daemon has just started, or another command is appending
                 failed = error
         if time.monotonic() >= until:

@@ -33,7 +33,7 @@ class HomeContext:
 
     settings: loads them; raises SettingsRefused. events: opens the log for reading; raises NoHome if there is none.
     checkpoints: of projections, by their names; none if that cache is missing or unreadable. new_id: makes the id of
-    an event, a UUIDv7. append_offline: records a draft without a daemon, as `DaemonClient.append` does with one; raises
+    an event, a UUIDv7. append_offline: records drafts without a daemon, each as `DaemonClient.append` does with one; raises
     HomeBusy if somebody has the home.
     """
 
@@ -46,5 +46,7 @@ class HomeContext:
     objects: "Callable[[], ObjectReader]"
     daemon: "DaemonClient"
     new_id: Callable[[], str]
-    append_offline: "Callable[[HomeContext, Mapping[str, Any]], tuple[Mapping[str, Json], bool]]"
+    append_offline: (
+        "Callable[[HomeContext, Sequence[Mapping[str, Any]]], Sequence[tuple[Mapping[str, Json], bool]]]"
+    )
     progress: FoldProgress

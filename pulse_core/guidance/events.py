@@ -27,11 +27,15 @@ class ImportedChange(NamedTuple):
     size: Annotated[int, Field(ge=0)] | None
 
 
+MOST_IMPORTED = 2_000
+"""Changes in one event: more hold up the daemon that checks it."""
+
+
 class GuidanceImported(Payload, kind="guidance-imported", by=Role.PERSON, wakes=Wake.NEVER):
     """Changes of a project that another program had recorded, in their order, before its files were looked at here."""
 
     number: int = Field(ge=1, description="place of the first of them")
-    changes: tuple[ImportedChange, ...] = Field(min_length=1, max_length=500)
+    changes: tuple[ImportedChange, ...] = Field(min_length=1, max_length=MOST_IMPORTED)
 
 
 class GuidanceInitialized(Payload, kind="guidance-initialized", by=Role.PERSON, wakes=Wake.NEVER):

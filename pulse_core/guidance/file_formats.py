@@ -1,19 +1,18 @@
 """`state.json` and `events.jsonl` as other tools read and write them."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from pulse_core.guidance.events import GuidanceImported, GuidanceInitialized, ImportedChange
+from pulse_core.guidance.events import MOST_IMPORTED, GuidanceImported, GuidanceInitialized, ImportedChange
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, FOLDER
 from pulse_core.model.moment import EPOCH, iso
 
 SCHEMA = 2
-CHUNK = 500
 _CHANGE: TypeAdapter[ImportedChange] = TypeAdapter(ImportedChange)
 
 
@@ -33,10 +32,10 @@ def state_text(root: str, project: GuidedProject) -> str:
 
 
 class EarlierRecord(NamedTuple):
-    """What another program has left: its changes in chunks to record in this order, then the beginning; and how many lines
+    """What another program has left: its changes, oldest first, and how the project begins after them; and how many lines
     could not be read."""
 
-    imported: Sequence[GuidanceImported]
+    changes: Sequence[ImportedChange]
     initialized: GuidanceInitialized
     unread: int
 
@@ -70,11 +69,13 @@ def read_earlier(state: bytes | None, events: Iterable[bytes], now: dict[str, st
         acknowledged_plan=plan if acknowledged and _is_hash(plan) else None,
         acknowledged_at=_microseconds(said.get("last_acknowledged_at")) if acknowledged else None,
     )
-    chunks = [
-        GuidanceImported(number=begin + 1, changes=tuple(changes[begin : begin + CHUNK]))
-        for begin in range(0, len(changes), CHUNK)
-    ]
-    return EarlierRecord(chunks, initialized, unread)
+    return EarlierRecord(changes, initialized, unread)
+
+
+def imports(changes: Sequence[ImportedChange], known: int) -> Iterator[GuidanceImported]:
+    """What is to be recorded of them if the first ones are recorded already. known: how many."""
+    for begin in range(known, len(changes), MOST_IMPORTED):
+        yield GuidanceImported(number=begin + 1, changes=tuple(changes[begin : begin + MOST_IMPORTED]))
 
 
 def _read_line(line: bytes) -> ImportedChange | None:

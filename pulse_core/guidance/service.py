@@ -10,7 +10,7 @@ from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.answers import Answer
 from pulse_core.guidance.change_detection import next_change
 from pulse_core.guidance.events import GuidanceAcknowledged
-from pulse_core.guidance.file_formats import read_earlier
+from pulse_core.guidance.file_formats import imports, read_earlier
 from pulse_core.guidance.project_files import ProjectFiles
 from pulse_core.guidance.projection import Guidance, GuidedProject
 from pulse_core.guidance.protocol import PLAN, Change
@@ -27,8 +27,9 @@ class GuidanceLog(Protocol):
     def state(self) -> Guidance:
         """How it stands now."""
 
-    def append(self, draft: Draft) -> None:
-        """Record it; raises Superseded if somebody else was quicker, and PulseError if it can't be."""
+    def append(self, *drafts: Draft) -> None:
+        """Record them in this order; raises Superseded at the first of which somebody else was quicker, and PulseError if
+        it can't be."""
 
     def find(self, root: str, event_id: str) -> Change | None:
         """The change of this id."""
@@ -121,9 +122,13 @@ class GuidanceService:
         seen = self._files.observe(root, {})
         state, lines = self._files.earlier(root)
         record = read_earlier(state, lines, {name: one.sha256 for name, one in seen.items()})
-        for payload in (*record.imported, record.initialized):
+        for _ in range(MOST_TRIES):
+            known = self._log.state().projects.get(root, GuidedProject())
+            if known.initialized_at:
+                break
             with suppress(Superseded):
-                self._log.append(Draft(payload, root))
+                payloads = (*imports(record.changes, known.count), record.initialized)
+                self._log.append(*(Draft(payload, root) for payload in payloads))
         return record.unread
 
     def _publish(self, root: str) -> None:

@@ -29,15 +29,17 @@ def draft(home: HomeContext, kind: str) -> dict[str, Any]:
 
 
 def test_what_one_caller_records_the_next_one_finds(home: HomeContext) -> None:
-    recorded = [append_offline(home, draft(home, kind)) for kind in ("paused", "resumed")]
+    recorded = list(append_offline(home, [draft(home, kind) for kind in ("paused", "resumed")]))
+    recorded += append_offline(home, [draft(home, "paused")])
     with home.events() as log:
         assert [(row.spelled(), False) for row in log.events()] == recorded
-        assert log.head().seq == 2
+        assert log.head().seq == 3
 
 
 def test_the_same_id_is_the_same_event(home: HomeContext) -> None:
     paused = draft(home, "paused")
-    assert append_offline(home, paused)[0] == append_offline(home, paused)[0]
+    first, again = append_offline(home, [paused, paused])
+    assert first[0] == again[0] == append_offline(home, [paused])[0][0]
 
 
 async def test_a_log_that_lost_rows_is_not_written(home: HomeContext) -> None:
@@ -54,8 +56,8 @@ def test_a_home_that_another_has_is_waited_for_and_then_busy(
 ) -> None:
     monkeypatch.setattr(offline, "LOCK_WAIT", 0.05)
     with HomeLock(home.layout.lock, "1"), pytest.raises(HomeBusy, match=str(os.getpid())):
-        append_offline(home, draft(home, "paused"))
-    append_offline(home, draft(home, "paused"))
+        append_offline(home, [draft(home, "paused")])
+    append_offline(home, [draft(home, "paused")])
     with HomeLock(home.layout.lock, "1"):
         pass
 

@@ -3,7 +3,7 @@
 Imported by every command, so what only some of them need is imported when it is asked for.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -94,10 +94,12 @@ def home_context(layout: HomeLayout) -> HomeContext:
 
         return str(uuid7())
 
-    def offline(context: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+    def offline(
+        context: HomeContext, drafts: Sequence[Mapping[str, Any]]
+    ) -> Sequence[tuple[Mapping[str, Any], bool]]:
         from upulse_cli.wiring.offline import append_offline
 
-        return append_offline(context, draft)
+        return append_offline(context, drafts)
 
     return HomeContext(
         layout=layout,

@@ -24,7 +24,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Role, parse
-from pulse_core.record.gate import Gate
+from pulse_core.record.gate import Gate, RecordedDraft
 from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from upulse_cli.wiring.executors import machine_executors
 
@@ -75,18 +75,25 @@ def make_engine(home: Home) -> Sequence[str]:
         return (f"no engine for your own rules: {error}; the survival rules need none",)
 
 
-def append_offline(home: HomeContext, draft: Mapping[str, Any]) -> tuple[Mapping[str, Json], bool]:
-    """Implements `HomeContext.append_offline`."""
+def append_offline(
+    home: HomeContext, drafts: Sequence[Mapping[str, Any]]
+) -> Sequence[tuple[Mapping[str, Json], bool]]:
+    """Implements `HomeContext.append_offline`: the log is opened and folded once for all of them."""
     if os.environ.get("PULSE_TOKEN"):
         raise PulseError("no daemon runs, and a run of an agent may change nothing but through one")
-    payload = parse(draft["kind"], dict(draft["data"]))
-    wanted = Draft(payload, draft["subject"], draft["cause"], draft["id"])
+    wanted = [
+        Draft(parse(one["kind"], dict(one["data"])), one["subject"], one["cause"], one["id"])
+        for one in drafts
+    ]
 
-    async def append() -> tuple[Mapping[str, Json], bool]:
+    async def append() -> Sequence[tuple[Mapping[str, Json], bool]]:
+        done: list[RecordedDraft] = []
+        user = user_name(os.getuid())
         with HomeLock(home.layout.lock, __version__, wait=LOCK_WAIT):
             async with offline_gate(home) as gate:
-                (recorded,) = await gate.append(Role.PERSON, user_name(os.getuid()), [wanted])
-        return recorded.event.spelled(), recorded.existing
+                for draft in wanted:
+                    done += await gate.append(Role.PERSON, user, [draft])
+        return [(one.event.spelled(), one.existing) for one in done]
 
     return asyncio.run(append())
 

@@ -36,6 +36,7 @@ class GuidanceWorld:
     published: list[str] = field(default_factory=list)
     earlier_state: bytes | None = None
     earlier_lines: list[bytes] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
     now: int = START
     between: Callable[[], None] = lambda: None
 
@@ -58,7 +59,12 @@ class GuidanceWorld:
         self.between()
         return self.state_
 
-    def append(self, draft: Draft) -> None:
+    def append(self, *drafts: Draft) -> None:
+        self.batches.append(len(drafts))
+        for draft in drafts:
+            self._append(draft)
+
+    def _append(self, draft: Draft) -> None:
         self.between()
         state = State().with_values({GUIDANCE.name: self.state_}, len(self.events))
         ADMITS[draft.payload.kind](draft, Role.PERSON, state, Settings())

@@ -1,12 +1,15 @@
 """The protocol: when an agent has to replan, which acknowledgements count, and what it is told."""
 
 import json
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
 
+from pulse_core.guidance import file_formats
 from pulse_core.guidance.protocol import FILES, make_event_id, row_id, time_of
 from pulse_core.guidance.service import GuidanceService
 from tests.unit.guidance.guidance_world import ROOT, START, GuidanceWorld, sha
@@ -247,6 +250,63 @@ def test_what_another_program_has_recorded_is_taken_over_once(version: int, worl
     assert asked["last_acknowledged_event_id"] == (first if version == 2 else None)
     assert "stale" in service.acknowledge(ROOT, first)["reason"]
     assert service.acknowledge(ROOT, third)["accepted"]
+
+
+class Killed(Exception):
+    """The process has ended here."""
+
+
+def importing(steps: int, act: Callable[[GuidanceWorld], None]) -> GuidanceWorld:
+    """A world in which something happens once, after so many steps of an import."""
+    lines = [earlier_line(number, "guidance.md") for number in range(10)]
+    world = GuidanceWorld(earlier_lines=lines, files=dict.fromkeys(FILES, "old"))
+    left = iter(range(steps))
+
+    def step() -> None:
+        if next(left, None) is None:
+            world.between = lambda: None
+            act(world)
+
+    world.between = step
+    return world
+
+
+def import_too(world: GuidanceWorld) -> None:
+    world.service().begin(ROOT)
+
+
+def die(world: GuidanceWorld) -> None:
+    raise Killed
+
+
+@pytest.mark.parametrize("steps", range(19))
+def test_an_import_that_is_killed_anywhere_goes_on_where_it_was(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_formats, "MOST_IMPORTED", 3)
+    world = importing(steps, die)
+    with suppress(Killed):
+        world.service().begin(ROOT)
+    world.service().begin(ROOT)
+    assert [line.encode() for line in world.published] == world.earlier_lines
+
+
+@pytest.mark.parametrize("steps", range(19))
+def test_two_that_import_at_the_same_time_record_each_change_once(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_formats, "MOST_IMPORTED", 3)
+    world = importing(steps, import_too)
+    world.service().begin(ROOT)
+    assert [line.encode() for line in world.published] == world.earlier_lines
+
+
+def test_many_earlier_changes_are_recorded_in_one_batch_of_few_events(world: GuidanceWorld) -> None:
+    world.earlier_lines = [earlier_line(number, "task.md") for number in range(5_000)]
+    world.files = dict.fromkeys(FILES, "old")
+    world.service().begin(ROOT)
+    assert world.batches == [4]
+    assert world.project_.count == 5_000
 
 
 def test_an_earlier_acknowledgement_of_the_newest_change_leaves_nothing_pending(world: GuidanceWorld) -> None:

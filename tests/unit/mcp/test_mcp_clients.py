@@ -30,8 +30,10 @@ ENV = {"UPULSE_HOME": "/home/ada/.upulse", "PULSE_TOKEN": "client:ada:x"}
 
 
 def test_a_token_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
-    token = token_of(tmp_path, "ada")
-    assert token_of(tmp_path, "ada") == token
+    assert token_of(tmp_path, "ada", make=False) == ""
+    assert not list(tmp_path.iterdir())
+    token = token_of(tmp_path, "ada", make=True)
+    assert token_of(tmp_path, "ada", make=True) == token_of(tmp_path, "ada", make=False) == token
     assert (tmp_path / "clients/ada").stat().st_mode & 0o777 == 0o600
     assert name_of(tmp_path, token) == "ada"
     (tmp_path / "clients/ada").unlink()
@@ -41,7 +43,7 @@ def test_a_token_is_made_once_and_for_its_owner_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "../ada", "a b", ".", "a" * 65, "ä"])
 def test_a_name_of_no_use_is_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(PulseError, match="is no name of a client"):
-        token_of(tmp_path, name)
+        token_of(tmp_path, name, make=True)
     assert not list(tmp_path.iterdir())
 
 
@@ -57,8 +59,8 @@ WRONG: dict[str, Callable[[str], str]] = {
 
 @pytest.mark.parametrize("how", WRONG)
 def test_a_wrong_token_is_nobodys(how: str, tmp_path: Path) -> None:
-    token = token_of(tmp_path, "ada")
-    token_of(tmp_path, "bob")
+    token = token_of(tmp_path, "ada", make=True)
+    token_of(tmp_path, "bob", make=True)
     assert name_of(tmp_path, WRONG[how](token)) is None
 
 
@@ -69,7 +71,7 @@ def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
 
     context: Any = Context
     find = scopes(context)
-    assert find(1, 2, token_of(tmp_path, "ada")) == ClientScope("ada")
+    assert find(1, 2, token_of(tmp_path, "ada", make=True)) == ClientScope("ada")
     assert find(1, 2, "") is None
     assert find(1, 2, "0190:task_000001:7:ada:secret") is None
 

@@ -43,7 +43,12 @@ def entry(home: CliHome, name: str) -> Any:
     """What a client finds in its configuration."""
     shown = home.upulse("mcp", "install", "cursor", "--name", name)
     assert "--write" in shown.err
-    return json.loads(shown.out)["mcpServers"]["pulse"]
+    assert not (home.path / "clients" / name).exists()
+    written = home.upulse("mcp", "install", "cursor", "--name", name, "--write")
+    assert written.out.replace((home.path / "clients" / name).read_text(), "(made with --write)") == shown.out
+    config = Path.home() / ".cursor/mcp.json"
+    assert json.loads(config.read_text()) == json.loads(written.out)
+    return json.loads(written.out)["mcpServers"]["pulse"]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.plain_file import open_plain, read_plain
+from pulse_adapters.workers.plain_file import open_plain, read_plain, replace_plain
 from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
@@ -61,15 +61,14 @@ def test_it_is_made_where_that_is_asked_for_and_private(tmp_path: Path) -> None:
 
 KNOWN = {
     "pulse_adapters/files/in_use.py": "asks for a lease, and compares the inode",
-    "pulse_adapters/guidance/file_watch.py": "inotify",
     "pulse_adapters/host/outputs.py": "appends as a child's output; and truncates",
     "pulse_adapters/host/system_watcher.py": "a trigger of the kernel, and no plain file",
     "pulse_adapters/ipc/lock.py": "another error for what is no plain file",
-    "pulse_adapters/logs/watches.py": "inotify",
     "pulse_adapters/sandbox/tool_sandbox.py": "a pipe of ours",
     "pulse_adapters/sqlite/connect.py": "the log's own files",
     "pulse_adapters/sqlite/log_files.py": "the log's own files",
     "pulse_adapters/sqlite/wal_watch.py": "the log's own files",
+    "pulse_adapters/workers/inotify.py": "inotify",
     "pulse_adapters/workers/plain_file.py": "here",
     "pulse_adapters/workers/untrusted_paths.py": "folders, too",
     "upulse_cli/views/log_file.py": "as the logging module opens it; a pipe that nobody reads is refused",
@@ -86,3 +85,14 @@ def test_nobody_else_opens_files_so_by_itself() -> None:
             if "O_NONBLOCK" in names:
                 found.add(str(file.relative_to(ROOT)))
     assert found == KNOWN.keys()
+
+
+def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    replace_plain(path, b"old")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"old", 0o600)
+    replace_plain(path, b"new", 0o640)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"new", 0o640)
+    with pytest.raises(IsADirectoryError):
+        replace_plain(tmp_path, b"new")
+    assert [one.name for one in tmp_path.iterdir()] == ["file"]

@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from pulse_core.app.append import append
+from pulse_core.app.append import append_all
 from pulse_core.app.state import checkpoints_of, foldable, in_batches
 from pulse_core.guidance.events import GuidanceChanged, GuidanceImported
 from pulse_core.guidance.projection import GUIDANCE, Guidance, changes_in
@@ -55,10 +55,19 @@ class RecordedGuidance:
         self._head = head
         return self._state
 
-    def append(self, draft: Draft) -> None:
-        """Record it through the daemon, or without one."""
-        data = draft.payload.model_dump(mode="json", exclude_defaults=True)
-        append(self._home, draft.payload.kind, draft.subject, data, id=draft.id)
+    def append(self, *drafts: Draft) -> None:
+        """Record them through the daemon, or without one."""
+        spelled = [
+            {
+                "kind": draft.payload.kind,
+                "subject": draft.subject,
+                "data": draft.payload.model_dump(mode="json", exclude_defaults=True),
+                "cause": draft.cause,
+                "id": draft.id or self._home.new_id(),
+            }
+            for draft in drafts
+        ]
+        append_all(self._home, spelled)
 
     def find(self, root: str, event_id: str) -> Change | None:
         """The change of this id, by the id of its row; of an imported one, where it was imported."""

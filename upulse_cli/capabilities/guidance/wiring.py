@@ -85,11 +85,11 @@ def on_port(
     Raises PulseError without the package, or for an address that others reach if there is no token.
     """
     require_mcp()
-    from pulse_adapters.mcp_http.listener import PortBusy, is_loopback, take_port
+    from pulse_adapters.mcp_http.listener import LOOPBACK, PortBusy, take_port
 
     secret = token_from(token)
-    if secret is None and not is_loopback(host):
-        raise PulseError(f"{host} can be reached from elsewhere; say --token env:NAME, or use 127.0.0.1")
+    if secret is None and host not in LOOPBACK:
+        raise PulseError(f"{host} may be reached from elsewhere; say --token env:NAME, or use 127.0.0.1")
     try:
         with take_port(host, port) as taken, suppress(KeyboardInterrupt):
             work(taken, secret)

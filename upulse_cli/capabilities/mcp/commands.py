@@ -62,15 +62,14 @@ def install(
 ) -> None:
     """Add Pulse to the configuration of an agent's program.
 
-    Makes a token by which its calls are known. Deleting that file in the home's `clients` ends it.
+    With --write it makes a token by which its calls are known. Deleting that file in the home's `clients` ends it.
     """
     from upulse_cli.capabilities.mcp.wiring import installation
 
-    config, save = installation(open_home(home), client, name or client)
+    config = installation(open_home(home), client, name or client, write)
     if not config.added:
         return say(f"{config.path} has it already.")
     put(config.added.rstrip())
     if not write:
         return say(f"This would be added to {config.path}; --write does so.")
-    save()
     return say(f"Added to {config.path}; start {client} anew.")

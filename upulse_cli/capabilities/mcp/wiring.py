@@ -3,7 +3,7 @@
 import asyncio
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -73,13 +73,18 @@ def serve_stdio(home: "HomeContext") -> None:
     asyncio.run(run())
 
 
-def installation(home: "HomeContext", client: str, name: str) -> tuple[ClientConfig, Callable[[], None]]:
-    """What is added to the configuration of a client, and what writes it."""
+def installation(home: "HomeContext", client: str, name: str, write: bool) -> ClientConfig:
+    """What is added to the configuration of a client; written, with a new token if it has none, only where that is said."""
     require_mcp()
-    command = [sys.executable, "-m", "upulse_cli", "mcp", "--stdio"]
-    path = home.layout.path
-    env = {"UPULSE_HOME": str(path), "PULSE_TOKEN": token_of(path, name)}
-    return (config := client_config(client, Path.home(), command, env)), lambda: write_config(config)
+    path, command = home.layout.path, [sys.executable, "-m", "upulse_cli", "mcp", "--stdio"]
+
+    def config(token: str) -> ClientConfig:
+        return client_config(client, Path.home(), command, {"UPULSE_HOME": str(path), "PULSE_TOKEN": token})
+
+    found = config(token_of(path, name, make=False) or "(made with --write)")
+    if write and found.added:
+        write_config(found := config(token_of(path, name, make=True)))
+    return found
 
 
 def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
@@ -95,5 +100,5 @@ def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
     )
 
 
-def _no_daemon(_home: "HomeContext", _draft: Mapping[str, Any]) -> NoReturn:
+def _no_daemon(_home: "HomeContext", _drafts: Sequence[Mapping[str, Any]]) -> NoReturn:
     raise NotAnswering("no daemon runs, and without it agents can't change anything")
