@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from upulse_cli.output import show_change
+
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
     from upulse_cli.wiring.completion import Source
@@ -61,7 +63,8 @@ HomeDir = Annotated[
         callback=home_or_instance,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+JSON_HELP = "Print JSON, for programs."
+AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")]
 At = Annotated[
     str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
@@ -87,6 +90,20 @@ class CommandOfHome(TyperCommand):
         super().__init__(name, params=params, **more)
 
 
+class ChangeCommand(CommandOfHome):
+    """A command that returns a `Change`, which is shown as JSON if `--json` is given."""
+
+    def __init__(self, name: str | None, **more: Any) -> None:
+        params = list(more.pop("params", None) or ())
+        place = next(place for place, param in enumerate(params) if param.name == "home")
+        params.insert(place, TyperOption(param_decls=["as_json", "--json"], is_flag=True, help=JSON_HELP))
+        super().__init__(name, params=params, **more)
+
+    def invoke(self, context: Any) -> None:
+        as_json = context.params.pop("as_json")
+        show_change(super().invoke(context), as_json)
+
+
 def instance_option() -> TyperOption:
     """The option: read before the home, whose callback needs it, and never passed to the command."""
     return TyperOption(
@@ -107,8 +124,12 @@ class CommandGroup(typer.Typer):
         """A command, as ever."""
         return super().command(name, **{"cls": CommandOfHome, **more})
 
+    def change(self, name: str | None = None) -> Callable[..., Any]:
+        """A command that changes something."""
+        return self.command(name, cls=ChangeCommand)
 
-def group(about: str, epilog: str = "") -> typer.Typer:
+
+def group(about: str, epilog: str = "") -> CommandGroup:
     """A group of commands with plain help, which is quick, and plain errors; what takes a home takes an instance."""
     return CommandGroup(
         help=about,

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.model.text import clean
 
@@ -77,3 +77,25 @@ def say_when(answer: "Appended") -> None:
     """Say that it will take effect later, if no daemon runs."""
     if not answer.by_daemon:
         say("no daemon runs; this takes effect when one starts (upulse daemon start)")
+
+
+class Change(NamedTuple):
+    """What a command has changed. text: data for people; value: what was changed as it is now, for programs, None if it is
+    gone; note: words for people; answer: of the append, if an event was recorded."""
+
+    text: str = ""
+    value: Callable[[], Any] = lambda: None
+    note: str = ""
+    answer: "Appended | None" = None
+
+
+def show_change(change: Change, as_json: bool) -> None:
+    """Print a change: the value as JSON, or the text."""
+    if as_json:
+        put_json(change.value())
+    elif change.text:
+        put(change.text)
+    if change.note:
+        say(change.note)
+    if change.answer:
+        say_when(change.answer)

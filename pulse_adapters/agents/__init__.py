@@ -1,6 +1,6 @@
 """Agents on this machine: the folders in which they work, what they are told there, and what they have printed."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pulse_adapters.agents.disk_run_files import DiskRunFiles
@@ -9,10 +9,13 @@ from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.settings import AGENTS, workspaces_in
 from pulse_core.agents.watcher import AgentRunsWatcher
-from pulse_core.capability import ExecutorContext, Scope, WatcherContext
+from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
+
+scopes = run_scopes
+"""What callers of the socket that are runs are bound to."""
 
 
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
@@ -28,11 +31,6 @@ def watchers(context: WatcherContext) -> Sequence[Watcher]:
 def executors(context: ExecutorContext) -> Sequence[Executor]:
     """The executors of agents."""
     return agent_executors(context, DiskRunFiles(context.home.path, context.settings))
-
-
-def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
-    """What callers of the socket that are runs are bound to."""
-    return run_scopes(context)
 
 
 def sockets(context: WatcherContext) -> Mapping[Path, int]:

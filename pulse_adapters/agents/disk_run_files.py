@@ -17,8 +17,9 @@ from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
 from pulse_core.agents.actions import PullRequestParams
+from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import Run
-from pulse_core.agents.run_files import Progress, RunFolder, Workspace
+from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AgentSettings, workspaces_in
 from pulse_core.agents.tools import TOOLS, Amounts, RunAnswer, fill, read_text
 from pulse_core.home import HomeLayout
@@ -113,7 +114,7 @@ class DiskRunFiles:
             str(folder.status) if tool.read is read_text else "",
         )
 
-    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
+    async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
         """How large its output is, and how old; and what that says which was read so far, a piece at a time."""
         output, turn = RunFolder.of(self._home, run.id).output, TOOLS[agent.kind].turn if agent else ""
         last, since, read, amounts = self._seen.pop(run.id, (-1, 0.0, 0, Amounts()))
@@ -123,7 +124,7 @@ class DiskRunFiles:
         self._seen[run.id] = size, (since := since if last == size else now), read, amounts
         for old in list(self._seen)[:-KEPT]:
             del self._seen[old]
-        return Progress(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
+        return RunSample(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What the end of its output says."""

@@ -63,7 +63,7 @@ class Tools:
         """The projects whose tasks you may do."""
         tasks = self._tasks()
         known = tasks.projects.items()
-        return [project_json(name, one, tasks) for name, one in known if is_member(self.agent, one)]
+        return [project_json(name, tasks) for name, one in known if is_member(self.agent, one)]
 
     def get_ready_tasks(self, project: ProjectName = "") -> Any:
         """The tasks that you may claim now, the first to be done first."""

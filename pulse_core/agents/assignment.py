@@ -49,14 +49,7 @@ class AvailableAgent:
 
     def fits(self, task: TaskState, tasks: PendingTasks) -> bool:
         """Whether it can do this task, and may."""
-        agent = self.agent
-        return (
-            self.room > 0
-            and (task.column in agent.columns or task.column == CLAIMED)
-            and (not agent.labels or set(task.labels) <= set(agent.labels))
-            and (not agent.projects or task.project in agent.projects)
-            and is_member(agent.name, tasks.projects.get(task.project))
-        )
+        return self.room > 0 and not _unfitness(self.agent, task, tasks)
 
     def rank(self, task: TaskState) -> tuple[float, float, float, str]:
         """The least is the best: by its load, its success with the task's labels, its speed, its name."""
@@ -82,8 +75,7 @@ def candidates(curr: Snapshot) -> list[AvailableAgent]:
         left = pause_left(agent.name, stats[agent.name], runs, general, curr.now)
         load = loads[agent.name]
         room = (agent.concurrency if left is None else 1) - load
-        spent = room > 0 and over_budget(agent, curr)[0]
-        if agent.name not in runs.paused and not left and not spent and room > 0:
+        if room > 0 and not unavailable(agent, curr):
             found.append(AvailableAgent(agent, stats[agent.name], load, room, left is not None))
     return found
 
@@ -180,6 +172,11 @@ def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
 def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: Snapshot) -> str:
     if why := unavailable(agent, curr):
         return f"is {why}"
+    return _unfitness(agent, task, tasks) or f"has {count(agent.concurrency, 'task')} already"
+
+
+def _unfitness(agent: AgentSettings, task: TaskState, tasks: PendingTasks) -> str:
+    """Why an agent may not do a task, or can't; empty if it may."""
     if lacking := sorted(set(task.labels) - set(agent.labels)) if agent.labels else []:
         return f"can't do {', '.join(lacking)}"
     if task.column not in (*agent.columns, CLAIMED):
@@ -188,7 +185,7 @@ def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: 
         return f"does nothing of {task.project}"
     if not is_member(agent.name, tasks.projects.get(task.project)):
         return f"is no member of {task.project}"
-    return f"has {count(agent.concurrency, 'task')} already"
+    return ""
 
 
 def _why(best: AvailableAgent, task: TaskState, fitting: int) -> str:

@@ -5,9 +5,8 @@ from pulse_core.agents.events import KINDS, AgentPaused, AgentResumed
 from pulse_core.agents.listing import status_lines
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.rules import RULES
-from pulse_core.agents.settings import AGENTS, GENERAL
+from pulse_core.agents.settings import AGENTS, GENERAL, known_agent
 from pulse_core.capability import Capability
-from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft
 from pulse_core.model.payload import Role
 from pulse_core.projections.state import State
@@ -16,9 +15,7 @@ from pulse_core.settings.settings import Settings
 
 def check_agent(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a name that is no agent's."""
-    names = [agent.name for agent in AGENTS.of(settings)]
-    if draft.subject not in names:
-        raise UnknownName("[[agent]]", draft.subject, names)
+    known_agent(draft.subject, settings)
 
 
 CAPABILITY = Capability(

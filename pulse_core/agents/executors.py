@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,9 +35,9 @@ from pulse_core.agents.events import (
 from pulse_core.agents.limits import failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
-from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.agents.settings import AgentSettings, agents_of, known_agent
 from pulse_core.capability import ExecutorContext
-from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
@@ -69,11 +69,9 @@ class _OfAgents(RecordingExecutor):
     def runs(self) -> AgentRuns:
         return self.context.state().of(RUNS)
 
-    def agent(self, name: str) -> AgentSettings:
-        agents = {agent.name: agent for agent in AGENTS.of(self.context.settings())}
-        if name not in agents:
-            raise UnknownName("[[agent]]", name, agents)
-        return agents[name]
+    @property
+    def agents(self) -> Mapping[str, AgentSettings]:
+        return agents_of(self.context.settings())
 
     async def append(self, payload: Payload, subject: str, event: Event) -> Event:
         """Record what happened because of this effect."""
@@ -109,7 +107,7 @@ class RunAgent(_OfAgents):
 
     async def execute(self, effect: Effect, params: RunParams, event: Event) -> Result:
         try:
-            agent, task = self.agent(params.agent), self.task(params.task)
+            agent, task = known_agent(params.agent, self.context.settings()), self.task(params.task)
             claim = TaskExecuting(agent=agent.name, lease_us=agent.lease)
             token = (await self.append(claim, task.id, event)).seq
         except PulseError as error:
@@ -166,7 +164,7 @@ class RunAgent(_OfAgents):
             return None
         if any(run.token == task.token for run in self.runs.runs.values()):
             return None  # another run has the claim; this one can't get it
-        agent = next((one for one in AGENTS.of(self.context.settings()) if one.name == params.agent), None)
+        agent = self.agents.get(params.agent)
         if agent and (main := await self.context.programs.find(event.id)):
             try:
                 workspace = await self.workspace(task, agent.user)
@@ -187,9 +185,8 @@ class StopRun(_OfAgents):
         if run is None or run.ended is not None:
             return Result({"already": True})
         await self.append(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
-        agents = {agent.name: agent.soft for agent in AGENTS.of(self.context.settings())}
-        soft = agents.get(run.agent, SOFT_S * US_PER_SECOND) / US_PER_SECOND
-        await self.stop(run, soft, event)
+        agent = self.agents.get(run.agent)
+        await self.stop(run, agent.soft / US_PER_SECOND if agent else SOFT_S, event)
         return Result({"pid": run.pid})
 
 
@@ -216,8 +213,8 @@ class CleanAgentRun(_OfAgents):
         if (run := self.runs.runs.get(params.run)) is None:
             return Result({"already": True})
         await self.stop(run, 0.0, event)
-        outputs = {agent.name: agent.output for agent in AGENTS.of(self.context.settings())}
-        await self.files.clean(run, outputs.get(run.agent, 1 << 20))
+        agent = self.agents.get(run.agent)
+        await self.files.clean(run, agent.output if agent else 1 << 20)
         await self.append(AgentRunCleaned(run=run.id), run.task, event)
         return Result()
 

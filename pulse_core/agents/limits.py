@@ -13,21 +13,22 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 from pulse_core.settings.settings import Settings
+from pulse_core.tasks.admission import described
 from pulse_core.tasks.events import TaskFailed
 from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.task import TaskState
 
 
 class RunSample(NamedTuple):
-    """What was seen of a run: bytes that it has printed, microseconds since it last did, the memory of its processes, its
-    turns, the time that they have computed, microseconds, and its tokens."""
+    """What was seen of a run: bytes that it has printed, microseconds since it last did, the turns and tokens that it shows,
+    the memory of its processes, and the time that they have computed, microseconds."""
 
     output: int = 0
     quiet_us: int = 0
-    memory: int = 0
     turns: int = 0
-    cpu_us: int = 0
     tokens: int = 0
+    memory: int = 0
+    cpu_us: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":
@@ -45,7 +46,8 @@ def reason_to_stop(
 ) -> str:
     """Why the run is to end; empty if it may go on."""
     if task is None or task.token != run.token:
-        return f"its claim {run.token} is over: {_status(task)}"
+        state = f"is {described(task)}" if task else "has ended"
+        return f"its claim {run.token} is over: the task {state}"
     if agent is None:
         return f"there is no [[agent]] {run.agent!r} any more"
     if now.since(run.moment) >= agent.timeout:
@@ -72,12 +74,6 @@ def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, us
         if agent.times_usual and known and taken > agent.times_usual * known:
             return f"it took {taken:,} {what}, and {known:,.0f} are usual"
     return ""
-
-
-def _status(task: TaskState | None) -> str:
-    if task is None:
-        return "the task has ended"
-    return f"the task is {task.status}" + (f" by {task.agent}" if task.token else "")
 
 
 def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:

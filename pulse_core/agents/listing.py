@@ -7,7 +7,7 @@ from pulse_core.agents.assignment import HELD, unavailable
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import RUNS, Run
 from pulse_core.agents.rules import KEY, ORPHANS
-from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.agents.settings import AGENTS
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot
@@ -15,21 +15,18 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 
 
-def agent_json(agent: AgentSettings, curr: Snapshot) -> Mapping[str, Any]:
-    """An agent as JSON values: what it is, and what it does now."""
+def agents_json(curr: Snapshot) -> list[Mapping[str, Any]]:
+    """The agents as JSON values: what each is, and what it does now."""
     known = curr.of(TASKS).tasks.values()
-    tasks = [one.id for one in known if one.agent == agent.name and one.status in HELD]
-    return {
-        "name": agent.name,
-        "kind": agent.kind,
-        "model": agent.model or None,
-        "labels": list(agent.labels),
-        "columns": list(agent.columns),
-        "projects": list(agent.projects),
-        "concurrency": agent.concurrency,
-        "tasks": tasks,
-        "unavailable": unavailable(agent, curr) or None,
-    }
+    return [
+        {
+            **agent.model_dump(include={"name", "kind", "labels", "columns", "projects", "concurrency"}),
+            "model": agent.model or None,
+            "tasks": [one.id for one in known if one.agent == agent.name and one.status in HELD],
+            "unavailable": unavailable(agent, curr) or None,
+        }
+        for agent in AGENTS.of(curr.settings)
+    ]
 
 
 def stats_json(agent: str, curr: Snapshot) -> Mapping[str, Any]:
@@ -51,19 +48,13 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
     sample = RunSample.of(last.data.get(run.id) if last else None)
     return {
         "run": run.id,
-        "task": run.task,
-        "agent": run.agent,
-        "pid": run.pid,
+        **{name: getattr(run, name) for name in ("task", "agent", "pid", "workspace")},
+        **{name: getattr(sample, name) for name in ("output", "memory", "turns", "tokens")},
         "since": iso(run.moment.at),
         "took_s": curr.now.since(run.moment) / US_PER_SECOND,
-        "output": sample.output,
         "quiet_s": sample.quiet_us / US_PER_SECOND,
-        "memory": sample.memory,
         "cpu_s": sample.cpu_us / US_PER_SECOND,
-        "workspace": run.workspace,
         "unlimited": run.unlimited or None,
-        "turns": sample.turns,
-        "tokens": sample.tokens,
         "paused": run.held if run.paused else None,
         "stop": run.stop or None,
         "ended": None if run.ended is None else iso(run.ended.at),

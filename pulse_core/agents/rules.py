@@ -17,7 +17,7 @@ from pulse_core.agents.assignment import obstacles_of, over_budget, plan, unavai
 from pulse_core.agents.breaker import failing_agents, pause_left
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
-from pulse_core.agents.settings import AGENTS, GENERAL
+from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
@@ -93,8 +93,7 @@ def _next_trial(curr: Snapshot) -> int | None:
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Start the agent that a task is assigned to, as soon as it may."""
     verdict = await inner(prev, curr)
-    agents, tasks = {agent.name: agent for agent in AGENTS.of(curr.settings)}, curr.of(TASKS)
-    assigned = Status.ASSIGNED
+    agents, tasks, assigned = agents_of(curr.settings), curr.of(TASKS), Status.ASSIGNED
     for task in tasks.tasks.values() if agents else ():
         if task.status is not assigned or (agent := agents.get(task.agent)) is None:
             continue
@@ -132,8 +131,7 @@ async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
 async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """End each run whose claim is over, or that goes beyond a bound of its agent."""
     verdict = await inner(prev, curr)
-    agents = {agent.name: agent for agent in AGENTS.of(curr.settings)}
-    window = curr.window(KEY).last
+    agents, window = agents_of(curr.settings), curr.window(KEY).last
     for run in curr.of(RUNS).live:
         agent, task = agents.get(run.agent), curr.of(TASKS).find(run.task)
         sample = RunSample.of(window.data.get(run.id) if window else None)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from pulse_core.agents.actions import PullRequestParams
+from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import Run
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
@@ -13,34 +14,20 @@ from pulse_core.tasks.task import Project, TaskState
 
 
 class RunFolder(NamedTuple):
-    """The files of one run in a home."""
+    """The files of one run in a home: what it is told, what it shows to be answered over the socket, its exit status where
+    its output does not say whether it did its task, and what it prints."""
 
     path: Path
+    prompt: Path
+    token: Path
+    status: Path
+    output: Path
 
     @classmethod
     def of(cls, home: Path, run: str) -> "RunFolder":
         """The folder of this run."""
-        return cls(home / "runs" / run)
-
-    @property
-    def prompt(self) -> Path:
-        """What it is told."""
-        return self.path / "prompt.md"
-
-    @property
-    def token(self) -> Path:
-        """What it shows to be answered over the socket."""
-        return self.path / "token"
-
-    @property
-    def status(self) -> Path:
-        """Its exit status, where its output does not say whether it did its task."""
-        return self.path / "exit"
-
-    @property
-    def output(self) -> Path:
-        """What it prints."""
-        return self.path / "output.log"
+        path = home / "runs" / run
+        return cls(path, *(path / name for name in ("prompt.md", "token", "exit", "output.log")))
 
 
 class Workspace(NamedTuple):
@@ -48,15 +35,6 @@ class Workspace(NamedTuple):
 
     path: str
     branch: str = ""
-
-
-class Progress(NamedTuple):
-    """How much a run has printed, how many microseconds ago it last did, and the turns and tokens of it that it shows."""
-
-    output: int = 0
-    quiet_us: int = 0
-    turns: int = 0
-    tokens: int = 0
 
 
 class RunFiles(Protocol):
@@ -73,8 +51,8 @@ class RunFiles(Protocol):
     ) -> ProgramSpec:
         """What to start, with everything that it is told on the disk."""
 
-    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
-        """How far it is, nothing if that can't be seen; raises nothing."""
+    async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
+        """How far it is as its files tell, nothing if they can't be seen; raises nothing."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""

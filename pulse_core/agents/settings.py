@@ -1,6 +1,6 @@
 """Which agents there are, what each may do and use, and when one is set aside."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path as Folder
 from typing import Literal
@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pulse_core.model.durations import UNITS
+from pulse_core.model.errors import UnknownName
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, Path
 from pulse_core.settings.processes import Argv, Name, ProcessSettings
@@ -150,6 +151,18 @@ AGENTS: SettingsGroup[tuple[AgentSettings, ...]] = SettingsGroup(
     "agent", tuple[AgentSettings, ...], (), agent_disagreements, {"name": None}
 )
 GENERAL: SettingsGroup[AgentsSettings] = SettingsGroup("agents", AgentsSettings, AgentsSettings())
+
+
+def agents_of(settings: Settings) -> Mapping[str, AgentSettings]:
+    """The agents by their names."""
+    return {agent.name: agent for agent in AGENTS.of(settings)}
+
+
+def known_agent(name: str, settings: Settings) -> AgentSettings:
+    """The agent of this name; raises UnknownName."""
+    if agent := agents_of(settings).get(name):
+        return agent
+    raise UnknownName("[[agent]]", name, agents_of(settings))
 
 
 def workspaces_in(home: Folder, settings: Settings) -> Folder:

@@ -9,8 +9,8 @@ from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.limits import RunSample, failed_attempt, failure_of, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
-from pulse_core.agents.run_files import Progress, RunFiles
-from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.agents.run_files import RunFiles
+from pulse_core.agents.settings import AgentSettings, agents_of
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError
@@ -64,7 +64,7 @@ class AgentRunsWatcher:
         """Look at all runs."""
         data: dict[str, Json] = {}
         drafts: list[Draft] = []
-        agents = {agent.name: agent for agent in AGENTS.of(self._context.settings())}
+        agents = agents_of(self._context.settings())
         live = self._context.state().of(RUNS).live
         self._watched &= {run.id for run in live}
         for run in live:
@@ -81,9 +81,8 @@ class AgentRunsWatcher:
             self._watched.add(run.id)
             self._context.programs.watch(run.main)
         progress = await self._files.progress(run, agent)
+        sample = progress._replace(memory=seen.memory, cpu_us=seen.cpu_us)
         task = self._context.state().of(TASKS).find(run.task)
-        size, quiet, turns, tokens = progress
-        sample = RunSample(size, quiet, seen.memory, turns, seen.cpu_us, tokens)
         usual = self._context.state().of(RUNS).usual(run.agent)
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
         why = "" if run.stop else why
@@ -98,13 +97,13 @@ class AgentRunsWatcher:
             answer = await self._files.answer(run, agent)
             progress = await self._files.progress(run, agent)
         except PulseError as fault:
-            answer, progress = RunAnswer(False, error=str(fault)), Progress()
+            answer, progress = RunAnswer(False, error=str(fault)), RunSample()
         code = code if (written := await self._files.exit_code(run)) is None else written
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
         error = failure_of(answer, code, run.stop)
-        size, _, turns, tokens = progress
-        told = {"output": size, "turns": turns, "tokens": tokens, "usage": dict(answer.usage)}
-        ended = AgentRunEnded.model_validate({"run": run.id, "exit": code, "error": error, **told})
+        told = {name: getattr(progress, name) for name in ("output", "turns", "tokens")}
+        told |= {"run": run.id, "exit": code, "error": error, "usage": dict(answer.usage)}
+        ended = AgentRunEnded.model_validate(told)
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:

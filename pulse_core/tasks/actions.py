@@ -4,21 +4,11 @@ from pydantic import Field
 
 from pulse_core.actions import ActionDeclaration, ActionParams
 from pulse_core.model.payload import Text
-from pulse_core.tasks.events import LONGEST_PROMPT, Column, Label, Line, Name, TaskId
+from pulse_core.tasks.events import TaskFields, TaskId
 
 
-class CreateParams(ActionParams):
+class CreateParams(TaskFields, ActionParams):
     """What is to be done. While a task of the effect's key is open, no other one is made."""
-
-    project: Name
-    title: Line
-    prompt: str = Field("", max_length=LONGEST_PROMPT, description="all that whoever does it is told")
-    priority: int = Field(0, ge=-100, le=100)
-    column: Column = "Ready"
-    labels: tuple[Label, ...] = Field((), max_length=20)
-    parent: TaskId | None = None
-    blockers: tuple[TaskId, ...] = Field((), max_length=100)
-    due: int | None = Field(None, ge=0, description="UTC microseconds")
 
 
 class AssignParams(ActionParams):

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import BaseModel, Field, StringConstraints
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.json_types import Json
@@ -50,8 +50,8 @@ class ProjectRemoved(Payload, kind="project-removed", by=Role.PERSON, wakes=Wake
     """A project is no more. Subject: its name."""
 
 
-class TaskCreated(Payload, kind="task-created", by=Role.AGENT, wakes=Wake.NOW):
-    """Something is to be done. Subject: the task's id, as in all below."""
+class TaskFields(BaseModel):
+    """What is to be done, as who makes a task says it."""
 
     project: Name
     title: Line
@@ -62,6 +62,11 @@ class TaskCreated(Payload, kind="task-created", by=Role.AGENT, wakes=Wake.NOW):
     parent: TaskId | None = Field(None, description="the task that this is a part of")
     blockers: tuple[TaskId, ...] = Field((), max_length=100, description="tasks that must be closed before")
     due: int | None = Field(None, ge=0, lt=1 << 62, description="UTC microseconds")
+
+
+class TaskCreated(TaskFields, Payload, kind="task-created", by=Role.AGENT, wakes=Wake.NOW):
+    """Something is to be done. Subject: the task's id, as in all below."""
+
     key: str = Field("", max_length=500, description="of the effect that wished for it")
 
 
@@ -89,7 +94,7 @@ class TaskHeartbeat(Payload, kind="task-heartbeat", by=Role.AGENT, wakes=Wake.NE
 class TaskAcked(Payload, kind="task-acked", by=Role.AGENT, wakes=Wake.NOW):
     """The work is done, and somebody has to accept it."""
 
-    token: Token
+    token: Token | None = None
     result: str = Field("", max_length=LONGEST_RESULT)
     data: dict[str, Json] = Field({}, max_length=50, description="usage, cost, commits and the like")
 

@@ -2,11 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
 from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.projections.state import Snapshot
+from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.task import Project, Status, TaskState, obstacles
 
@@ -54,49 +56,52 @@ def is_member(agent: str, project: Project | None) -> bool:
     return project is not None and (not project.members or agent in project.members)
 
 
+AS_IT_IS = ("id", "project", "title", "prompt", "column", "priority", "attempts", "parent", "by", "data")
+LISTED = ("labels", "blockers", "waits_for", "stuck_on", "parts")
+OR_NONE = ("agent", "token", "result", "error", "pull_request")
+
+
 def task_json(task: TaskState, now: Moment) -> Mapping[str, Any]:
     """A task as JSON values."""
     left = task.lease_left(now)
     return {
-        "id": task.id,
-        "project": task.project,
-        "title": task.title,
-        "prompt": task.prompt,
+        **{name: getattr(task, name) for name in AS_IT_IS},
+        **{name: list(getattr(task, name)) for name in LISTED},
+        **{name: getattr(task, name) or None for name in OR_NONE},
         "status": str(task.standing),
-        "column": task.column,
-        "priority": task.priority,
-        "labels": list(task.labels),
-        "agent": task.agent or None,
-        "attempts": task.attempts,
-        "token": task.token or None,
         "lease_left_s": None if left is None else left / US_PER_SECOND,
-        "parent": task.parent,
-        "blockers": list(task.blockers),
-        "waits_for": list(task.waits_for),
-        "stuck_on": list(task.stuck_on),
-        "parts": list(task.parts),
         "due": None if task.due is None else iso(task.due),
         "created": iso(task.created.at),
-        "by": task.by,
         "since": iso(task.since.at) if task.since else None,
-        "result": task.result or None,
-        "data": dict(task.data),
-        "error": task.error or None,
-        "pull_request": task.pull_request or None,
     }
 
 
-def project_json(name: str, project: Project, tasks: PendingTasks) -> Mapping[str, Any]:
-    """A project as JSON values."""
-    return {
-        "name": name,
-        "repository": project.repository or None,
-        "base": project.base,
-        "columns": list(project.columns),
-        "members": list(project.members),
-        "review": project.review,
-        "open": len(tasks.by_project.get(name, ())),
-    }
+def project_json(name: str, tasks: PendingTasks) -> Mapping[str, Any]:
+    """A project as JSON values; raises Refused if there is none of that name."""
+    project, open_ = known_project(name, tasks), len(tasks.by_project.get(name, ()))
+    return {"name": name, **asdict(project), "repository": project.repository or None, "open": open_}
+
+
+def tasks_in_columns(tasks: PendingTasks, project: str) -> Mapping[str, list[TaskState]]:
+    """A project's open tasks and the newest that have ended, by column, in each the first to be done first."""
+    of = [one for one in (*tasks.tasks.values(), *tasks.ended.values()) if one.project == project]
+    of.sort(key=lambda one: (-one.priority, one.created.at))
+    columns = tasks.projects[project].columns
+    return {column: [one for one in of if one.column == column] for column in columns}
+
+
+def board_json(tasks: PendingTasks, project: str, now: Moment) -> list[Mapping[str, Any]]:
+    """The boards of a project, or of all, as JSON values: `columns` has the tasks of each."""
+    return [
+        {
+            **project_json(name, tasks),
+            "columns": {
+                column: [task_json(one, now) for one in some]
+                for column, some in tasks_in_columns(tasks, name).items()
+            },
+        }
+        for name in ([project] if project else tasks.projects)
+    ]
 
 
 def status_lines(curr: Snapshot) -> Iterator[str]:

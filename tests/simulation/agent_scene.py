@@ -8,9 +8,10 @@ from typing import Any
 from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.executors import agent_executors
+from pulse_core.agents.limits import RunSample
 from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
-from pulse_core.agents.run_files import Progress, Workspace
+from pulse_core.agents.run_files import Workspace
 from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import RunAnswer
@@ -35,7 +36,7 @@ class MemoryRunFiles:
     made: the commits in it; exits: exit codes that were written down."""
 
     answers: dict[str, RunAnswer] = field(default_factory=dict)
-    printed: dict[str, Progress] = field(default_factory=dict)
+    printed: dict[str, RunSample] = field(default_factory=dict)
     cleaned: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     refusal: str = ""
@@ -56,8 +57,8 @@ class MemoryRunFiles:
             agent.command, workspace.path, {"PULSE_TOKEN": str(token)}, f"/runs/{run}/output.log"
         )
 
-    async def progress(self, run: Run, agent: AgentSettings | None) -> Progress:
-        return self.printed.get(run.id, Progress())
+    async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
+        return self.printed.get(run.id, RunSample())
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.agents.run_files import Progress
+from pulse_core.agents.limits import RunSample
 from pulse_core.agents.run_scope import RunScope
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
@@ -96,17 +96,17 @@ def test_a_failed_attempt_is_tried_again_until_a_person_has_to_decide() -> None:
     told(story, agents={"failures": 9})
 
 
-BOUNDS: list[tuple[dict[str, Any], Progress, float, str]] = [
-    ({"timeout": "5m"}, Progress(), 300, "it took longer than 5m"),
-    ({"output": 2_048}, Progress(4_096), 1, "it printed 4.0 KiB, of at most 2.0 KiB"),
-    ({"silence": "2m"}, Progress(1, 121_000_000), 1, "it printed nothing for 2m"),
-    ({"memory": 1_000}, Progress(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
+BOUNDS: list[tuple[dict[str, Any], RunSample, float, str]] = [
+    ({"timeout": "5m"}, RunSample(), 300, "it took longer than 5m"),
+    ({"output": 2_048}, RunSample(4_096), 1, "it printed 4.0 KiB, of at most 2.0 KiB"),
+    ({"silence": "2m"}, RunSample(1, 121_000_000), 1, "it printed nothing for 2m"),
+    ({"memory": 1_000}, RunSample(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
 ]
 
 
 @pytest.mark.parametrize(("bound", "progress", "seconds", "words"), BOUNDS)
 def test_a_run_that_goes_beyond_a_bound_is_ended_and_has_failed(
-    bound: dict[str, Any], progress: Progress, seconds: float, words: str
+    bound: dict[str, Any], progress: RunSample, seconds: float, words: str
 ) -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
@@ -562,7 +562,7 @@ def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on
         await scene.begin()
         await asyncio.sleep(1)
         run = scene.run
-        scene.files.printed[run.id] = Progress(1, 0, 51)
+        scene.files.printed[run.id] = RunSample(1, 0, 51)
         await asyncio.sleep(2)
         assert scene.programs.paused == {run.id}
         assert scene.run.held == "it took 51 turns, of at most 50"
@@ -587,7 +587,7 @@ async def do(
     """Have another task done."""
     await scene.create(f"task_10000{number}")
     await asyncio.sleep(1)
-    scene.files.printed[scene.run.id] = Progress(1, 0, turns, tokens)
+    scene.files.printed[scene.run.id] = RunSample(1, 0, turns, tokens)
     scene.finish(code, RunAnswer(True, usage={"total_cost_usd": cost}))
     await asyncio.sleep(1)
 
@@ -600,7 +600,7 @@ def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_hel
             await do(scene, number, 4)
         await scene.create()
         await asyncio.sleep(1)
-        scene.files.printed[scene.run.id] = Progress(1, 0, 41)
+        scene.files.printed[scene.run.id] = RunSample(1, 0, 41)
         await asyncio.sleep(2)
         assert scene.run.held == "it took 41 turns, and 4 are usual"
 
@@ -616,7 +616,7 @@ def test_a_run_that_tells_of_far_more_tokens_than_usual_is_held_while_it_goes_on
         await scene.create()
         for tokens, held in ((20_000, ""), (20_001, "it took 20,001 tokens, and 2,000 are usual")):
             await asyncio.sleep(1)
-            scene.files.printed[scene.run.id] = Progress(1, 0, 4, tokens)
+            scene.files.printed[scene.run.id] = RunSample(1, 0, 4, tokens)
             await asyncio.sleep(2)
             assert scene.run.held == held
 
@@ -627,7 +627,7 @@ def test_a_run_has_a_budget_of_tokens() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await asyncio.sleep(1)
-        scene.files.printed[scene.run.id] = Progress(1, 0, 4, 5_001)
+        scene.files.printed[scene.run.id] = RunSample(1, 0, 4, 5_001)
         await asyncio.sleep(2)
         assert scene.run.held == "it took 5,001 tokens, of at most 5,000"
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.capabilities.tasks.commands import Task, tasks
-from upulse_cli.capabilities.tasks.current import current_tasks
+from upulse_cli.capabilities.tasks.current import current_tasks, task_change
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import console, put, put_json, say, say_when
+from upulse_cli.output import Change, console, put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -39,11 +39,9 @@ def seen(home: str | None) -> "Snapshot":
 @agents.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List the agents: what each can do, and what it is at."""
-    from pulse_core.agents.listing import agent_json
-    from pulse_core.agents.settings import AGENTS
+    from pulse_core.agents.listing import agents_json
 
-    curr = seen(home)
-    found = [agent_json(agent, curr) for agent in AGENTS.of(curr.settings)]
+    found = agents_json(seen(home))
     if as_json:
         return put_json(found)
     if not found:
@@ -115,14 +113,14 @@ def worktrees(
         put(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}")
 
 
-@tasks.command("pull-request")
+@tasks.change("pull-request")
 def pull_request(
     task: Task,
     title: Annotated[str, typer.Option("--title", help="Else the task's.")] = "",
     body: Annotated[str, typer.Option("--body", help="Else what came of the task.")] = "",
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Open a pull request for a task's branch.
 
     Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
@@ -132,7 +130,8 @@ def pull_request(
 
     where = open_home(home)
     id_ = find_task(current_tasks(where), task).id
-    put(str(carry_out(where, "open-pull-request", id_, title=title, body=body, draft=draft)["url"]))
+    done = carry_out(where, "open-pull-request", id_, title=title, body=body, draft=draft)
+    return task_change(where, id_, str(done["url"]))
 
 
 def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dict[str, Any]:
@@ -169,20 +168,27 @@ def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
     raise typer.Exit(0 if all(one.is_well for one in found) else 1)
 
 
-@agents.command()
-def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> None:
+@agents.change()
+def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> Change:
     """Have an agent begin nothing more.
 
     What it is at it goes on with.
     """
-    from pulse_core.app.append import append
-
-    say_when(append(open_home(home), "agent-paused", agent, {"why": why}))
+    return agent_change(home, "agent-paused", agent, why)
 
 
-@agents.command()
-def resume(agent: Agent, why: Why = "", home: HomeDir = None) -> None:
+@agents.change()
+def resume(agent: Agent, why: Why = "", home: HomeDir = None) -> Change:
     """Have an agent go on that was paused or set aside."""
+    return agent_change(home, "agent-resumed", agent, why)
+
+
+def agent_change(home: str | None, kind: str, name: str, why: str) -> Change:
+    """Record what happens to an agent."""
+    from pulse_core.agents.listing import agents_json
     from pulse_core.app.append import append
 
-    say_when(append(open_home(home), "agent-resumed", agent, {"why": why}))
+    answer = append(open_home(home), kind, name, {"why": why})
+    return Change(
+        value=lambda: next(one for one in agents_json(seen(home)) if one["name"] == name), answer=answer
+    )

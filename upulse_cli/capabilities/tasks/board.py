@@ -5,8 +5,8 @@ from typing import Annotated
 import typer
 
 from upulse_cli.capabilities.tasks.current import current_tasks, project_names
-from upulse_cli.options import HomeDir, completed_by, open_home
-from upulse_cli.output import console
+from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
+from upulse_cli.output import console, put_line
 
 
 def board(
@@ -16,26 +16,32 @@ def board(
     watch: Annotated[
         bool, typer.Option("--watch", help="Show it again as it changes, until Ctrl-C.")
     ] = False,
+    as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
     """Show the tasks in their columns."""
+    from pulse_core.app.follow import follow
     from pulse_core.tasks.admission import known_project
+    from pulse_core.tasks.events import KINDS
+    from pulse_core.tasks.listing import board_json
     from upulse_cli.capabilities.tasks.views import boards
 
     where = open_home(home)
     known = current_tasks(where)
     if project:
         known_project(project, known)
-    if not watch:
-        console().print(boards(known, project))
-        return
-    from rich.live import Live
-
-    from pulse_core.app.follow import follow
-    from pulse_core.tasks.events import KINDS
-
     with where.events() as log:
         head = log.head().seq
-    with Live(boards(known, project), console=console(), auto_refresh=False) as live:
-        for _ in follow(where, head, [kind.kind for kind in KINDS]):
-            live.update(boards(current_tasks(where), project), refresh=True)
+    changes = follow(where, head, [kind.kind for kind in KINDS]) if watch else ()
+    if as_json:
+        put_line(board_json(known, project, where.clock.now()))
+        for _ in changes:
+            put_line(board_json(current_tasks(where), project, where.clock.now()))
+    elif not watch:
+        console().print(boards(known, project))
+    else:
+        from rich.live import Live
+
+        with Live(boards(known, project), console=console(), auto_refresh=False) as live:
+            for _ in changes:
+                live.update(boards(current_tasks(where), project), refresh=True)

@@ -4,9 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from upulse_cli.capabilities.tasks.current import change, current_tasks, project_names, task_history, task_ids
+from upulse_cli.capabilities.tasks.current import (
+    change,
+    current_tasks,
+    project_names,
+    task_change,
+    task_history,
+    task_ids,
+)
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import console, put, put_json, say, say_when
+from upulse_cli.output import Change, console, put_json, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
 
@@ -34,7 +41,7 @@ After = Annotated[
 ]
 
 
-@tasks.command()
+@tasks.change()
 def add(
     project: Annotated[str, typer.Argument(help="Its project.", autocompletion=completed_by(project_names))],
     title: Annotated[str, typer.Argument(help="What is to be done, on one line.")],
@@ -48,7 +55,7 @@ def add(
     after: After = None,
     due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="In ISO 8601.")] = None,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Make a task and print its id."""
     from pulse_core.app.append import append
     from pulse_core.tasks.listing import find_task, new_task_id
@@ -66,9 +73,8 @@ def add(
         data["blockers"] = [find_task(known, one).id for one in after or ()]
     if due:
         data["due"] = moment_arg(due, "--due")
-    answer = append(where, "task-created", new_task_id(), data)
-    put(str(answer.event["subject"]))
-    say_when(answer)
+    id_ = new_task_id()
+    return task_change(where, id_, id_, append(where, "task-created", id_, data))
 
 
 @tasks.command("list")
@@ -126,8 +132,8 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     return console().print(task_page(said))
 
 
-@tasks.command()
-def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) -> None:
+@tasks.change()
+def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) -> Change:
     """Claim a task for an agent and print the token.
 
     Of all who try, one gets it. It holds until its lease ends; `upulse task heartbeat` begins that anew.
@@ -135,13 +141,13 @@ def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) 
     from upulse_cli.time_args import duration_arg
 
     data = {"agent": agent, "lease_us": duration_arg(lease, "--lease")}
-    id_, answer = change(home, task, "task-executing", data)
-    put(str(answer.event["seq"]))
-    if answer.existing:
-        say(f"{agent} holds {id_} already.")
+    made = change(home, task, "task-executing", data)
+    assert made.answer
+    note = f"{agent} holds {made.answer.event['subject']} already." if made.answer.existing else ""
+    return made._replace(text=str(made.answer.event["seq"]), note=note)
 
 
-@tasks.command()
+@tasks.change()
 def start(
     task: Task,
     agent: Annotated[
@@ -149,7 +155,7 @@ def start(
     ] = "",
     lease: Lease = "15m",
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Claim a task for the agent that is to do it.
 
     Prints the token of the claim.
@@ -159,120 +165,111 @@ def start(
     who = agent or find_task(current_tasks(open_home(home)), task).agent
     if not who:
         raise typer.BadParameter("it is assigned to nobody; say who does it", param_hint="--agent")
-    claim(task, who, lease, home)
+    claimed: Change = claim(task, who, lease, home)
+    return claimed
 
 
-@tasks.command()
+@tasks.change()
 def heartbeat(
     task: Task,
     token: Annotated[int, typer.Option("--token", help="Token of the claim.")],
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Begin the lease of a claim anew."""
-    change(home, task, "task-heartbeat", {"token": token})
+    return change(home, task, "task-heartbeat", {"token": token})
 
 
-@tasks.command()
+@tasks.change()
 def assign(
     task: Task,
     agent: Annotated[str, typer.Argument(help="Who is to do it.")],
     why: Why = "",
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Give a task to an agent, and to nobody else."""
-    change(home, task, "task-assigned", {"agent": agent, "why": why})
+    return change(home, task, "task-assigned", {"agent": agent, "why": why})
 
 
-@tasks.command()
+@tasks.change()
 def ack(
     task: Task,
     token: Token = None,
     result: Annotated[str, typer.Option("--result", help="What came of it; - reads it.")] = "",
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Say that the work is done."""
-    if token is None:
-        from pulse_core.model.errors import Refused
-        from pulse_core.tasks.admission import legal
-        from pulse_core.tasks.listing import find_task
-
-        one = find_task(current_tasks(open_home(home)), task)
-        if not (token := one.token):
-            raise Refused(f"{one.id} is {one.standing}, and nobody holds it; {legal(one)}")
     words = typer.get_text_stream("stdin").read() if result == "-" else result
-    change(home, task, "task-acked", {"token": token, "result": words})
+    return change(home, task, "task-acked", {"token": token, "result": words})
 
 
-@tasks.command()
-def close(task: Task, why: Why = "", home: HomeDir = None) -> None:
+@tasks.change()
+def close(task: Task, why: Why = "", home: HomeDir = None) -> Change:
     """Accept what was done, or say that it needs not be done."""
-    change(home, task, "task-closed", {"why": why})
+    return change(home, task, "task-closed", {"why": why})
 
 
-@tasks.command("give-up")
-def give_up(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> None:
+@tasks.change("give-up")
+def give_up(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> Change:
     """Say that nobody goes on with a task."""
-    change(home, task, "task-given-up", {"token": token, "why": why})
+    return change(home, task, "task-given-up", {"token": token, "why": why})
 
 
-@tasks.command()
-def release(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> None:
+@tasks.change()
+def release(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> Change:
     """Give a task back, for somebody else to do."""
-    change(home, task, "task-released", {"token": token, "why": why})
+    return change(home, task, "task-released", {"token": token, "why": why})
 
 
-@tasks.command()
+@tasks.change()
 def block(
     task: Task,
     why: Annotated[str, typer.Argument(help="What a person has to do about it.")],
     token: Token = None,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Say that a task needs a person before it goes on."""
-    change(home, task, "task-blocked", {"token": token, "why": why})
+    return change(home, task, "task-blocked", {"token": token, "why": why})
 
 
-@tasks.command()
-def retry(task: Task, why: Why = "", home: HomeDir = None) -> None:
+@tasks.change()
+def retry(task: Task, why: Why = "", home: HomeDir = None) -> Change:
     """Have a task done after all, or again.
 
     One that failed, is blocked or was given up; or whose result is not accepted.
     """
-    change(home, task, "task-retried", {"why": why})
+    return change(home, task, "task-retried", {"why": why})
 
 
-@tasks.command()
+@tasks.change()
 def move(
     task: Task,
     column: Annotated[str, typer.Argument(help="Where it is to lie.")],
     why: Why = "",
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Move a task to another column."""
-    change(home, task, "task-moved", {"column": column, "why": why})
+    return change(home, task, "task-moved", {"column": column, "why": why})
 
 
-@tasks.command()
+@tasks.change()
 def deps(
     task: Task,
     after: Annotated[
         list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks to close before.")
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="It waits for no task any more.")] = False,
-    as_json: AsJson = False,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Say or show which tasks must be closed before one."""
     from pulse_core.tasks.listing import find_task
 
     known = current_tasks(open_home(home))
-    if not after and not none:
-        one = find_task(known, task)
-        if as_json:
-            return put_json([{"id": id_, "open": id_ in one.waits_for} for id_ in one.blockers])
-        for id_ in one.blockers:
-            put(f"{id_}{' (open)' if id_ in one.waits_for else ''}")
-        return None
-    blockers = [] if none else [find_task(known, one).id for one in after or ()]
-    change(home, task, "task-blockers-set", {"blockers": blockers})
-    return None
+    if after or none:
+        return change(
+            home, task, "task-blockers-set", {"blockers": [find_task(known, one).id for one in after or ()]}
+        )
+    one = find_task(known, task)
+    said = [f"{id_}{' (open)' if id_ in one.waits_for else ''}" for id_ in one.blockers]
+    return Change(
+        "\n".join(said), lambda: [{"id": id_, "open": id_ in one.waits_for} for id_ in one.blockers]
+    )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from upulse_cli.options import open_home
-from upulse_cli.output import say_when
+from upulse_cli.output import Change
 
 if TYPE_CHECKING:
     from pulse_core.app.append import Appended
@@ -26,17 +26,27 @@ def current_tasks(home: "HomeContext") -> "PendingTasks":
     return current_value(home, TASKS)
 
 
-def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> "tuple[str, Appended]":
-    """Record what happens to the task of this id, or of its beginning or end; returns the id and the event."""
+def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> Change:
+    """Record what happens to the task of this id, or of its beginning or end."""
     from pulse_core.app.append import append
     from pulse_core.tasks.listing import find_task
 
     where = open_home(home)
     task = find_task(current_tasks(where), name)
     given = {key: value for key, value in data.items() if value is not None}
-    answer = append(where, kind, task.id, given)
-    say_when(answer)
-    return task.id, answer
+    return task_change(where, task.id, answer=append(where, kind, task.id, given))
+
+
+def task_change(home: "HomeContext", id_: str, text: str = "", answer: "Appended | None" = None) -> Change:
+    """What has become of a task; a run that may not enter the home knows of another one no more than its id."""
+
+    def value() -> Mapping[str, Any]:
+        from pulse_core.tasks.listing import task_json
+
+        task = current_tasks(home).find(id_)
+        return task_json(task, home.clock.now()) if task else {"id": id_}
+
+    return Change(text, value, answer=answer)
 
 
 def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:

@@ -7,14 +7,14 @@ import typer
 
 from upulse_cli.capabilities.tasks.current import current_tasks, project_names
 from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
-from upulse_cli.output import console, put_json, say, say_when
+from upulse_cli.output import Change, console, put_json, say
 
 projects = group("Projects, which tasks belong to: a repository, columns, and who may do their tasks.")
 
 Name = Annotated[str, typer.Argument(help="Its name.", autocompletion=completed_by(project_names))]
 
 
-@projects.command()
+@projects.change()
 def add(
     name: Annotated[str, typer.Argument(help="Its name: letters, digits, '.', '_' and '-'.")],
     repository: Annotated[
@@ -33,18 +33,20 @@ def add(
         bool | None, typer.Option("--review/--no-review", help="A person closes what was done.")
     ] = None,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """Add a project, or change what is said of one."""
     from dataclasses import asdict
 
     from pulse_core.app.append import append
+    from pulse_core.tasks.listing import project_json
     from pulse_core.tasks.task import Project
 
     where, place = open_home(home), repository and str(Path(repository).expanduser().absolute())
     said = {"repository": place, "base": base, "columns": column, "members": member, "review": review}
     data: dict[str, Any] = asdict(current_tasks(where).projects.get(name, Project()))
     data |= {key: one for key, one in said.items() if one not in (None, [])}
-    say_when(append(where, "project-set", name, data))
+    answer = append(where, "project-set", name, data)
+    return Change(value=lambda: project_json(name, current_tasks(where)), answer=answer)
 
 
 @projects.command("list")
@@ -53,7 +55,7 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     from pulse_core.tasks.listing import project_json
 
     known = current_tasks(open_home(home))
-    found = [project_json(name, one, known) for name, one in known.projects.items()]
+    found = [project_json(name, known) for name in known.projects]
     if as_json:
         return put_json(found)
     if not found:
@@ -66,12 +68,11 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 @projects.command()
 def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show a project and its open tasks."""
-    from pulse_core.tasks.admission import known_project
     from pulse_core.tasks.listing import project_json
 
     where = open_home(home)
     known = current_tasks(where)
-    found = project_json(name, known_project(name, known), known)
+    found = project_json(name, known)
     if as_json:
         return put_json(found)
     from upulse_cli.capabilities.tasks.views import project_page
@@ -79,9 +80,9 @@ def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
     return console().print(project_page(found, known.by_project.get(name, ()), where.clock.now()))
 
 
-@projects.command()
-def remove(name: Name, home: HomeDir = None) -> None:
+@projects.change()
+def remove(name: Name, home: HomeDir = None) -> Change:
     """Remove a project without open tasks."""
     from pulse_core.app.append import append
 
-    say_when(append(open_home(home), "project-removed", name))
+    return Change(answer=append(open_home(home), "project-removed", name))

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import clean, count, one_line
+from pulse_core.tasks.listing import tasks_in_columns
 from pulse_core.tasks.projection import PendingTasks
 from pulse_core.tasks.task import TaskState
 from upulse_cli.time_args import local, took
@@ -48,23 +49,27 @@ def note(task: TaskState, now: Moment) -> str:
 
 def task_page(said: Mapping[str, Any]) -> RenderableType:
     """All of one task; the words of others stand by themselves."""
-    facts = Table.grid(padding=(0, 2))
-    for name in ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token",
-                 "parent", "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error",
-                 "pull_request"):  # fmt: skip
-        value = said[name]
-        if value in (None, [], ""):
-            continue
-        words = ", ".join(value) if isinstance(value, list) else value
-        words = local(words, date=True) if name in ("due", "created") else words
-        facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
-    parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), facts]
+    names = ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token", "parent",
+             "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error", "pull_request")  # fmt: skip
+    parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), _facts(said, names)]
     for name in ("prompt", "result"):
         if said[name]:
             parts += [Text(), Text(name, style="dim"), Text(clean(said[name]))]
     if commits := said["data"].get("commits"):
         parts += [Text(), Text("commits", style="dim"), *(Text(one_line(str(one))) for one in commits)]
     return Group(*parts, Text(), *_events(said["events"]))
+
+
+def _facts(said: Mapping[str, Any], names: Sequence[str]) -> Table:
+    """Those of these values that are there, each on a line."""
+    facts = Table.grid(padding=(0, 2))
+    for name in names:
+        value = said[name]
+        if value not in (None, [], ""):
+            words = ", ".join(value) if isinstance(value, list) else value
+            words = local(words, date=True) if name in ("due", "created") else words
+            facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
+    return facts
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
@@ -87,13 +92,11 @@ def project_table(projects: Sequence[Mapping[str, Any]]) -> Table:
 
 def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Moment) -> RenderableType:
     """All of one project."""
-    facts = Table.grid(padding=(0, 2))
-    for name in ("repository", "base", "columns", "members", "review"):
-        value = said[name]
-        words = (", ".join(value) or "all") if isinstance(value, list) else "-" if value is None else value
-        facts.add_row(Text(name, style="dim"), Text(one_line(words)))
     title = Text(f"{said['name']}: {count(len(tasks), 'task')} open", style="bold")
-    parts: list[RenderableType] = [title, facts]
+    parts: list[RenderableType] = [
+        title,
+        _facts(said, ("repository", "base", "columns", "members", "review")),
+    ]
     if tasks:
         parts += [Text(), task_table(tasks, now)]
     return Group(*parts)
@@ -108,13 +111,9 @@ def boards(known: PendingTasks, name: str) -> RenderableType:
 
 
 def board(known: PendingTasks, name: str) -> Table:
-    """A project's tasks in its columns, in each the first to be done first."""
-    project, drawn = known.projects[name], Table(title=Text(name), title_justify="left")
-    ended = [one for one in known.ended.values() if one.project == name]
-    cells = []
-    for column in project.columns:
-        some = [one for one in (*known.by_project.get(name, ()), *ended) if one.column == column]
-        some.sort(key=lambda one: (-one.priority, one.created.at))
+    """A project's tasks in its columns."""
+    drawn, cells = Table(title=Text(name), title_justify="left"), []
+    for column, some in tasks_in_columns(known, name).items():
         drawn.add_column(Text(f"{column} ({len(some)})"), ratio=1, overflow="fold")
         more = [f"and {len(some) - SHOWN} more"] if len(some) > SHOWN else []
         cells.append(Text("\n\n".join([*map(card, some[:SHOWN]), *more])))

@@ -1,0 +1,78 @@
+"""`--json` of commands that change a task, a project or an agent: what each of these is afterwards."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.cli_home import CliHome
+from upulse_cli.capabilities.agents.commands import agents
+from upulse_cli.capabilities.tasks.commands import tasks
+from upulse_cli.capabilities.tasks.projects import projects
+from upulse_cli.options import ChangeCommand
+
+CLAIM = "task claim TASK --agent ada"
+CASES: tuple[tuple[str, tuple[str, ...], Mapping[str, Any]], ...] = (
+    ("project add other --column Now", (), {"name": "other", "columns": ["Now"], "open": 0}),
+    ("task add app Title --label python", (), {"title": "Title", "status": "pending", "labels": ["python"]}),
+    ("task claim TASK --agent ada", (), {"status": "executing", "agent": "ada", "attempts": 1}),
+    ("task claim TASK --agent ada", (CLAIM,), {"status": "executing", "agent": "ada", "attempts": 1}),
+    ("task assign TASK ada", (), {"status": "assigned", "agent": "ada"}),
+    ("task start TASK", ("task assign TASK ada",), {"status": "executing", "agent": "ada"}),
+    ("task heartbeat TASK --token TOKEN", (CLAIM,), {"status": "executing"}),
+    ("task ack TASK --result done", (CLAIM,), {"status": "acked", "result": "done"}),
+    ("task close TASK", (), {"status": "closed", "column": "Done"}),
+    ("task give-up TASK --why no", (), {"status": "given-up", "error": "no"}),
+    ("task release TASK", (CLAIM,), {"status": "pending", "token": None}),
+    ("task block TASK why", (), {"status": "blocked", "error": "why"}),
+    ("task retry TASK", ("task block TASK why",), {"status": "pending", "error": None}),
+    ("task move TASK Review", (), {"column": "Review"}),
+    ("task deps TASK --none", (), {"blockers": []}),
+    ("agents pause ada", (), {"name": "ada", "unavailable": "paused by a person"}),
+    ("agents resume ada", ("agents pause ada",), {"name": "ada", "unavailable": None}),
+)
+ELSEWHERE = {"project remove", "task pull-request"}
+"""The first leaves nothing; the second needs a daemon, and is with the worktrees."""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
+    made = CliHome(Path(tmp_path_factory.mktemp("changes")) / "home")
+    made.upulse("init", "--no-engine")
+    made.configure('[[agent]]\nname = "ada"\ncommand = ["/bin/cat"]')
+    made.upulse("project", "add", "app")
+    return made
+
+
+@pytest.mark.parametrize(("command", "before", "expected"), CASES, ids=lambda one: str(one)[:40])
+def test_a_change_is_told_as_json(
+    home: CliHome, command: str, before: tuple[str, ...], expected: Mapping[str, Any]
+) -> None:
+    task, token = home.upulse("task", "add", "app", "Mend it").out.strip(), "0"
+
+    def words(one: str) -> list[str]:
+        return one.replace("TASK", task).replace("TOKEN", token).split()
+
+    for one in before:
+        token = home.upulse(*words(one)).out.strip() or token
+    said = home.upulse(*words(command), "--json").json
+    if before == (command,):  # said twice, it is one claim
+        assert said["token"] == int(token)
+    assert {name: said[name] for name in expected} == expected
+    if "TASK" in command:
+        shown = home.upulse("task", "show", task, "--json").json
+        assert {**shown, "lease_left_s": 0} == {**said, "lease_left_s": 0, "events": shown["events"]}
+    board = home.upulse("board", "app", "--json").json
+    assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
+
+
+def test_every_command_that_changes_something_is_among_these() -> None:
+    groups = {"task": tasks, "project": projects, "agents": agents}
+    known = {
+        f"{name} {one.name or getattr(one.callback, '__name__', '')}"
+        for name, group in groups.items()
+        for one in group.registered_commands
+        if one.cls is ChangeCommand
+    }
+    assert known - ELSEWHERE == {" ".join(command.split()[:2]) for command, _, _ in CASES}
