@@ -5,6 +5,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.model.text import clean
@@ -71,6 +72,20 @@ def console() -> "Console":
     from rich.console import Console
 
     return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+
+
+def put_or_draw(value: Any, as_json: bool, view: str, nothing: str = "") -> None:
+    """A value as JSON, or as `MODULE.FUNCTION` of the views draws it for people: that is imported only then.
+
+    nothing: what is said instead, where there is nothing to draw.
+    """
+    if as_json:
+        put_json(value)
+    elif nothing and not value:
+        say(nothing)
+    else:
+        module, _, function = view.rpartition(".")
+        console().print(getattr(import_module(f"upulse_cli.{module}"), function)(value))
 
 
 def say_when(answer: "Appended") -> None:

@@ -76,7 +76,7 @@ class DaemonControl:
         else:
             self.say(f"Started, process {self.background.start(*options)}.")
 
-    def restart(self, meanwhile: Callable[[], None] | None = None) -> None:
+    def restart(self, meanwhile: Callable[[], object] | None = None) -> None:
         """Stop the daemon if it runs, and start it; meanwhile: what is done while it is down."""
         if meanwhile:
             self.stop()  # also one that systemd starts again and again

@@ -7,7 +7,6 @@ import typer
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import put, put_json, say
-from upulse_cli.views.unguarded import unguarded_lines
 
 app = group("Check, show and find the settings.")
 
@@ -51,7 +50,7 @@ def check(
     for name, words in doubts.items():
         say(f"{name}: {words}")
     if not file:
-        for line in unguarded_lines(unguarded_now(home_context(layout), settings)):
+        for line in unguarded_now(home_context(layout), settings):
             say(line)
 
 

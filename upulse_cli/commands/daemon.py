@@ -7,8 +7,7 @@ import typer
 
 from pulse_core.model.text import count
 from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
-from upulse_cli.output import put, put_json, say, say_when
-from upulse_cli.views.unguarded import unguarded_lines
+from upulse_cli.output import put, put_json, put_or_draw, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -94,11 +93,8 @@ def restart(
 
     where = open_home(home)
     say_setting_faults(where)
-
-    def leave_safe_mode() -> None:
-        append(where, "safe-mode-left", data={"why": "upulse daemon restart --normal"})
-
-    daemon_control(where).restart(leave_safe_mode if normal else None)
+    data = {"why": "upulse daemon restart --normal"}
+    daemon_control(where).restart((lambda: append(where, "safe-mode-left", data=data)) if normal else None)
 
 
 @app.command()
@@ -117,7 +113,7 @@ def reload(home: HomeDir = None) -> None:
         settings_in(where.layout.config)
         raise PulseError(why)
     wait_for_settings(where, append(where, "reload-requested").event)
-    for line in unguarded_lines(unguarded_now(where, where.settings().settings)):
+    for line in unguarded_now(where, where.settings().settings):
         say(line)
 
 
@@ -129,13 +125,9 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     where = open_home(home)
     daemon = {**daemon_status(where), "unit": daemon_control(where).unit.path()}
-    if as_json:
-        return put_json(daemon)
-    from upulse_cli.output import console
-    from upulse_cli.views.status import daemon_line
-
-    console().print(daemon_line(daemon))
-    return put(f"unit      {daemon['unit'] or 'not installed'}")
+    put_or_draw(daemon, as_json, "views.status.daemon_line")
+    if not as_json:
+        put(f"unit      {daemon['unit'] or 'not installed'}")
 
 
 @app.command()

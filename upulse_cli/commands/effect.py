@@ -8,7 +8,7 @@ import typer
 
 from pulse_core.model.json_types import read_json
 from upulse_cli.options import AsJson, HomeDir, Wait, Why, completed_by, group, open_home
-from upulse_cli.output import console, put, put_json, say, say_when
+from upulse_cli.output import put, put_or_draw, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.append import Appended
@@ -43,13 +43,8 @@ def list_(
 
     where = open_home(home)
     effects = [one.spelled() for one in (newest_effects(where, last) if everything else open_effects(where))]
-    if as_json:
-        return put_json(effects)
-    from upulse_cli.views.effects import table
-
-    if effects:
-        return console().print(table(effects))
-    return say("There are no open effects; --all lists the settled ones." if not everything else "None yet.")
+    nothing = "None yet." if everything else "There are no open effects; --all lists the settled ones."
+    put_or_draw(effects, as_json, "views.effects.table", nothing)
 
 
 @app.command()
@@ -60,12 +55,8 @@ def show(effect: EffectId, as_json: AsJson = False, home: HomeDir = None) -> Non
     where = open_home(home)
     one = effects.effect(where, effect)
     events = [event.spelled() for event in (one.wish, *one.about)]
-    told = {**one.spelled(), "held_back": effects.held_back(where, one) or None}
-    if as_json:
-        return put_json({**told, "events": events})
-    from upulse_cli.views.effects import details
-
-    return console().print(details(told, events))
+    told = {**one.spelled(), "held_back": effects.held_back(where, one) or None, "events": events}
+    put_or_draw(told, as_json, "views.effects.details")
 
 
 @app.command()

@@ -5,9 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why, group, open_home
-from upulse_cli.output import console, put, put_json, say
-
-PARTS = ("rules", "projections", "watchers", "executors")
+from upulse_cli.output import put, put_or_draw, say
 
 
 def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
@@ -18,23 +16,8 @@ def plugins(as_json: AsJson = False, home: HomeDir = None) -> None:
     """
     from upulse_cli.wiring.engine import plugin_contents
 
-    found = plugin_contents()
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("No plugin is installed; one is a package with an entry point in the group pulse.plugins.")
-    from rich.text import Text
-
-    from pulse_core.model.text import one_line
-    from upulse_cli.views.table import PlainTable
-
-    heads = ("plugin", "package", "version", "brings")
-    drawn = PlainTable(*heads, fold=heads)
-    for one in found:
-        brings = "; ".join(f"{part}: {', '.join(one[part])}" for part in PARTS if one[part]) or "nothing"
-        words = Text(one_line(one["error"]), style="red") if one["error"] else brings
-        drawn.line(one["name"], one["package"], one["version"], words)
-    return console().print(drawn)
+    nothing = "No plugin is installed; one is a package with an entry point in the group pulse.plugins."
+    put_or_draw(plugin_contents(), as_json, "views.engine.plugin_table", nothing)
 
 
 app = group("The user's rules: how they stand, and their history.")
@@ -49,12 +32,7 @@ def status(as_json: AsJson = False, home: HomeDir = None) -> None:
     from pulse_core.app.engine.history import engine_status
     from upulse_cli.wiring.engine import workflow_context
 
-    now = engine_status(workflow_context(open_home(home)))
-    if as_json:
-        return put_json(now)
-    from upulse_cli.views.engine import shown
-
-    return console().print(shown(now))
+    put_or_draw(engine_status(workflow_context(open_home(home))), as_json, "views.engine.shown")
 
 
 @app.command()
@@ -94,14 +72,8 @@ def log(
     from pulse_core.app.engine.history import turns
     from upulse_cli.wiring.engine import workflow_context
 
-    found = turns(workflow_context(open_home(home)), limit)
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("Nothing was promoted yet; a daemon that starts promotes the first commit.")
-    from upulse_cli.views.engine import history
-
-    return console().print(history(found))
+    nothing = "Nothing was promoted yet; a daemon that starts promotes the first commit."
+    put_or_draw(turns(workflow_context(open_home(home)), limit), as_json, "views.engine.history", nothing)
 
 
 @app.command()
@@ -133,9 +105,4 @@ def show(
     from pulse_core.app.engine.history import turn
     from upulse_cli.wiring.engine import workflow_context
 
-    found = turn(workflow_context(open_home(home)), commit)
-    if as_json:
-        return put_json(found)
-    from upulse_cli.views.engine import details
-
-    return console().print(details(found))
+    put_or_draw(turn(workflow_context(open_home(home)), commit), as_json, "views.engine.details")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
-from upulse_cli.output import console, put_json
+from upulse_cli.output import put_or_draw
 
 
 def explain(
@@ -43,12 +43,7 @@ def explain(
     async def view() -> None:
         import upulse_cli.views.explain  # noqa: F401 - it takes long, and meanwhile the user's rules are waited for
 
-    told = asyncio.run(answered()).spelled()
-    if as_json:
-        return put_json(told)
-    from upulse_cli.views.explain import tree
-
-    return console().print(tree(told))
+    put_or_draw(asyncio.run(answered()).spelled(), as_json, "views.explain.tree")
 
 
 def why(
@@ -69,9 +64,4 @@ def why(
     """
     from pulse_core.app.why import why as explained
 
-    told = explained(open_home(home), effect).spelled()
-    if as_json:
-        return put_json(told)
-    from upulse_cli.views.why import tree
-
-    return console().print(tree(told))
+    put_or_draw(explained(open_home(home), effect).spelled(), as_json, "views.why.tree")

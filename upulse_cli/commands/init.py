@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir
-from upulse_cli.output import console, put_json, say
+from upulse_cli.output import put_or_draw, say
 
 
 def init(
@@ -49,17 +49,5 @@ def instances(as_json: AsJson = False, home: HomeDir = None) -> None:
     """
     from upulse_cli.wiring.daemon_control import known
 
-    found = known(home)
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("There is no home; make one with: upulse init")
-    from upulse_cli.time_args import ago
-    from upulse_cli.views.status import coloured_state
-    from upulse_cli.views.table import PlainTable
-
-    heads = ("instance", "state", "pid", "for", "home", "unit")
-    drawn = PlainTable(*heads, right=("pid", "for"), fold=heads)
-    for one in found:
-        drawn.line(one["name"], coloured_state(one), one["pid"], ago(one["since"]), one["home"], one["unit"])
-    return console().print(drawn)
+    nothing = "There is no home; make one with: upulse init"
+    put_or_draw(known(home), as_json, "views.status.home_table", nothing)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import console, put_json, say, say_when
+from upulse_cli.output import put_or_draw, say, say_when
 
 app = group("List guarded processes, stop and start them.")
 
@@ -23,16 +23,10 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     from pulse_core.app.status import home_status
 
     stands = home_status(open_home(home))
-    processes = stands["processes"]
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
-    if as_json:
-        return put_json(processes)
-    if not processes:
-        return say("No process is guarded; add [[process]] to the settings (upulse config path).")
-    from upulse_cli.views.status import process_table
-
-    return console().print(process_table(processes))
+    nothing = "No process is guarded; add [[process]] to the settings (upulse config path)."
+    put_or_draw(stands["processes"], as_json, "views.status.process_table", nothing)
 
 
 @app.command()

@@ -49,7 +49,7 @@ def duration(effect: Mapping[str, Any]) -> str:
     return "" if effect["took_ms"] is None else took(effect["took_ms"] * 1000)
 
 
-def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> RenderableType:
+def details(effect: Mapping[str, Any]) -> RenderableType:
     """Everything about one effect, then its events."""
     drawn = Table(box=None, pad_edge=False, show_header=False)
     drawn.add_column(style="dim")
@@ -64,4 +64,4 @@ def details(effect: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> R
         drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
     drawn.add_row("attempts", str(effect["attempts"]))
     drawn.add_row("took", duration(effect) or "-")
-    return Group(drawn, Text(), *(Text(one_line(line(event))) for event in events))
+    return Group(drawn, Text(), *(Text(one_line(line(event))) for event in effect["events"]))

@@ -13,6 +13,7 @@ from upulse_cli.views.status import isolation
 from upulse_cli.views.table import PlainTable
 
 SHORT = 12
+PARTS = ("rules", "projections", "watchers", "executors")
 
 
 def shown(now: Mapping[str, Any]) -> RenderableType:
@@ -73,6 +74,17 @@ def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
 def _since(one: Mapping[str, Any]) -> str:
     words = count(one["errors"], "error") if one["errors"] else "no error"
     return words + (f", passed over: {', '.join(one['quarantined'])}" if one["quarantined"] else "")
+
+
+def plugin_table(found: Sequence[Mapping[str, Any]]) -> Table:
+    """What each plugin brings, or what is wrong with it."""
+    heads = ("plugin", "package", "version", "brings")
+    drawn = PlainTable(*heads, fold=heads)
+    for one in found:
+        brings = "; ".join(f"{part}: {', '.join(one[part])}" for part in PARTS if one[part]) or "nothing"
+        words = Text(one_line(one["error"]), style="red") if one["error"] else brings
+        drawn.line(one["name"], one["package"], one["version"], words)
+    return drawn
 
 
 def details(one: Mapping[str, Any]) -> RenderableType:

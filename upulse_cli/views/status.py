@@ -110,6 +110,15 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+def home_table(homes: Sequence[Mapping[str, Any]]) -> Table:
+    """One line a home, with its daemon."""
+    heads = ("instance", "state", "pid", "for", "home", "unit")
+    table = PlainTable(*heads, right=("pid", "for"), fold=heads)
+    for one in homes:
+        table.line(one["name"], coloured_state(one), one["pid"], ago(one["since"]), one["home"], one["unit"])
+    return table
+
+
 def coloured_state(one: Mapping[str, Any]) -> Text:
     """The state of a daemon or a process in its colour."""
     return Text(one["state"], style=COLOURS.get(one["state"], ""))

@@ -10,8 +10,9 @@ from typing import Any
 from pulse_adapters.config.home import BASE, Home, NotUsable, instance_at
 from pulse_adapters.ipc import daemon_process as process
 from pulse_adapters.ipc.daemon_process import DaemonProcess
-from pulse_adapters.systemd import manager
+from pulse_adapters.ipc.daemon_process import demand_free as demand_free
 from pulse_adapters.systemd.manager import SystemdUnit, Unit, installed, journal_lines, uninstall, units
+from pulse_adapters.systemd.manager import lingers as lingers
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core.app.context import HomeContext
 from pulse_core.app.daemon_control import DaemonControl
@@ -114,11 +115,6 @@ def daemon_control(home: HomeContext) -> DaemonControl:
     )
 
 
-def demand_free(home: HomeLayout) -> None:
-    """Raise HomeBusy if somebody holds the home."""
-    process.demand_free(home)
-
-
 def become_daemon(home: HomeLayout, *options: str) -> None:
     """Become the daemon of this home, so that nothing of the command line stays in memory."""
     process.replace_process(process.daemon_command(home, *options))
@@ -137,11 +133,6 @@ def uninstall_daemon(home: HomeLayout) -> Iterator[str]:
     end_hosts_left_over(home.path)
     if is_root:
         yield from remove_account(home.path)
-
-
-def lingers() -> bool:
-    """Whether this user's service manager outlives the login."""
-    return manager.lingers()
 
 
 def daemon_log_lines(home: HomeLayout, count: int, follow: bool) -> Iterator[str]:

@@ -153,8 +153,8 @@ def doubts_now(layout: HomeLayout, settings: "Settings") -> Mapping[str, str]:
     return found
 
 
-def unguarded_now(home: HomeContext, settings: "Settings") -> Mapping[str, int]:
-    """The live processes that Pulse started for names that are not in these settings, less those that are renamed there."""
+def unguarded_now(home: HomeContext, settings: "Settings") -> Iterator[str]:
+    """A sentence for each live process that Pulse started for a name that these settings neither have nor rename."""
     from pulse_adapters.host.settings_doubts import left_unguarded
     from pulse_core.app.state import current_state
     from pulse_core.model.errors import PulseError
@@ -162,8 +162,9 @@ def unguarded_now(home: HomeContext, settings: "Settings") -> Mapping[str, int]:
     try:
         histories = current_state(home).processes.of
     except PulseError:
-        return {}  # the log can't be read, which others say
-    return left_unguarded(settings.process, histories, home.clock.now().boot)
+        return  # the log can't be read, which others say
+    for name, pid in left_unguarded(settings.process, histories, home.clock.now().boot).items():
+        yield f"{name} is not guarded any more; process {pid} goes on, and is ended by: kill {pid}"
 
 
 def checked_settings(path: "Path") -> "Settings":

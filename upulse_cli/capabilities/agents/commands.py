@@ -8,7 +8,7 @@ import typer
 from upulse_cli.capabilities.tasks.commands import Task, tasks
 from upulse_cli.capabilities.tasks.current import current_tasks, task_change
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import Change, console, put, put_json, say
+from upulse_cli.output import Change, put, put_json, put_or_draw, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -42,13 +42,8 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     from pulse_core.agents.listing import agents_json
 
     found = agents_json(seen(home))
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("There is no agent; add one as [[agent]] to config.toml.")
-    from upulse_cli.capabilities.agents.views import agent_table
-
-    return console().print(agent_table(found))
+    nothing = "There is no agent; add one as [[agent]] to config.toml."
+    put_or_draw(found, as_json, "capabilities.agents.views.agent_table", nothing)
 
 
 @agents.command()
@@ -57,13 +52,7 @@ def ps(as_json: AsJson = False, home: HomeDir = None) -> None:
     from pulse_core.agents.listing import runs_json
 
     found = runs_json(seen(home))
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("No agent is at work.")
-    from upulse_cli.capabilities.agents.views import run_table
-
-    return console().print(run_table(found))
+    put_or_draw(found, as_json, "capabilities.agents.views.run_table", "No agent is at work.")
 
 
 @agents.command()
@@ -76,13 +65,7 @@ def stats(as_json: AsJson = False, home: HomeDir = None) -> None:
     curr = seen(home)
     names = dict.fromkeys([*(agent.name for agent in AGENTS.of(curr.settings)), *curr.of(STATS).agents])
     found = [stats_json(name, curr) for name in names]
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("No agent has done anything yet.")
-    from upulse_cli.capabilities.agents.views import stats_table
-
-    return console().print(stats_table(found))
+    put_or_draw(found, as_json, "capabilities.agents.views.stats_table", "No agent has done anything yet.")
 
 
 @agents.command()

@@ -13,7 +13,7 @@ from upulse_cli.capabilities.tasks.current import (
     task_ids,
 )
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import Change, console, put_json, say
+from upulse_cli.output import Change, console, put_json, put_or_draw, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
 
@@ -125,11 +125,7 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     known, now = current_tasks(where), where.clock.now()
     one = find_task(known, task)
     said = {**task_json(one, now), "events": task_history(where, one.id)}
-    if as_json:
-        return put_json(said)
-    from upulse_cli.capabilities.tasks.views import task_page
-
-    return console().print(task_page(said))
+    put_or_draw(said, as_json, "capabilities.tasks.views.task_page")
 
 
 @tasks.change()

@@ -7,7 +7,7 @@ import typer
 
 from upulse_cli.capabilities.tasks.current import current_tasks, project_names
 from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
-from upulse_cli.output import Change, console, put_json, say
+from upulse_cli.output import Change, console, put_json, put_or_draw
 
 projects = group("Projects, which tasks belong to: a repository, columns, and who may do their tasks.")
 
@@ -56,13 +56,8 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 
     known = current_tasks(open_home(home))
     found = [project_json(name, known) for name in known.projects]
-    if as_json:
-        return put_json(found)
-    if not found:
-        return say("There is no project; upulse project add makes one.")
-    from upulse_cli.capabilities.tasks.views import project_table
-
-    return console().print(project_table(found))
+    nothing = "There is no project; upulse project add makes one."
+    put_or_draw(found, as_json, "capabilities.tasks.views.project_table", nothing)
 
 
 @projects.command()
