@@ -1,4 +1,4 @@
-"""A run that goes on by guidance that has changed is paused, or stopped."""
+"""A run that goes on by guidance that has changed is stopped, or paused until that is acknowledged."""
 
 from pathlib import PurePosixPath
 
@@ -13,27 +13,35 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS, PendingTasks
 
+UNACKNOWLEDGED = "changed, and it has not acknowledged that in"
+"""Why a run is held, by which it is known that it was held here."""
+
 
 async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Hold or end each run in a project with a change that has waited too long, once for each such change."""
     verdict, settings = await inner(prev, curr), SETTINGS.of(curr.settings)
-    if not settings.after:
-        return verdict
     pending = {root: one for root, one in curr.of(GUIDANCE).projects.items() if one.pending_id}
     action = STOP_RUN if settings.then == "stop" else PAUSE_RUN
-    for run in curr.of(RUNS).live if pending else ():
-        if run.paused or run.stop:
+    for run in curr.of(RUNS).live:
+        roots = [root for root in pending if _is_in(run, root, curr.of(TASKS))]
+        if run.paused and UNACKNOWLEDGED in run.held and not roots:
+            why = "what has changed is acknowledged"
+            key = f"{PAUSE_RUN.name}:{run.id}:over:{run.paused.at}"
+            params = {"run": run.id, "why": why, "over": True}
+            verdict = verdict.plus(Effect(action=PAUSE_RUN.name, key=key, params=params, reason=why))
+        if run.paused or run.stop or not settings.after:
             continue
-        for root, project in pending.items():
+        for root in roots:
+            project = pending[root]
             key = f"{action.name}:{run.id}:{project.pending_id}"
-            if not _is_in(run, root, curr.of(TASKS)) or key in curr.effects.settled_at:
+            if key in curr.effects.settled_at:
                 continue
             waited = curr.now.at - max(project.pending_since, run.moment.at)
             if (left := settings.after - waited) > 0:
                 verdict = verdict.after_wait(min(left, settings.after))
                 continue
             files = " and ".join(project.pending)
-            why = f"{files} in {root}/.pulse changed, and it has not acknowledged that in {rough_duration(settings.after)}"
+            why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {rough_duration(settings.after)}"
             params = {"run": run.id, "why": why}
             verdict = verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
             break

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
         yield home
     finally:
         for run in home.upulse("agents", "ps", "--json").json:
-            os.kill(run["pid"], signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(run["pid"], signal.SIGKILL)
         home.end_everything()
 
 

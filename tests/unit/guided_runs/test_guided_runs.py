@@ -53,6 +53,28 @@ def test_a_run_is_held_once_for_each_change_that_it_does_not_acknowledge(then: s
     told.expect(action, key=f"{action}:{RUN}:{again}")
 
 
+def test_a_run_that_was_held_goes_on_once_the_change_is_acknowledged() -> None:
+    told = story()
+    id_ = change(told)
+    told.after("10m").tick()
+    told.happened("agent-run-paused", TASK, run=RUN, why=told.expect("pause-agent-run").params["why"])
+    told.after("1h").tick()
+    told.expect_nothing()
+    told.happened("guidance-acknowledged", ROOT, event_id=id_)
+    told.tick()
+    params = told.expect("pause-agent-run").params
+    assert (params["run"], params["over"]) == (RUN, True)
+
+
+def test_a_run_that_was_held_for_something_else_waits_for_a_person() -> None:
+    told = story()
+    id_ = change(told)
+    told.happened("agent-run-paused", TASK, run=RUN, why="too many turns")
+    told.happened("guidance-acknowledged", ROOT, event_id=id_)
+    told.tick()
+    told.expect_nothing()
+
+
 def test_who_acknowledges_in_time_goes_on() -> None:
     told = story()
     id_ = change(told)
