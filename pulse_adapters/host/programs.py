@@ -12,7 +12,7 @@ from pathlib import Path
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
 from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of, find_bearers, variable_in
-from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.spawner import STATUS_WRITER, Spawner
 from pulse_adapters.workers.control_group import GroupLimits
 from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
 from pulse_adapters.workers.environment import EFFECT_MARK
@@ -37,6 +37,7 @@ from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.programs import OrphanProgram, ProgramObservation, ProgramSpec
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+_STATUS_WRITER = "\0".join(STATUS_WRITER).encode()
 
 
 class LifePrograms:
@@ -160,11 +161,13 @@ class LifePrograms:
 
 
 def _observation(main: ProcessId) -> ProgramObservation:
-    members = [one.pid for one in live_processes() if one.session == main.pid]
+    session = [one for one in live_processes() if one.session == main.pid]
+    members, program = [one.pid for one in session], main.pid
+    if (read_proc_file(f"/proc/{main.pid}/cmdline") or b"").startswith(_STATUS_WRITER):
+        program = next((one.pid for one in session if one.parent == main.pid), main.pid)
     ticks = sum(int(part) for pid in members for part in _stat_fields(pid)[11:15])  # its dead children's, too
-    return ProgramObservation(
-        True, None, _memory(members), len(members), ticks * 1_000_000 // TICKS_PER_SECOND
-    )
+    cpu_us = ticks * 1_000_000 // TICKS_PER_SECOND
+    return ProgramObservation(True, None, _memory(members), len(members), cpu_us, program)
 
 
 def _memory(pids: Iterable[int]) -> int:

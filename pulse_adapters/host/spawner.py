@@ -20,6 +20,7 @@ from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_n
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import ProcessUser, reach_program, spawn
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -166,7 +167,7 @@ class Spawner:
             return ""
         if ended.code >= 0:
             return f"exited with status {ended.code}"
-        return f"was killed by {signal.Signals(-ended.code).name}"
+        return f"was killed by {signal_name(-ended.code)}"
 
     def _adopt(self, found: ProcessId, effect: str | None) -> _Child:
         """Wait for a new child, and reap it when it dies."""

@@ -43,6 +43,10 @@ class SocketDaemonClient:
             event = dict(client.ask("append", drafts=[draft], **self._token())["events"][0])
         return event, bool(event.pop("existing"))
 
+    def shown(self) -> Mapping[str, Json]:
+        with Client(self._socket, say=self._say) as client:
+            return cast(Mapping[str, Json], client.ask("state", **self._token())["value"])
+
     def follow(
         self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Json]]:

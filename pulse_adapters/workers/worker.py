@@ -20,6 +20,7 @@ from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
 from pulse_adapters.workers.spawn import find_program, spawn
+from pulse_core.model.text import signal_name
 
 _CHUNK = 256 * 1024
 _ABOVE = 10
@@ -196,7 +197,7 @@ class Worker:
     def end(self) -> str:
         """How it ended, in words."""
         code = self.dead.result() if self.dead.done() else 0
-        return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
+        return f"was ended by {signal_name(-code)}" if code < 0 else f"ended with status {code}"
 
     def last_words(self) -> str:
         """The end of what it printed, on one line."""

@@ -1,6 +1,5 @@
 """When a run is ended before its time, and what its end means for its task. Pure."""
 
-import signal
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -11,7 +10,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import format_size
+from pulse_core.model.text import format_size, signal_name
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.admission import described
 from pulse_core.tasks.events import TaskFailed
@@ -21,7 +20,7 @@ from pulse_core.tasks.task import TaskState
 
 class RunSample(NamedTuple):
     """What was seen of a run: bytes that it has printed, microseconds since it last did, the turns and tokens that it shows,
-    the memory of its processes, and the time that they have computed, microseconds."""
+    the memory of its processes, the time that they have computed, microseconds, and the pid of the program."""
 
     output: int = 0
     quiet_us: int = 0
@@ -29,6 +28,7 @@ class RunSample(NamedTuple):
     tokens: int = 0
     memory: int = 0
     cpu_us: int = 0
+    pid: int = 0
 
     @classmethod
     def of(cls, data: object) -> "RunSample":
@@ -86,15 +86,8 @@ def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:
         return "" if answer.done else "it ended while Pulse was not there to see how"
     if code == 0:
         return ""
-    how = f"it exited with status {code}" if code > 0 else f"it was killed by {_signal_name(-code)}"
+    how = f"it exited with status {code}" if code > 0 else f"it was killed by {signal_name(-code)}"
     return f"{how}: {answer.error}" if answer.error else how
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def failed_attempt(

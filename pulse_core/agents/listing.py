@@ -48,8 +48,9 @@ def run_json(run: Run, curr: Snapshot) -> Mapping[str, Any]:
     sample = RunSample.of(last.data.get(run.id) if last else None)
     return {
         "run": run.id,
-        **{name: getattr(run, name) for name in ("task", "agent", "pid", "workspace")},
+        **{name: getattr(run, name) for name in ("task", "agent", "workspace")},
         **{name: getattr(sample, name) for name in ("output", "memory", "turns", "tokens")},
+        "pid": sample.pid or run.pid,
         "since": iso(run.moment.at),
         "took_s": curr.now.since(run.moment) / US_PER_SECOND,
         "quiet_s": sample.quiet_us / US_PER_SECOND,

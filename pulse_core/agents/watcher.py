@@ -81,7 +81,7 @@ class AgentRunsWatcher:
             self._watched.add(run.id)
             self._context.programs.watch(run.main)
         progress = await self._files.progress(run, agent)
-        sample = progress._replace(memory=seen.memory, cpu_us=seen.cpu_us)
+        sample = progress._replace(memory=seen.memory, cpu_us=seen.cpu_us, pid=seen.pid)
         task = self._context.state().of(TASKS).find(run.task)
         usual = self._context.state().of(RUNS).usual(run.agent)
         why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)

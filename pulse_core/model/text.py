@@ -1,5 +1,6 @@
 """Text for people: numbers with their noun, sizes, and escaping of untrusted text."""
 
+import signal
 from collections.abc import Mapping
 
 
@@ -36,6 +37,14 @@ def clean(text: object) -> str:
 def one_line(text: object) -> str:
     """The same with line breaks escaped too: untrusted text must not forge the next row."""
     return clean(text).replace("\n", "\\n")
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal, as SIGKILL; most of the real-time ones have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def is_text(text: str) -> bool:

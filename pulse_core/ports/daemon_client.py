@@ -20,6 +20,9 @@ class DaemonClient(Protocol):
         same id with the same content is the same event.
         """
 
+    def shown(self) -> Mapping[str, Json]:
+        """What the daemon shows to a caller that it binds: to a run of an agent, its task."""
+
     def follow(
         self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Json]]:

@@ -28,13 +28,15 @@ class ProgramSpec(NamedTuple):
 
 class ProgramObservation(NamedTuple):
     """How a program is. exit: its exit code once it has ended, negative for a signal, None if nobody knows it; memory:
-    resident bytes of all that came out of it, which are so many processes; cpu_us: the time that they have computed."""
+    resident bytes of all that came out of it, which are so many processes; cpu_us: the time that they have computed; pid: of
+    the program itself, which is not the main process where that writes down its exit status."""
 
     alive: bool
     exit: int | None = None
     memory: int = 0
     processes: int = 0
     cpu_us: int = 0
+    pid: int = 0
 
 
 class OrphanProgram(NamedTuple):

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from pulse_core.model.errors import Ambiguous, UnknownName
@@ -58,6 +59,7 @@ def is_member(agent: str, project: Project | None) -> bool:
 
 AS_IT_IS = ("id", "project", "title", "prompt", "column", "priority", "attempts", "parent", "by", "data")
 LISTED = ("labels", "blockers", "waits_for", "stuck_on", "parts")
+TIMES = ("due", "created", "since")
 OR_NONE = ("agent", "token", "result", "error", "pull_request")
 
 
@@ -74,6 +76,22 @@ def task_json(task: TaskState, now: Moment) -> Mapping[str, Any]:
         "created": iso(task.created.at),
         "since": iso(task.since.at) if task.since else None,
     }
+
+
+def task_of(said: Mapping[str, Any], now: Moment) -> TaskState:
+    """The task that these JSON values tell of, as `task_json` makes them; its status is the one for people."""
+    at = {name: said[name] and round(datetime.fromisoformat(said[name]).timestamp() * 1e6) for name in TIMES}
+    left, given = said["lease_left_s"], {name: said[name] for name in (*AS_IT_IS, *OR_NONE) if said[name]}
+    given |= {name: tuple(said[name]) for name in LISTED}
+    return TaskState(
+        **given,
+        status=Status(said["status"]),
+        lease_us=round((left or 0) * US_PER_SECOND),
+        beat=None if left is None else now,
+        due=at["due"],
+        created=now.plus(at["created"] - now.at),
+        since=now.plus(at["since"] - now.at) if at["since"] else None,
+    )
 
 
 def project_json(name: str, tasks: PendingTasks) -> Mapping[str, Any]:

@@ -132,6 +132,7 @@ async def test_events_are_followed_from_a_row_on_as_they_come(
 ASKS: dict[str, Callable[[DaemonClient], object]] = {
     "status": lambda client: client.status(),
     "append": lambda client: client.append(draft(0)),
+    "shown": lambda client: client.shown(),
     "follow": lambda client: next(client.follow(0)),
 }
 

@@ -17,7 +17,7 @@ from pulse_adapters.memory.programs import MemoryPrograms
 from pulse_adapters.workers.proc import read_stat
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.programs import Programs, ProgramSpec
+from pulse_core.ports.programs import ProgramObservation, Programs, ProgramSpec
 
 PATIENCE_S = 60.0
 
@@ -69,7 +69,7 @@ async def test_a_program_lives_until_it_ends_and_then_its_exit_is_known(stage: S
     assert seen.memory > 0
     stage.kill(stage.effect, main)
     await stage.until_told()
-    assert await stage.programs.look(main) == (False, -signal.SIGTERM, 0, 0, 0)
+    assert await stage.programs.look(main) == ProgramObservation(False, -signal.SIGTERM)
 
 
 async def test_a_live_program_is_found_by_its_effect(stage: Stage) -> None:
@@ -88,7 +88,7 @@ async def test_whoever_is_stopped_has_ended_and_a_second_stop_does_nothing(stage
 
 
 async def test_of_a_stranger_nobody_knows_how_it_ended(stage: Stage) -> None:
-    assert await stage.programs.look(ProcessId(1 << 22, 1)) == (False, None, 0, 0, 0)
+    assert await stage.programs.look(ProcessId(1 << 22, 1)) == ProgramObservation(False)
 
 
 async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ async def test_how_one_has_ended_is_known_as_soon_as_it_is_dead(tmp_path: Path) 
     )
     main = await programs.start(uuid.uuid4().hex, spec)
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)  # blocks the loop, which is told of nothing
-    assert await programs.look(main) == (False, 3, 0, 0, 0)
+    assert await programs.look(main) == ProgramObservation(False, 3)
     spawner.close()
 
 
@@ -119,13 +119,35 @@ async def test_the_exit_status_is_written_down_where_that_is_wanted(
     spec = ProgramSpec(argv, str(tmp_path), {"PATH": os.defpath}, output, status=str(status))
     main = await programs.start(uuid.uuid4().hex, spec)
     os.waitid(os.P_PID, main.pid, os.WEXITED | os.WNOWAIT)
-    assert await programs.look(main) == (False, exit_, 0, 0, 0)
+    assert await programs.look(main) == ProgramObservation(False, exit_)
     assert status.read_text().strip() == written
     assert ("soft\n" in Path(output).read_text()) is (exit_ == 4)
     for name, why in (("nowhere", "there is no such file"), ("exit", "it may not be executed")):
         with pytest.raises(PulseError, match=why):
             await programs.start("x", spec._replace(argv=(str(tmp_path / name),)))
     spawner.close()
+
+
+async def test_the_program_is_known_apart_from_who_writes_down_its_exit_status(tmp_path: Path) -> None:
+    spawner, status = Spawner(), tmp_path / "exit"
+    programs, effect = LifePrograms(spawner), uuid.uuid4().hex
+    status.touch()
+    argv, env = ("sh", "-c", "echo $$; sleep 60; true"), {"PATH": os.defpath}
+    spec = ProgramSpec(argv, str(tmp_path), env, str(tmp_path / "output.log"), status=str(status))
+    main = await programs.start(effect, spec)
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            while not (said := (tmp_path / "output.log").read_text().strip()):
+                await asyncio.sleep(0.005)
+        assert (await programs.look(main)).pid == int(said) != main.pid
+        os.kill(int(said), signal.SIGKILL)
+        async with asyncio.timeout(PATIENCE_S):
+            while (seen := await programs.look(main)).alive:
+                await asyncio.sleep(0.005)
+        assert seen.exit == 128 + signal.SIGKILL
+    finally:
+        await programs.stop(effect, main, 0.0)
+        spawner.close()
 
 
 async def test_who_is_held_does_nothing_until_it_goes_on_and_can_be_stopped_all_the_same(

@@ -21,7 +21,7 @@ def ask(token=None, **request):
 
 def upulse(*words):
     done = subprocess.run([sys.executable, "-m", "upulse_cli", *words], capture_output=True, text=True, timeout=60)
-    return [done.returncode, done.stderr]
+    return [done.returncode, done.stderr, done.stdout]
 
 token = os.environ["PULSE_TOKEN"]
 print(json.dumps({
@@ -33,7 +33,8 @@ print(json.dumps({
     "beat": upulse("task", "heartbeat", os.environ["PULSE_TASK"], "--token", "1"),
     "other": upulse("task", "heartbeat", "task_000002", "--token", "1"),
     "close": upulse("task", "close", os.environ["PULSE_TASK"]),
-    "part": upulse("task", "add", "app", "A part of it", "--column", "Backlog"),
+    "part": upulse("task", "add", "app", "A part of it", "--column", "Backlog", "--json"),
+    "shown": upulse("task", "show", os.environ["PULSE_TASK"], "--json"),
     "home": upulse("events"),
 }))
 sys.exit(0)
@@ -74,8 +75,13 @@ def test_it_speaks_of_its_own_task_alone_at_a_socket_of_its_group_and_by_the_com
             assert told["other"][0] == told["close"][0] == told["home"][0] == 1
             assert "no task 'task_000002'" in told["other"][1]
             assert "a run may say" in told["close"][1]
+            shown = json.loads(told["shown"][2])
+            assert [shown[name] for name in ("title", "status", "project", "attempts", "events")] == [
+                "Mend it", "executing", "app", 1, [],
+            ]  # fmt: skip
             assert told["part"][0] == 0
             (part,) = home.upulse("task", "list", "--project", "app", "--json").json
+            assert json.loads(told["part"][2]) == {"id": part["id"]}
             assert (part["title"], part["parent"], part["by"]) == ("A part of it", id_, "eve")
             home.upulse("daemon", "stop")
             assert not path.parent.exists()

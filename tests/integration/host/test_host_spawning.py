@@ -170,6 +170,13 @@ async def test_dead_children_leave_no_zombies(spawner: Spawner, log: Path) -> No
     await until(lambda: all(read_stat(one.pid) is None for one in found))
 
 
+async def test_who_was_killed_by_a_signal_without_a_name_is_dead_all_the_same(
+    spawner: Spawner, log: Path
+) -> None:
+    found = await spawner.start(["sh", "-c", f"kill -{signal.SIGRTMIN + 1} $$"], output=log)
+    await until(lambda: spawner.end_of(found) == f"was killed by signal {signal.SIGRTMIN + 1}")
+
+
 async def test_children_survive_the_close(mark: str, log: Path) -> None:
     spawner = Spawner()
     found = await spawner.start(["sleep", "1000"], output=log)

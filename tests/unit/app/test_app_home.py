@@ -90,6 +90,9 @@ class Daemon:
         payload = parse(draft["kind"], dict(draft["data"]))
         return self.scene.record(Draft(payload, draft["subject"], draft["cause"], draft["id"])), False
 
+    def shown(self) -> Mapping[str, Any]:
+        raise NotAnswering("no daemon")
+
     def follow(
         self, since: int, kinds: Collection[str] = (), *, brief: bool = False, patience: float = 10.0
     ) -> Iterator[Mapping[str, Any]]:

@@ -1,5 +1,6 @@
 """The life of a task: every event in every status, and what follows of it."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.tasks.events import KINDS, LONGEST_PROMPT, TaskCreated, TaskPullRequestOpened
+from pulse_core.tasks.listing import task_json, task_of
 from pulse_core.tasks.projection import REMEMBERED, TASKS, PendingTasks, after
 from pulse_core.tasks.task import MOVES, Status, TaskState
 from tests.unit.tasks.task_events import ONE, OTHER, THIRD, TaskLog
@@ -269,3 +271,11 @@ def test_an_agent_s_error_takes_a_few_words_of_a_list() -> None:
     now = Moment(0, "boot", 0)
     failed = TaskState(ONE, "app", "mend it", now, "eve", error="{}\n" * 1_000)
     assert note(failed, now) == ("{}\n" * 1_000)[:FEW_WORDS] + "…"
+
+
+@pytest.mark.parametrize("status", Status)
+def test_a_task_is_read_from_json_as_it_was_written(status: Status) -> None:
+    log = in_status(status)
+    now = log.task().created.plus(1_000_000)
+    said = json.loads(json.dumps(task_json(log.task().changed(due=5, labels=("python",)), now)))
+    assert task_json(task_of(said, now), now) == said

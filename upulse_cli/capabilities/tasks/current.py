@@ -14,16 +14,20 @@ if TYPE_CHECKING:
 
 
 def current_tasks(home: "HomeContext") -> "PendingTasks":
-    """The tasks after the last event; for a run that may not enter the home, its own one, of which it knows the id."""
+    """The tasks after the last event; for a run that may not enter the home, its own one, as the daemon shows it."""
     from pulse_core.app.state import current_value
+    from pulse_core.tasks.listing import task_of
     from pulse_core.tasks.projection import TASKS, PendingTasks
-    from pulse_core.tasks.task import Status, TaskState
 
-    own = os.environ.get("PULSE_TASK", "")
-    if own and not os.access(home.layout.path, os.X_OK):
-        task = TaskState(own, "", "", home.clock.now(), "", status=Status.EXECUTING, token=1)
-        return PendingTasks({own: task})  # the daemon puts the token of its claim there
-    return current_value(home, TASKS)
+    if not is_outside(home):
+        return current_value(home, TASKS)
+    own = task_of(home.daemon.shown(), home.clock.now())
+    return PendingTasks({own.id: own})
+
+
+def is_outside(home: "HomeContext") -> bool:
+    """Whether this is a run of an agent that may not enter the home, and knows what the daemon shows it alone."""
+    return bool(os.environ.get("PULSE_TASK")) and not os.access(home.layout.path, os.X_OK)
 
 
 def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> Change:
@@ -50,10 +54,12 @@ def task_change(home: "HomeContext", id_: str, text: str = "", answer: "Appended
 
 
 def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:
-    """What happened to one task: its events as JSON values, oldest first, without heartbeats."""
+    """What happened to one task: its events as JSON values, oldest first, without heartbeats; unknown to a run outside."""
     from pulse_core.ports.readers import EventQuery
     from pulse_core.tasks.events import TaskHeartbeat
 
+    if is_outside(home):
+        return ()
     with home.events() as log:
         events = log.events(EventQuery(subject=id_))
         return [event.spelled() for event in events if event.kind != TaskHeartbeat.kind]
