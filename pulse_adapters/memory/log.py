@@ -144,6 +144,16 @@ class MemoryLog:
             if wanted := [event for event in batch if kinds is None or event.kind in kinds]:
                 yield wanted
 
+    async def feed(
+        self,
+        take: Callable[[Sequence[Event]], None],
+        seq: int,
+        kinds: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> None:
+        async for events in self.since(seq, kinds, upto):
+            take(events)
+
     async def has(self, id_: str) -> bool:
         return id_ in self._ids
 

@@ -11,10 +11,19 @@ import aiosqlite
 T = TypeVar("T")
 
 
+class ThreadConnection(aiosqlite.Connection):
+    """A connection in whose thread more can be done with it than aiosqlite offers."""
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """What this function returns of the connection."""
+        result: T = await self._execute(lambda: work(self._conn))  # type: ignore[no-untyped-call]  # as it is there
+        return result
+
+
 @asynccontextmanager
 async def connect_in_thread(
     connect: Callable[[], tuple[sqlite3.Connection, T]],
-) -> AsyncIterator[tuple[aiosqlite.Connection, T]]:
+) -> AsyncIterator[tuple[ThreadConnection, T]]:
     """Run `connect` in the connection's thread; what it returns beside the connection is passed on.
 
     Its error is raised here, once the thread has ended.
@@ -33,5 +42,6 @@ async def connect_in_thread(
         outcome.set_result(more)
         return connection
 
-    async with aiosqlite.Connection(attempt, 64) as connection:
+    connection = ThreadConnection(attempt, 64)
+    async with connection:
         yield connection, outcome.result()

@@ -7,15 +7,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iter
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-import aiosqlite
 import uuid_utils
 
 from pulse_adapters.sqlite.chain import COLUMNS
 from pulse_adapters.sqlite.commits import Commits, is_large, move_to_objects, prepare
 from pulse_adapters.sqlite.connect import connect_readonly
-from pulse_adapters.sqlite.connection_thread import connect_in_thread
+from pulse_adapters.sqlite.connection_thread import ThreadConnection, connect_in_thread
 from pulse_adapters.sqlite.errors import translate_error, unavailable
 from pulse_adapters.sqlite.open_log import Opening, Start, open_to_read, open_writer
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
@@ -31,6 +30,7 @@ from pulse_core.ports.log import Listener
 from pulse_core.ports.stores import Objects
 
 LOG = logging.getLogger("pulse.log")
+T = TypeVar("T")
 BATCH = 2_000
 _LAST = (1 << 63) - 1
 _MAKE: Callable[[Iterable[Any]], Event] = partial(tuple.__new__, Event)
@@ -45,8 +45,8 @@ def new_id() -> str:
 class Connections(NamedTuple):
     """The connection that writes, the one that reads, and where the log stood when they were made."""
 
-    writer: aiosqlite.Connection
-    reader: aiosqlite.Connection
+    writer: ThreadConnection
+    reader: ThreadConnection
     start: Start
 
 
@@ -181,18 +181,52 @@ class SqliteEventLog:
     def unlisten(self, listener: Listener) -> None:
         self._commits.listeners.remove(listener)
 
-    async def since(
+    def since(
         self, seq: int, kinds: Collection[str] | None = None, upto: int | None = None
     ) -> AsyncIterator[Sequence[Event]]:
-        """Each batch is a query of its own: a slow reader holds no snapshot, so the -wal can wrap."""
+        return self._batches(lambda events: events, seq, kinds, upto)
+
+    async def feed(
+        self,
+        take: Callable[[Sequence[Event]], None],
+        seq: int,
+        kinds: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> None:
+        """Take them in the thread that reads them: they are in the cache of its core, and are freed there, too."""
+        async for _ in self._batches(take, seq, kinds, upto):
+            pass
+
+    async def _batches(
+        self,
+        make: Callable[[Sequence[Event]], T],
+        seq: int,
+        kinds: Collection[str] | None,
+        upto: int | None,
+    ) -> AsyncIterator[T]:
+        """What `make` returns of each batch, mostly in the thread of the connection.
+
+        Each batch is a query of its own: a slow reader holds no snapshot, so the -wal can wrap.
+        """
         wanted = "" if kinds is None else f"AND +kind IN ({','.join('?' * len(kinds))})"
         sql = f"SELECT {COLUMNS} FROM event WHERE seq > ? AND seq <= ? {wanted} ORDER BY seq LIMIT {BATCH}"
         last = _LAST if upto is None else upto
-        while rows := await self._read(sql, (seq, last, *(kinds or ()))):
-            yield await self._events(rows)
-            if len(rows) < BATCH:
-                return
-            seq = rows[-1][0]
+
+        def read(seq: int, connection: sqlite3.Connection) -> tuple[int | None, list[T], list[Any]]:
+            """After which row there may be more, what was made, and the rows of which nothing could be made yet."""
+            rows = connection.execute(sql, (seq, last, *(kinds or ()))).fetchall()
+            more_after = rows[-1][0] if len(rows) == BATCH else None
+            if not all_plain([row[10] for row in rows]):
+                return more_after, [], rows
+            return more_after, [make(list(map(_MAKE, rows)))] if rows else [], []
+
+        more_after: int | None = seq
+        while more_after is not None:
+            more_after, made, rows = await self._run(partial(read, more_after))
+            for one in made:
+                yield one
+            if rows:
+                yield make(await self._events(rows))
 
     async def has(self, id_: str) -> bool:
         return bool(await self._read("SELECT 1 FROM event WHERE id = ?", (id_,)))
@@ -204,22 +238,24 @@ class SqliteEventLog:
         return rows[0][0] if rows else None
 
     async def _read(self, sql: str, values: Sequence[Any]) -> list[Any]:
+        return await self._run(lambda connection: connection.execute(sql, values).fetchall())
+
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         try:
             async with self._connecting:
-                return list(await self._reader.execute_fetchall(sql, values))
+                return await self._reader.run(work)
         except sqlite3.Error as error:
             raise translate_error(error, self._path) from error
 
     async def _events(self, rows: list[Any]) -> Sequence[Event]:
         events = list(map(_MAKE, rows))
-        if not all_plain([row[10] for row in rows]):
-            for place, (seq, *_, data) in enumerate(rows):
-                if data is None:
-                    await self._refuse_emptied(seq)
-                    events[place] = events[place]._replace(data=REDACTED)
-                elif is_reference(data):
-                    whole = await self._payload(seq, events[place].kind, data)
-                    events[place] = events[place]._replace(data=whole)
+        for place, (seq, *_, data) in enumerate(rows):
+            if data is None:
+                await self._refuse_emptied(seq)
+                events[place] = events[place]._replace(data=REDACTED)
+            elif is_reference(data):
+                whole = await self._payload(seq, events[place].kind, data)
+                events[place] = events[place]._replace(data=whole)
         return events
 
     async def _with_digest(self, draft: Draft) -> Draft:

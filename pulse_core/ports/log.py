@@ -45,6 +45,15 @@ class EventLog(Protocol):
     ) -> AsyncIterator[Sequence[Event]]:
         """Events after `seq` (and up to `upto`, inclusive) in order, in batches; only `kinds` if given."""
 
+    async def feed(
+        self,
+        take: Callable[[Sequence[Event]], None],
+        seq: int,
+        kinds: Collection[str] | None = None,
+        upto: int | None = None,
+    ) -> None:
+        """Have `take` called with these batches, one after the other, in a thread that may be another one."""
+
     async def has(self, id_: str) -> bool:
         """Whether an event with this id is recorded."""
 

@@ -81,7 +81,9 @@ KINDS = frozenset(
 def after(state: Control, events: Iterable[Event]) -> Control:
     """The controls after more events."""
     for event in events:
-        match event.payload if event.kind in KINDS else None:
+        if event.kind not in KINDS:
+            continue  # at once, not after a comparison with each class
+        match event.payload:
             case Paused(why=why):
                 state = replace(state, paused=event.moment, by=event.actor, why=why)
             case Resumed():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from types import SimpleNamespace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -175,12 +175,12 @@ class _ProcessTable(dict[str, _History]):
 
     def claim(self, name: str, boot: str, data: Mapping[str, Json]) -> None:
         """Let the process that stands for this name from now on stand for no other: its life is this one's, too."""
-        it, own = (data.get("pid"), data.get("started"), boot), self[name]
-        if it[0] is None or it == (own.pid, own.started, own.boot):
+        pid, it, own = data.get("pid"), (data.get("started"), boot), self[name]
+        if pid is None or (pid == own.pid and it == (own.started, own.boot)):
             return
-        for other in (self.before.of.keys() | self.keys()) - {name}:
-            one = self.get(other) or self.before.of[other]
-            if it == (one.pid, one.started, one.boot):
+        known: Mapping[str, Any] = {**self.before.of, **self}
+        for other, one in known.items():
+            if pid == one.pid and it == (one.started, one.boot) and other != name:
                 lost = self[other]
                 own.start, lost.start = lost.start or own.start, None
                 lost.pid = lost.started = lost.up = lost.down = lost.starting = None

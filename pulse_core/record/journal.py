@@ -76,7 +76,8 @@ class Journal:
         self.log, self.clock, self.new_id, self.recovered = log, clock, new_id, recovered
         self.check, self.listen, self.unlisten = log.check, log.listen, log.unlisten
         self.keep = log.keep
-        self.since, self.has, self.chain_at = log.since, log.has, log.chain_at
+        self.since, self.feed = log.since, log.feed
+        self.has, self.chain_at = log.has, log.chain_at
         self.is_standing = self.is_gone = self.hangs = False
         self._refused: Moment | None = None
         self._error = self._gone = ""

@@ -75,8 +75,12 @@ class View:
 
 async def advance_state(log: EventLog, state: State, target: int) -> State:
     """Fold the state up to row `target`."""
-    async for events in log.since(state.seq, FOLD.kinds, target):
+
+    def take(events: Sequence[Event]) -> None:
+        nonlocal state
         state = FOLD(state, events)
+
+    await log.feed(take, state.seq, FOLD.kinds, target)
     return FOLD(state, (), upto=target)
 
 
@@ -88,8 +92,7 @@ async def restore_from_checkpoints(log: EventLog, found: Mapping[str, Checkpoint
     ours = {one.head for one in found.values() if await log.chain_at(one.head.seq) == one.head.chain}
     catch_up = FOLD.resume({name: one for name, one in found.items() if one.head in ours})
     for gap in catch_up.gaps():
-        async for events in log.since(gap.since, gap.kinds, gap.upto):
-            catch_up.take(events)
+        await log.feed(catch_up.take, gap.since, gap.kinds, gap.upto)
     return catch_up.state
 
 

@@ -193,6 +193,15 @@ async def test_many_rows_come_in_batches_without_gap_or_repeat(log: EventLog) ->
     assert [event.seq for batch in batches for event in batch] == list(range(1, 4_101))
 
 
+async def test_a_fold_is_fed_with_the_same_events(log: EventLog) -> None:
+    names = tuple(f"process-{number:06}" for number in range(6_000))
+    await log.append(*drafts(4_100), Draft(SettingsLoaded(digest="d", processes=names)), Draft(Resumed()))
+    fed: list[Event] = []
+    await log.feed(fed.extend, 3, {"paused", "settings-loaded"}, 4_101)
+    assert fed == await all_of(log, 3, kinds={"paused", "settings-loaded"}, upto=4_101)
+    assert [fed[0].seq, fed[-1].seq] == [4, 4_101]
+
+
 async def test_a_large_payload_comes_back_whole(log: EventLog) -> None:
     names = tuple(f"process-{number:06}" for number in range(6_000))
     large = Draft(SettingsLoaded(digest="d", processes=names), id=ID)

@@ -5,6 +5,7 @@ import io
 import shutil
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
@@ -81,6 +82,14 @@ async def test_what_happened_stays(tmp_path: Path, open_log: Open, statement: st
             other.execute(statement)
         other.close()
         assert [event.kind async for batch in log.since(0) for event in batch] == ["paused"]
+
+
+async def test_a_fold_of_the_log_does_not_hold_up_the_loop(open_log: Open) -> None:
+    threads: set[int] = set()
+    async with open_log() as log:
+        await log.append(Draft(Paused()))
+        await log.feed(lambda events: threads.add(threading.get_ident()), 0)
+    assert len(threads - {threading.get_ident()}) == 1
 
 
 async def test_a_migration_keeps_a_copy_first(tmp_path: Path, open_log: Open) -> None:
