@@ -191,6 +191,9 @@ class ExecutorLoop:
             await gate.record(claimed, self.journal.append_in_time)
             self._begin(ids)
         except LogUnavailable:
+            if self.current_state().effects.open.keys() >= set(ids):  # by now they are recorded all the same
+                self._begin(ids)
+                return [wish.subject for wish in wishes]
             # Survival's idempotent effects are held in memory, and begun.
             may_act = self.workers.may_act_unrecorded
             bold = [one.id for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]

@@ -88,10 +88,13 @@ class Journal:
         self._listeners: list[Listener] = []
         self._forget: list[Callable[[Sequence[str]], None]] = []
         self._under_way = 0
+        self._awaited: dict[str, Event | None] = {}
+        """What is waited for in time, by id, and what has been recorded of it."""
         log.listen(self._on_recorded)
 
-    def _on_recorded(self, _events: Sequence[Event]) -> None:
+    def _on_recorded(self, events: Sequence[Event]) -> None:
         self.hangs = False  # be it with what nobody waits for any more
+        self._awaited.update((event.id, event) for event in events if event.id in self._awaited)
 
     @property
     def head(self) -> Head:
@@ -145,16 +148,20 @@ class Journal:
         if self._refused and not self.hangs and loop.time() < self._tried + RETRY:
             raise LogUnavailable(self._error)
         held = tuple(self._held)
+        ids = [draft.id for draft in drafts if patience is not None]
+        self._awaited.update(dict.fromkeys(ids))
         self._under_way += 1
         try:
             async with asyncio.timeout(patience):
-                events = await self.log.append(*held, *drafts)
+                events = (await self.log.append(*held, *drafts))[len(held) :]
         except TimeoutError:
-            self.hangs = True
-            self._error = f"the log hangs: its disk has not answered for {patience:g} s"
-            self._tell_unavailable(False)
-            self._holding.set()
-            raise LogUnavailable(self._error) from None
+            events = [event for id_ in ids if (event := self._awaited.get(id_))]
+            if not events:  # else they were recorded in the moment in which the time was over
+                self.hangs = True
+                self._error = f"the log hangs: its disk has not answered for {patience:g} s"
+                self._tell_unavailable(False)
+                self._holding.set()
+                raise LogUnavailable(self._error) from None
         except LogUnavailable as error:
             self.hangs = False
             self._error, self._tried = str(error), loop.time()
@@ -167,11 +174,13 @@ class Journal:
             return await self.append(*drafts)
         finally:
             self._under_way -= 1
+            for id_ in ids:
+                self._awaited.pop(id_, None)
         for draft in held:
             self._held.remove(draft.id)
-        if events:
+        if held or events:
             self._tell_available(len(held))
-        return events[len(held) :]
+        return events
 
     async def _sort_out(self, held: Sequence[Draft]) -> None:
         """Record what is held one by one, and leave out what no log can take: it must not keep out the rest."""

@@ -331,3 +331,28 @@ def test_what_may_not_run_twice_begins_when_its_beginning_is_recorded_late() -> 
         assert len(world.events("effect-acked")) >= 1
 
     simulate(story, ONE)
+
+
+def test_what_is_recorded_just_after_nobody_waits_for_it_any_more_is_begun_and_not_held_besides() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+
+        async def answer_too_late() -> None:
+            await asyncio.sleep(PATIENCE)
+            for _ in range(10):
+                await asyncio.sleep(0)
+                if daemon.journal.hangs:
+                    return
+
+        world.log.commit = answer_too_late
+        world.host.kill("gateway")
+        await asyncio.sleep(PATIENCE + 0.1)
+        assert len(world.host.starts) == 2
+        world.log.commit = None
+        await asyncio.sleep(10)
+        assert daemon.report()["log"]["unwritten"] == 0
+        assert daemon.parts.view() == FOLD(FOLD.start, world.log.events)
+        assert len(world.events("effect")) == len(world.events("effect-acked")) == 2
+
+    simulate(story, ONE)

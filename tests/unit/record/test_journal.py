@@ -189,3 +189,14 @@ async def test_what_is_announced_is_answered_without_a_look_at_the_logs_files() 
     await asyncio.sleep(0)
     assert looks == ["look"]
     writer.cancel()
+
+
+async def test_what_is_recorded_in_the_moment_in_which_patience_ends_is_not_held_besides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As after a stop of the daemon itself, SIGSTOP or a pause of its machine: both have happened when it goes on."""
+    monkeypatch.setattr("pulse_core.record.journal.PATIENCE", 0)
+    desk = Desk()
+    await desk.journal.append_or_hold(DEATH)
+    assert (desk.kinds(), desk.heard) == (["process-died"], ["process-died"])
+    assert (desk.journal.held, desk.journal.hangs) == ({}, False)
