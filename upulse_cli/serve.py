@@ -21,6 +21,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.workers.control_group import leave_life
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
@@ -224,7 +226,15 @@ def refuse_strangers(home: Home) -> None:
     owner = os.stat(home.path).st_uid
     if os.geteuid() != owner:
         raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
-    for path in (home.config, home.run, home.events, home.path / "engine", home.path / "staging"):
+    refuse_owners(owner, home.config, home.run, home.events)
+    engine = (home.path / "engine", home.path / "staging")
+    with suppress(OSError):  # without an engine that can't be looked at the daemon guards all the same
+        answer_in_time(str(engine[0]), partial(refuse_owners, owner, *engine))
+
+
+def refuse_owners(owner: int, *paths: Path) -> None:
+    """Raise PulseError for what belongs to neither root nor this user."""
+    for path in paths:
         with suppress(FileNotFoundError):
             if (other := os.lstat(path).st_uid) not in (0, owner):
                 raise PulseError(

@@ -14,6 +14,7 @@ from pulse_adapters.engine_user.account import (
     first_unreadable,
 )
 from pulse_adapters.engine_user.account_record import SHARED, free_name, record_name, recorded_name
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
@@ -84,7 +85,8 @@ class AccountChecks:
 
     def engine_user(self) -> Iterator[Finding]:
         """Whether the engine's code runs as a user that may do nothing else."""
-        if not (self.home / "engine").exists():
+        engine = self.home / "engine"
+        if not answer_in_time(str(engine), engine.exists):
             return
         try:
             user = self.user()

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_core.app.doctor import OK, WARN, Finding
 from pulse_core.model.errors import PulseError
 
@@ -19,7 +20,8 @@ class RepositoryChecks:
 
     def engine(self) -> Iterator[Finding]:
         """The repository of the user's rules, and the host that runs them."""
-        if not (self.home / "engine").exists():
+        engine = self.home / "engine"
+        if not answer_in_time(str(engine), engine.exists):
             yield Finding("engine", OK, "none; upulse init makes one")
             return
         # Slow to import, and there may be no engine.

@@ -1,12 +1,14 @@
 """Changes the repository for the daemon, by a child process that can be killed, one for each verb."""
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pulse_adapters.git.errors import MainMoved
 from pulse_adapters.git.git_files import is_laid_out, repository_fault, revision_folder
 from pulse_adapters.workers.conversation import ask
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
@@ -21,8 +23,8 @@ T = TypeVar("T")
 class GitClient:
     """Implements `Revisions`. Each verb raises PulseError with the child's own words."""
 
-    def __init__(self, home: Path, timeout: float = TIMEOUT_S) -> None:
-        self._home, self._timeout = home, timeout
+    def __init__(self, home: Path, timeout: float = TIMEOUT_S, files: FileThreads | None = None) -> None:
+        self._home, self._timeout, self._files = home, timeout, files or FileThreads()
 
     async def head(self) -> str:
         """The commit that main is."""
@@ -30,8 +32,12 @@ class GitClient:
 
     async def fault(self, commit: str, thorough: bool) -> str:
         """What is wrong with the repository of this commit; thorough: git reads all that it and main hold, too."""
-        if fault := await asyncio.to_thread(repository_fault, self._home):
-            return fault
+        folder = str(self._home / "engine")
+        try:
+            if fault := await self._files.ask(folder, partial(repository_fault, self._home)):
+                return fault
+        except OSError as error:
+            return f"{folder} can't be looked at: {error}"
         return await self._ask("fault", str, commit) if thorough else ""
 
     async def ensure(self, commit: str) -> Revision:

@@ -7,6 +7,7 @@ import stat
 import zlib
 from pathlib import Path
 
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
@@ -31,6 +32,15 @@ def read_main(home: Path) -> str:
             lines = [line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")]
         return lines[0] if lines and COMMIT.fullmatch(lines[0]) else ""
     return ""
+
+
+def has_repository(home: Path) -> bool:
+    """Whether the home has a repository for the user's rules. Raises PulseError if its file system can't tell in time."""
+    folder = home / "engine" / ".git"
+    try:
+        return answer_in_time(str(folder), folder.exists)
+    except OSError as error:
+        raise PulseError(f"{folder} can't be looked at: {error}") from error
 
 
 def repository_fault(home: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from pulse_adapters.git import commits, create_repository, rejected_commits, revisions, staging, update_main
 from pulse_adapters.git.errors import NoRepository
 from pulse_adapters.git.git_command import MAIN, Git
-from pulse_adapters.git.git_files import read_main
+from pulse_adapters.git.git_files import has_repository, read_main
 from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.git.update_main import MainUpdate
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
@@ -24,7 +24,7 @@ class Repository:
     def __init__(self, home: Path) -> None:
         self.home = home
         self._git = Git(home)
-        if not self._git.folder.exists():
+        if not has_repository(home):
             raise NoRepository(f"{self._git.engine} is no repository; make the engine with: upulse init")
 
     @classmethod

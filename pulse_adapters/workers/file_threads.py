@@ -6,36 +6,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-PATIENCE_S = 2.0
-"""Seconds within which a file system answers, or counts as dead."""
-
-_LOCAL = frozenset(
-    b"bcachefs bpf btrfs cgroup cgroup2 configfs debugfs devpts devtmpfs efivarfs erofs exfat ext2 ext3 ext4 f2fs hugetlbfs "
-    b"iso9660 jfs mqueue nsfs overlay proc pstore ramfs securityfs squashfs sysfs tmpfs tracefs vfat xfs zfs".split()
-)
-"""Kinds of file systems that the kernel answers for by itself, from a disk of this machine or from memory."""
-_KERNELS_OWN = (b"/proc/", b"/sys/", b"/dev/")
-"""Where systemd has an `autofs`, and the kernel its control files: no program lies there."""
+from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, has_others
 
 REMEMBERED_S = 1.0
 """Seconds for which it is known what is mounted."""
-
-Answer = TypeVar("Answer")
-
-
-def has_others(table: str = "/proc/self/mountinfo") -> bool:
-    """Whether a file system is mounted here that a server or a program answers for, and that may thus never answer.
-
-    This reads what the kernel remembers, and asks no file system.
-    """
-    with open(table, "rb") as lines:
-        for line in lines:
-            place, kind = line.split(b" ", 5)[4], line.partition(b" - ")[2].partition(b" ")[0]
-            if kind not in _LOCAL and not place.startswith(_KERNELS_OWN):
-                return True
-    return False
 
 
 class RecentMounts:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pulse_core.model.errors import PulseError
 from upulse_cli.options import AsJson, HomeDir, open_home
 from upulse_cli.output import console, put_json, say
 
@@ -43,7 +44,12 @@ def say_if_main_moved(home: "HomeContext", now: Mapping[str, Any]) -> None:
     if commit := (now.get("engine") or {}).get("commit"):
         from upulse_cli.wiring.home import main_commit
 
-        if main_commit(home.layout) not in ("", commit):  # git is slow to import, and asked only then
+        try:
+            main = main_commit(home.layout)
+        except PulseError as error:
+            say(str(error))
+            return
+        if main not in ("", commit):  # git is slow to import, and asked only then
             from pulse_core.app.engine.promote import main_moved_by_hand
             from upulse_cli.wiring.engine import workflow_context
 

@@ -32,12 +32,20 @@ from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_adapters.workers.control_group import remove_home_groups
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core import __version__
 from pulse_core.capability import WatcherContext
 from pulse_core.daemon import CurrentSettings, Daemon, Parts, Service
 from pulse_core.daemon.disk_quota import keep_quota
-from pulse_core.daemon.services import Failed, LogCheck, SettingsService, check_log, watch_repository
+from pulse_core.daemon.services import (
+    Failed,
+    LogCheck,
+    SettingsService,
+    begun_again,
+    check_log,
+    watch_repository,
+)
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -134,8 +142,8 @@ async def real_daemon(
             **sidecars(home.path, current_settings, prober, calls.is_turning, failed),
             **engine_services(home, log, view, current_settings, engine, failed),
             **socket_services(home, current_settings, faults, context, failed),
-            "room": lambda _, begun: later(
-                begun, keep_quota(own_files, vitals.yield_oldest, current_settings, failed)
+            "room": begun_again(
+                "disk", partial(keep_quota, own_files, vitals.yield_oldest, current_settings, failed), failed
             ),
             **occasional_services(lock, logs if settings.log else None),
         }
@@ -202,10 +210,12 @@ def engine_services(
     failed: Failed,
 ) -> dict[str, Service]:
     """What looks after the engine's repository, and after what its hosts have left behind."""
-    fault = partial(engine_fault, home, settings, engine)
+    fault = partial(engine_fault, home, settings, engine, FileThreads(is_needed=lambda: True))
     return {
         "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
-        "engine repository": lambda _, begun: later(begun, watch_repository(log, view, fault, failed)),
+        "engine repository": begun_again(
+            "engine", partial(watch_repository, log, view, fault, failed), failed
+        ),
     }
 
 
@@ -270,17 +280,20 @@ async def read_log(home: Home, spawner: Spawner) -> LogCheck:
 
 
 async def engine_fault(
-    home: Home, current_settings: CurrentSettings, engine: EngineParts | None, commit: str, thorough: bool
+    home: Home,
+    current_settings: CurrentSettings,
+    engine: EngineParts | None,
+    files: FileThreads,
+    commit: str,
+    thorough: bool,
 ) -> str:
     """What is wrong with the repository of the engine in force; empty if it is whole, or not wanted."""
     if not current_settings().engine.enabled:
         return ""
-    if fault := await repository_fault(home, commit, thorough):
+    if fault := await repository_fault(home, files, commit, thorough):
         return f"the log says that {commit[:12]} is in force, and {fault}"
     if engine is None:
-        return (
-            f"{commit[:12]} does not run, since its repository was gone at the start: upulse daemon restart"
-        )
+        return f"{commit[:12]} does not run, since its repository could not be found at the start: upulse daemon restart"
     return ""
 
 
@@ -288,7 +301,7 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
     """End what hosts of an earlier daemon have left."""
     try:
         await asyncio.to_thread(end_hosts_left_over, home.path)
-    except PulseError as error:
+    except (PulseError, OSError) as error:
         failed("hosts left over", str(error))
     await asyncio.Event().wait()
 

@@ -10,6 +10,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pulse_adapters.git.git_files import has_repository
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.run_as import RunAs
 from pulse_core.app.context import HomeContext
@@ -32,9 +34,12 @@ if TYPE_CHECKING:
 def engine_of(
     home: HomeLayout, clock: Clock, settings: "Callable[[], Settings]", windows: "Windows"
 ) -> "EngineParts | None":
-    """The user's rules for the daemon, if the home has a repository for them."""
-    if not has_engine(home):
-        return None
+    """The user's rules for the daemon, if the home has a repository for them that can be looked at."""
+    try:
+        if not has_repository(home.path):
+            return None
+    except PulseError:
+        return None  # what is wrong with it, those say who watch it
     from pulse_adapters.git.git_client import GitClient
     from pulse_core.engine.engine_context import EngineParts
 
@@ -46,16 +51,11 @@ def engine_of(
     return EngineParts(git, rules, actions, bare)
 
 
-def has_engine(home: HomeLayout) -> bool:
-    """Whether the home has a repository for the user's rules."""
-    return (home.path / "engine" / ".git").exists()
-
-
-async def repository_fault(home: HomeLayout, commit: str, thorough: bool) -> str:
+async def repository_fault(home: HomeLayout, files: FileThreads, commit: str, thorough: bool) -> str:
     """What is wrong with the repository of the commit in force; empty if nothing is."""
     from pulse_adapters.git.git_client import GitClient
 
-    return await GitClient(home.path).fault(commit, thorough)
+    return await GitClient(home.path, files=files).fault(commit, thorough)
 
 
 def hosts_of(
@@ -76,7 +76,7 @@ def hosts_of(
 
 def user_rules(home: HomeContext) -> "UserRules | None":
     """The user's rules for one question; None without an engine."""
-    if not has_engine(home.layout):
+    if not has_repository(home.layout.path):
         return None
     from pulse_adapters.git.git_files import read_main
     from pulse_adapters.git.revisions import ensure_revision

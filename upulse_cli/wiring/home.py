@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient, own_run_socket
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import NoHome
@@ -36,10 +37,13 @@ def instance_home(name: str) -> str:
 
 
 def main_commit(home: HomeLayout) -> str:
-    """The commit that the engine's main stands at, read from its files without git; empty if that can't be told."""
+    """The commit that the engine's main stands at, read from its files without git; empty if that can't be told.
+
+    Raises NoAnswer.
+    """
     from pulse_adapters.git.git_files import read_main
 
-    return read_main(home.path)
+    return answer_in_time(str(home.path / "engine"), lambda: read_main(home.path))
 
 
 def found_home(option: str | None) -> Home:
@@ -117,10 +121,10 @@ def home_context(layout: HomeLayout) -> HomeContext:
 
 
 def settings_in(path: "Path") -> "Settings":
-    """The settings; raises SettingsRefused with every fault."""
+    """The settings; raises SettingsRefused with every fault, or NoAnswer."""
     from pulse_adapters.config.file import load
 
-    return load(path)
+    return answer_in_time(str(path), lambda: load(path))
 
 
 def settings_text(settings: "Settings") -> str:

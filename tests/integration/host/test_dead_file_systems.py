@@ -16,7 +16,8 @@ from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
-from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts, has_others
+from pulse_adapters.workers.file_systems import has_others
+from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts
 from pulse_adapters.workers.spawn import reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings

@@ -1,0 +1,42 @@
+"""A directory whose file system never answers, as one of a lost file server; or which fails, once nobody serves it."""
+
+import ctypes
+import os
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+_IN, _OUT = struct.Struct("<IIQ"), struct.Struct("<IiQ")
+_INIT = struct.Struct("<IIIIHHIIHH7I")
+
+
+@contextmanager
+def dead(place: Path) -> Iterator[Callable[[], None]]:
+    """The directory does not answer inside; what is given back makes it fail instead. Skips where nobody can mount."""
+    try:
+        server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        pytest.skip(f"nothing can be mounted here: {error}")
+    served = [server]
+
+    def fail() -> None:
+        while served:
+            os.close(served.pop())
+
+    options = f"fd={server},rootmode=40000,user_id={os.getuid()},group_id={os.getgid()}"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"dead", os.fsencode(place), b"fuse", 0, options.encode()):
+        fail()
+        pytest.skip(f"nothing can be mounted here: {os.strerror(ctypes.get_errno())}")
+    try:
+        asked = _IN.unpack_from(os.read(server, 1 << 17))[2]
+        answer = _INIT.pack(7, 31, 1 << 16, 0, 12, 10, 1 << 16, 1, 256, 0, *(7 * [0]))
+        os.write(server, _OUT.pack(_OUT.size + len(answer), 0, asked) + answer)
+        yield fail
+    finally:
+        fail()
+        subprocess.run(["umount", "-l", str(place)], check=True, timeout=60)
