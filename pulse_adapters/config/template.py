@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator
+from functools import cache
 
 from pydantic import BaseModel
 
@@ -28,6 +29,7 @@ restart = { max = 1000, healthy_after = "0s" }
 """
 
 
+@cache
 def template(demo: bool = False) -> str:
     """The text of a new `config.toml`; with `demo`, one guarded process in it."""
     text = _TOP

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pulse_adapters.git.errors import MainMoved
-from pulse_adapters.git.git_files import is_laid_out, repository_fault, revision_folder
+from pulse_adapters.git.git_files import is_laid_out, read_main, repository_fault, revision_folder
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.framing import WorkerFault
@@ -27,8 +27,8 @@ class GitClient:
         self._home, self._timeout, self._files = home, timeout, files or FileThreads()
 
     async def head(self) -> str:
-        """The commit that main is."""
-        return await self._ask("head", str)
+        """The commit that main is; no child is needed if the files tell it."""
+        return await asyncio.to_thread(read_main, self._home) or await self._ask("head", str)
 
     async def fault(self, commit: str, thorough: bool) -> str:
         """What is wrong with the repository of this commit; thorough: git reads all that it and main hold, too."""

@@ -1,12 +1,13 @@
 """Whoever deletes a capability's line and its folders has removed it, and everything else goes on."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pulse_core.capabilities import CAPABILITIES, NEEDS
-from tests.capabilities.capability_tree import IMPORT_ALL, LIST, PACKAGES, ROOT, Tree
+from tests.capabilities.capability_tree import LIST, PACKAGES, ROOT, Importer, Tree
 
 STILL_GREEN = (
     "tests/unit/model/test_events.py",
@@ -17,17 +18,21 @@ STILL_GREEN = (
 """Events, and a whole daemon in simulation: none of them is about a capability."""
 
 
+@pytest.fixture(scope="module")
+def importer() -> Iterator[Importer]:
+    importer = Importer()
+    yield importer
+    importer.close()
+
+
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("name", CAPABILITIES)
-def test_a_capability_can_be_deleted(tmp_path: Path, name: str) -> None:
-    tree, home = Tree(tmp_path / "tree"), tmp_path / "home"
+def test_a_capability_can_be_deleted(tmp_path: Path, importer: Importer, name: str) -> None:
+    tree = Tree(tmp_path / "tree")
     for above in (one for one in CAPABILITIES if name in NEEDS.get(one, ())):
         tree.remove(above)
     tree.remove(name)
-    imported = tree.run("-c", IMPORT_ALL)
-    assert imported.returncode == 0, imported.stderr
-    tree.upulse(home, "init")
-    assert "stopped" in tree.upulse(home, "status")
+    assert "stopped" in importer.use(tree.path, tmp_path / "home")
 
 
 @pytest.mark.timeout(400)

@@ -134,19 +134,22 @@ async def until(condition: object, seconds: float = 60.0) -> None:
 async def test_a_git_that_hangs_costs_the_timeout_and_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = made(tmp_path).home
+    repository = made(tmp_path)
+    child, main = GitClient(repository.home, timeout=1.0), repository.head()
     pid = hanging(tmp_path, monkeypatch)
-    with pytest.raises(PulseError, match="git head did not end within 1 s"):
-        await GitClient(home, timeout=1.0).head()
+    with pytest.raises(PulseError, match="git fault did not end within 1 s"):
+        await child.fault(main, thorough=True)
+    assert await child.head() == main, "which commit main is stands in a file"
     await until(lambda: not (pid.exists() and lives(int(pid.read_text()))))
 
 
 async def test_whoever_is_cancelled_leaves_nobody_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    home = made(tmp_path).home
+    repository = made(tmp_path)
+    main = repository.head()
     pid = hanging(tmp_path, monkeypatch)
-    asking = asyncio.ensure_future(GitClient(home).head())
+    asking = asyncio.ensure_future(GitClient(repository.home).fault(main, thorough=True))
     await until(pid.exists)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
