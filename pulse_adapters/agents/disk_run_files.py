@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pulse_adapters.agents.run_tokens import new_run_token, run_socket, user_fault
-from pulse_adapters.agents.worktrees import Worktree, branch_of, remove_folder
+from pulse_adapters.agents.worktrees import Worktree, branch_of
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.plain_file import open_plain, read_plain
 from pulse_adapters.workers.run_as import process_user
@@ -126,13 +126,17 @@ class DiskRunFiles:
             del self._seen[old]
         return RunSample(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
 
-    async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
-        """What the end of its output says."""
-        read = TOOLS[agent.kind].read if agent else read_text
+    async def output(self, run: Run, most: int) -> str:
+        """The end of what it has printed."""
         try:
-            return await asyncio.to_thread(lambda: read(last_lines(RunFolder.of(self._home, run.id).output)))
+            return await asyncio.to_thread(_end_of, RunFolder.of(self._home, run.id).output, most)
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
+
+    async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
+        """What the end of its output says."""
+        said = await self.output(run, LAST)
+        return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.splitlines())
 
     async def exit_code(self, run: Run) -> int | None:
         """As a shell has written it down, to which a signal is 128 and its number."""
@@ -169,8 +173,13 @@ class DiskRunFiles:
         def remove() -> str:
             if folder.is_symlink():
                 return "it is a link by now"
-            is_one = bool(project.repository) or (folder / ".git").is_file()  # the project may be forgotten
-            return worktree.remove() if is_one else remove_folder(folder)
+            if project.repository or (folder / ".git").is_file():  # the project may be forgotten
+                return worktree.remove()
+            with suppress(FileNotFoundError):
+                if any(folder.iterdir()):
+                    return "there are files in it"
+                folder.rmdir()
+            return ""
 
         try:
             return await self._do(remove, worktree)
@@ -186,12 +195,12 @@ def prompt_of(task: TaskState) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def last_lines(output: Path) -> list[str]:
-    """The lines of the end of an output; the first one may be cut. Raises OSError."""
+def _end_of(output: Path, most: int) -> str:
+    """The end of an output. Raises OSError."""
     with open(open_plain(output), "rb") as file:  # an agent of the daemon's own user may put a pipe there
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - LAST))
-        return file.read(LAST).decode(errors="replace").splitlines()
+        file.seek(max(0, size - most))
+        return file.read(most).decode(errors="replace")
 
 
 def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:

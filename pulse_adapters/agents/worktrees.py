@@ -172,12 +172,3 @@ class Worktree:
                 self.close()
                 raise
         return self._running.returncode, said, failed
-
-
-def remove_folder(path: Path) -> str:
-    """Remove a task's folder if it is empty; else why it is kept."""
-    with suppress(FileNotFoundError):
-        if any(path.iterdir()):
-            return "there are files in it"
-        path.rmdir()
-    return ""

@@ -10,7 +10,6 @@ from pulse_core.agents.breaker import pause_left
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.actions import ASSIGN_TASK
@@ -123,22 +122,17 @@ def ready(curr: Snapshot) -> list[TaskState]:
         and not task.waits_for
         and not (task.retry_us and task.retry_left(curr.now))
     ]
-    return sorted(found, key=lambda task: (-_priority(task, aging, curr.now), task.created.at, task.id))
+
+    def place(task: TaskState) -> tuple[int, int, str]:
+        waited = min(STEPS, curr.now.since(task.created) // aging) if aging else 0
+        return -task.priority - waited, task.created.at, task.id
+
+    return sorted(found, key=place)
 
 
-def _priority(task: TaskState, aging: int, now: Moment) -> int:
-    return task.priority + (min(STEPS, now.since(task.created) // aging) if aging else 0)
-
-
-class AssignmentPlan(NamedTuple):
-    """What goes to whom now, and the ready tasks that go to nobody, the first to be done first."""
-
-    assignments: Sequence[Assignment] = ()
-    waiting: Sequence[TaskState] = ()
-
-
-def plan(curr: Snapshot) -> AssignmentPlan:
-    """Each ready task that an agent has room for goes to the best of these."""
+def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
+    """What goes to whom, each ready task that an agent has room for to the best of these; and those that go to nobody, the
+    first to be done first."""
     free, tasks = candidates(curr), curr.of(TASKS)
     given, waiting = list[Assignment](), list[TaskState]()
     able: dict[tuple[object, ...], list[AvailableAgent]] = {}  # thousands of tasks may want the same
@@ -155,7 +149,7 @@ def plan(curr: Snapshot) -> AssignmentPlan:
         if best.room == 0:
             free.remove(best)
             able.clear()
-    return AssignmentPlan(given, waiting)
+    return given, waiting
 
 
 def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:

@@ -30,6 +30,13 @@ class AgentRunPaused(Payload, kind="agent-run-paused", wakes=Wake.SOON):
     over: bool = False
 
 
+class AgentRunCounted(Payload, kind="agent-run-counted", wakes=Wake.NEVER):
+    """How many tokens a run has told of so far: the rate of further ones is taken from here on."""
+
+    run: RunId
+    tokens: int
+
+
 class AgentRunStopRequested(Payload, kind="agent-run-stop-requested", wakes=Wake.NEVER):
     """A run is ended before its time."""
 
@@ -47,6 +54,12 @@ class AgentRunEnded(Payload, kind="agent-run-ended", wakes=Wake.NOW):
     turns: int = Field(0, description="its messages and steps")
     tokens: int = Field(0, description="those that it has told of as it went")
     usage: dict[str, Json] = Field({}, max_length=50)
+
+
+class AgentRunPrinted(Payload, kind="agent-run-printed", wakes=Wake.NEVER):
+    """The end of what a run has printed. Subject: the run's id. What is large lies in objects/, as of any event."""
+
+    text: str
 
 
 class AgentRunCleaned(Payload, kind="agent-run-cleaned", wakes=Wake.NEVER):
@@ -86,7 +99,7 @@ class AgentResumed(Payload, kind="agent-resumed", by=Role.PERSON, wakes=Wake.NOW
 
 
 KINDS: tuple[type[Payload], ...] = (
-    AgentRunStarted, AgentRunPaused, AgentRunStopRequested,
-     AgentRunEnded, AgentRunCleaned, WorkspaceMade, WorkspaceRemoved, WorkspaceKept,
+    AgentRunStarted, AgentRunPaused, AgentRunCounted, AgentRunStopRequested,
+    AgentRunEnded, AgentRunPrinted, AgentRunCleaned, WorkspaceMade, WorkspaceRemoved, WorkspaceKept,
     AgentPaused, AgentResumed,
 )  # fmt: skip

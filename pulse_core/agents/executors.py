@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,7 @@ from pulse_core.agents.actions import (
 from pulse_core.agents.events import (
     AgentRunCleaned,
     AgentRunPaused,
+    AgentRunPrinted,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -35,7 +37,7 @@ from pulse_core.agents.events import (
 from pulse_core.agents.limits import failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
-from pulse_core.agents.settings import AgentSettings, agents_of, known_agent
+from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of, known_agent
 from pulse_core.capability import ExecutorContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -205,7 +207,7 @@ class PauseRun(_OfAgents):
 
 
 class CleanAgentRun(_OfAgents):
-    """`clean-agent-run`: ends what the program has left behind, and bounds what it has printed."""
+    """`clean-agent-run`: ends what the program has left behind, keeps the end of its output, and bounds the rest."""
 
     action, params = CLEAN_RUN.name, CleanRunParams
 
@@ -213,6 +215,11 @@ class CleanAgentRun(_OfAgents):
         if (run := self.runs.runs.get(params.run)) is None:
             return Result({"already": True})
         await self.stop(run, 0.0, event)
+        text, most = "", GENERAL.of(self.context.settings()).keep_output
+        with suppress(PulseError):  # whoever has deleted it wants the rest cleaned, too
+            text = await self.files.output(run, most)
+        if text:
+            await self.append(AgentRunPrinted(text=text), run.id, event)
         agent = self.agents.get(run.agent)
         await self.files.clean(run, agent.output if agent else 1 << 20)
         await self.append(AgentRunCleaned(run=run.id), run.task, event)

@@ -3,12 +3,11 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from pulse_core.agents.projection import Run, UsualRun
+from pulse_core.agents.projection import AgentRuns, Run
 from pulse_core.agents.settings import GENERAL, AgentSettings
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import UNITS, rough_duration
-from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size, signal_name
 from pulse_core.settings.settings import Settings
@@ -34,11 +33,7 @@ class RunSample(NamedTuple):
     def of(cls, data: object) -> "RunSample":
         """From a watcher's sample; zeros for what is missing."""
         known = data if isinstance(data, Mapping) else {}
-        return cls(*(_whole(known.get(name)) for name in cls._fields))
-
-
-def _whole(value: Json) -> int:
-    return value if isinstance(value, int) else 0
+        return cls(**{name: known[name] for name in cls._fields if isinstance(known.get(name), int)})
 
 
 def reason_to_stop(
@@ -63,17 +58,36 @@ def reason_to_stop(
     return ""
 
 
-def reason_to_pause(run: Run, agent: AgentSettings | None, sample: RunSample, usual: UsualRun) -> str:
+def reason_to_pause(
+    run: Run, agent: AgentSettings | None, sample: RunSample, runs: AgentRuns, now: Moment
+) -> str:
     """Why the run is to be held for a person; empty if it may go on."""
     if agent is None or run.held:
         return ""
-    turns = ("turns", sample.turns, agent.turns, usual.turns)
-    for what, taken, most, known in (turns, ("tokens", sample.tokens, agent.tokens, usual.tokens)):
+    for what, taken, most in (("turns", sample.turns, agent.turns), ("tokens", sample.tokens, agent.tokens)):
         if most and taken > most:
             return f"it took {taken:,} {what}, of at most {most:,}"
-        if agent.times_usual and known and taken > agent.times_usual * known:
-            return f"it took {taken:,} {what}, and {known:,.0f} are usual"
+    usual = runs.usual(run.agent, agent.rate_over)
+    tokens = per_minute(sample.tokens - run.tokens, now.since(run.counted or run.moment), agent)
+    if agent.times_usual and usual.turns and sample.turns > agent.times_usual * usual.turns:
+        return f"it took {sample.turns:,} turns, and {usual.turns:,.0f} are usual"
+    if agent.times_usual and usual.tokens and tokens > agent.times_usual * usual.tokens:
+        return f"it took {tokens:,.0f} tokens a minute, and {usual.tokens:,.0f} are usual"
     return ""
+
+
+def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:
+    """In words, that a run which has ended cost far more a minute than is usual; empty if it did not."""
+    if agent is None or not agent.times_usual:
+        return ""
+    usual, rate = runs.usual(run.agent, agent.rate_over).cost, per_minute(cost, now.since(run.moment), agent)
+    is_far = usual and rate > agent.times_usual * usual
+    return f"it cost {rate:.2f} a minute, and {usual:.2f} is usual" if is_far else ""
+
+
+def per_minute(amount: float, took_us: int, agent: AgentSettings) -> float:
+    """The rate of an amount; what came in a shorter time than rates are taken over counts as if it came in that."""
+    return amount * UNITS["m"] / max(took_us, agent.rate_over)
 
 
 def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:

@@ -10,8 +10,10 @@ from pulse_core.agents.events import (
     AgentPaused,
     AgentResumed,
     AgentRunCleaned,
+    AgentRunCounted,
     AgentRunEnded,
     AgentRunPaused,
+    AgentRunPrinted,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -39,7 +41,7 @@ class Run:
     """One attempt at a task.
 
     unlimited: why it has no limits; held: why it is or was paused, and paused: since when it is; stop: why it is to end;
-    ended: when its program did.
+    ended: when its program did; tokens, counted: how many it had told of, and when.
     """
 
     id: str
@@ -55,6 +57,8 @@ class Run:
     paused: Moment | None = None
     stop: str = ""
     ended: Moment | None = None
+    tokens: int = 0
+    counted: Moment | None = None
 
     @property
     def main(self) -> ProcessId:
@@ -63,17 +67,18 @@ class Run:
 
 
 class RunCost(NamedTuple):
-    """What one run has cost, as far as it told, and when it ended; turns, tokens: how many it took."""
+    """What one run has cost, as far as it told, and when it ended; turns, tokens, took_us: how many it took."""
 
     moment: Moment
     amount: float
     task: str
     turns: int = 0
     tokens: int = 0
+    took_us: int = 0
 
 
 class UsualRun(NamedTuple):
-    """The average of an agent's runs; zeros while too few are known."""
+    """The average turns of an agent's runs, and their cost and tokens a minute; zeros while too few are known."""
 
     turns: float = 0.0
     cost: float = 0.0
@@ -105,14 +110,13 @@ class AgentRuns:
         """What the attempts at a task have cost within the last day."""
         return sum(one.amount for costs in self.costs.values() for one in costs if one.task == task)
 
-    def usual(self, agent: str) -> UsualRun:
-        """An agent's usual run."""
+    def usual(self, agent: str, over: int) -> UsualRun:
+        """An agent's usual run. over: what a shorter one counts as, microseconds, since its rate means little."""
         if len(known := self.costs.get(agent, ())) < FEWEST_USUAL:
             return UsualRun()
-        sums = (
-            sum(told) for told in zip(*((one.turns, one.amount, one.tokens) for one in known), strict=True)
-        )
-        return UsualRun(*(one / len(known) for one in sums))
+        minutes = sum(max(one.took_us, over) for one in known) / UNITS["m"]
+        cost, tokens = sum(one.amount for one in known), sum(one.tokens for one in known)
+        return UsualRun(sum(one.turns for one in known) / len(known), cost / minutes, tokens / minutes)
 
     def over_budget_us(self, budget: float, now: Moment, agent: str = "") -> int:
         """Microseconds until what the runs of an agent, or of all, have cost in a day is below a budget (0: any amount)."""
@@ -148,6 +152,8 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
             case AgentRunPaused.kind if run:
                 since = None if data.get("over") else event.moment
                 runs[run.id] = replace(run, held=str(data.get("why", "")), paused=since)
+            case AgentRunCounted.kind if run:
+                runs[run.id] = replace(run, tokens=data.get("tokens", 0), counted=event.moment)
             case AgentRunStopRequested.kind if run:
                 runs[run.id] = replace(run, stop=str(data.get("why", "")))
             case AgentRunEnded.kind if run:
@@ -155,7 +161,8 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                 amount, turns = cost_in(data.get("usage")), data.get("turns", 0)
                 if amount or turns:  # whoever tells tokens takes turns
                     recent = [one for one in costs.get(run.agent, ()) if event.moment.since(one.moment) < DAY]
-                    new = RunCost(event.moment, amount, run.task, turns, data.get("tokens", 0))
+                    took, tokens = event.moment.since(run.moment), data.get("tokens", 0)
+                    new = RunCost(event.moment, amount, run.task, turns, tokens, took)
                     costs[run.agent] = (*recent, new)[-MOST_COSTS:]
             case AgentRunCleaned.kind if run:
                 del runs[run.id]
@@ -186,5 +193,5 @@ def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
     return dict(islice(found.items(), max(0, len(found) - REMEMBERED), None))
 
 
-OF_RUNS = frozenset(kind.kind for kind in KINDS)
-RUNS = StateProjection("agent-runs", 7, AgentRuns, OF_RUNS, after)
+OF_RUNS = frozenset(kind.kind for kind in KINDS if kind is not AgentRunPrinted)
+RUNS = StateProjection("agent-runs", 8, AgentRuns, OF_RUNS, after)

@@ -1,6 +1,5 @@
 """Rules of agents: tasks are assigned and begun, runs are bounded and cleaned up after, and who fails is set aside."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from pulse_core.actions import ActionDeclaration
@@ -26,6 +25,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.notices import is_told
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
@@ -47,7 +47,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         return verdict
     given, waiting = plan(curr)
     wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
-    if vetoes := [one for one in verdict.effects if _is_veto(one)]:
+    assigning = (one for one in verdict.effects if one.action == ASSIGN_TASK.name)
+    if vetoes := [one for one in assigning if not one.params.get("agent")]:
         words = "goes to nobody, as"
         notes = (f"{one.params.get('task')} {words} {one.rule} wishes: {one.reason}" for one in vetoes)
         kept = tuple(one for one in verdict.effects if one not in vetoes)
@@ -62,11 +63,6 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     retries = (one.retry_left(curr.now) for one in pausing)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
     return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
-
-
-def _is_veto(effect: Effect) -> bool:
-    """Whether a rule inside wants nobody to be given a task now."""
-    return effect.action == ASSIGN_TASK.name and not effect.params.get("agent")
 
 
 def _wish(
@@ -137,7 +133,7 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         sample = RunSample.of(window.data.get(run.id) if window else None)
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
-            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS).usual(run.agent)):
+            if pause := reason_to_pause(run, agent, sample, curr.of(RUNS), curr.now):
                 verdict = _wish(verdict, curr, PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
@@ -182,22 +178,17 @@ async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 async def tell_of_failing_agents(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Tell people of an agent that is set aside, and when it works again."""
     verdict = await inner(prev, curr)
-    return verdict.plus(*_notices(curr))
-
-
-def _notices(curr: Snapshot) -> Iterator[Effect]:
     failing = failing_agents(curr.state, curr.settings, curr.now)
     for agent in AGENTS.of(curr.settings):
         topic = f"agent:{agent.name}"
-        told = curr.notices[topic]
-        is_told = told is not None and not told.over
-        if (agent.name in failing) == is_told:
+        if (agent.name in failing) == (is_over := is_told(topic, curr)):
             continue
-        title = f"{'resolved: ' if is_told else ''}agent {agent.name} fails"
+        title = f"{'resolved: ' if is_over else ''}agent {agent.name} fails"
         failed = f"{failing.get(agent.name)} failures in a row; it is set aside for a while"
-        text = "it works again" if is_told else failed
-        params = {"title": title, "text": text, "over": is_told}
-        yield Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text)
+        text = "it works again" if is_over else failed
+        params = {"title": title, "text": text, "over": is_over}
+        verdict = verdict.plus(Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text))
+    return verdict
 
 
 RULES = (

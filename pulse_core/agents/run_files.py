@@ -54,6 +54,9 @@ class RunFiles(Protocol):
     async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
         """How far it is as its files tell, nothing if they can't be seen; raises nothing."""
 
+    async def output(self, run: Run, most: int) -> str:
+        """The end of what it has printed, at most so many bytes."""
+
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         """What its output says."""
 

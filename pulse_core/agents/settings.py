@@ -68,7 +68,10 @@ class AgentSettings(Group):
     times_usual: float = Field(
         10.0,
         ge=0,
-        description="how many times the turns, tokens or cost of its usual run one may take; 0: any",
+        description="how many times the turns of its usual run, or its usual tokens or cost a minute, one may take; 0: any",
+    )
+    rate_over: Duration = Field(
+        5 * MINUTE, ge=MINUTE, le=HOUR, description="least time over which tokens and cost a minute are taken"
     )
     hold: Duration = Field(
         10 * MINUTE,
@@ -127,6 +130,12 @@ class AgentsSettings(Group):
     )
     orphan_age: Duration = Field(
         10 * MINUTE, ge=MINUTE, description="how old they must be, with neither a terminal nor their parent"
+    )
+    keep_output: int = Field(
+        64 << 10,
+        ge=0,
+        le=MIB,
+        description="bytes from the end of each run's output that are kept for ever; 0: none",
     )
     workspaces: Path | None = Field(
         None,

@@ -5,8 +5,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
 from pulse_core.agents.breaker import failing_agents
-from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, failed_attempt, failure_of, reason_to_pause, reason_to_stop
+from pulse_core.agents.events import AgentRunCounted, AgentRunEnded
+from pulse_core.agents.limits import (
+    RunSample,
+    excess_cost,
+    failed_attempt,
+    failure_of,
+    reason_to_pause,
+    reason_to_stop,
+)
 from pulse_core.agents.projection import RUNS, Run, cost_in
 from pulse_core.agents.rules import KEY
 from pulse_core.agents.run_files import RunFiles
@@ -83,14 +90,17 @@ class AgentRunsWatcher:
         progress = await self._files.progress(run, agent)
         sample = progress._replace(memory=seen.memory, cpu_us=seen.cpu_us, pid=seen.pid)
         task = self._context.state().of(TASKS).find(run.task)
-        usual = self._context.state().of(RUNS).usual(run.agent)
-        why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, usual)
+        runs = self._context.state().of(RUNS)
+        why = reason_to_stop(run, task, agent, sample, now) or reason_to_pause(run, agent, sample, runs, now)
         why = "" if run.stop else why
         data[run.id] = {**sample._asdict(), "processes": seen.processes, **({"why": why} if why else {})}
         left = task.lease_left(now) if task and task.token == run.token else None
+        said: list[Draft] = []
         if task and left is not None and left * 3 < task.lease_us * 2:
-            return [Draft(TaskHeartbeat(token=run.token), run.task)]
-        return []
+            said.append(Draft(TaskHeartbeat(token=run.token), run.task))
+        if agent and sample.tokens and now.since(run.counted or run.moment) >= agent.rate_over:
+            said.append(Draft(AgentRunCounted(run=run.id, tokens=sample.tokens), run.task))
+        return said
 
     async def _end(self, run: Run, agent: AgentSettings | None, code: int | None) -> list[Draft]:
         try:
@@ -115,9 +125,8 @@ class AgentRunsWatcher:
     ) -> Payload:
         if error:
             runs, cost = self._context.state().of(RUNS), cost_in(answer.usage)
-            usual = runs.usual(run.agent).cost
-            if agent and agent.times_usual and usual and cost > agent.times_usual * usual:
-                error = f"{error}; it cost {cost:.2f}, and {usual:.2f} is usual"
+            if far := excess_cost(run, agent, cost, runs, self._context.clock.now()):
+                error = f"{error}; {far}"
             elif not run.paused:
                 whole = runs.cost_of_task(task.id) + cost
                 return failed_attempt(task, agent, error, self._context.settings(), run.token, whole)
@@ -130,8 +139,8 @@ class AgentRunsWatcher:
 
     def _failing(self) -> Mapping[str, int]:
         """By the names of their conditions."""
-        context = self._context
-        found = failing_agents(context.state(), context.settings(), context.clock.now())
+        now = self._context.clock.now()
+        found = failing_agents(self._context.state(), self._context.settings(), now)
         return {f"{CONDITION}{name}": failures for name, failures in found.items()}
 
     def _conditions(self) -> Iterator[Draft]:

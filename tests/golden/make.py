@@ -8,8 +8,10 @@ from pulse_core.agents.events import (
     AgentPaused,
     AgentResumed,
     AgentRunCleaned,
+    AgentRunCounted,
     AgentRunEnded,
     AgentRunPaused,
+    AgentRunPrinted,
     AgentRunStarted,
     AgentRunStopRequested,
     WorkspaceKept,
@@ -186,6 +188,8 @@ RUNS: tuple[tuple[str, Payload], ...] = (
     ("task_000003", WorkspaceMade(path="/srv/third", branch="b")),
     ("task_000003", started("three")),
     ("task_000003", AgentRunPaused(run="three", why="it took 51 turns, of at most 50")),
+    ("task_000003", AgentRunCounted(run="three", tokens=900)),
+    ("two", AgentRunPrinted(text="the end of it")),
 )
 """Runs of agents."""
 

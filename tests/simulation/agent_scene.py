@@ -60,6 +60,9 @@ class MemoryRunFiles:
     async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
         return self.printed.get(run.id, RunSample())
 
+    async def output(self, run: Run, most: int) -> str:
+        return f"what {run.task} printed"[-most:]
+
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         return self.answers.get(run.id, RunAnswer())
 

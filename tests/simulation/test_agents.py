@@ -59,8 +59,10 @@ def test_a_task_is_assigned_done_and_closed_and_everything_is_cleaned_up() -> No
         assert (scene.files.cleaned, scene.files.removed) == ([run], [f"/work/{ONE}"])
         assert kinds(scene) == [
             "task-created", "task-assigned", "task-executing", "agent-run-started", "workspace-made",
-            "agent-run-ended", "task-acked", "agent-run-cleaned", "task-closed", "workspace-removed",
+            "agent-run-ended", "task-acked", "task-closed", "agent-run-cleaned", "workspace-removed",
         ]  # fmt: skip
+        (printed,) = scene.world.events("agent-run-printed", subject=run)
+        assert json.loads(printed.data) == {"text": f"what {ONE} printed"}
         why = json.loads(scene.world.events("task-assigned")[0].data)["why"]
         assert why == "ada has 0 of 1 tasks; closed 0 and failed 0"
 
@@ -582,11 +584,17 @@ def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on
 
 
 async def do(
-    scene: AgentScene, number: int, turns: int, code: int = 0, cost: float = 0.0, tokens: int = 0
+    scene: AgentScene,
+    number: int,
+    turns: int,
+    code: int = 0,
+    cost: float = 0.0,
+    tokens: int = 0,
+    minutes: float = 0.01,
 ) -> None:
     """Have another task done."""
     await scene.create(f"task_10000{number}")
-    await asyncio.sleep(1)
+    await asyncio.sleep(60 * minutes)
     scene.files.printed[scene.run.id] = RunSample(1, 0, turns, tokens)
     scene.finish(code, RunAnswer(True, usage={"total_cost_usd": cost}))
     await asyncio.sleep(1)
@@ -607,20 +615,31 @@ def test_what_is_usual_is_known_after_some_runs_and_one_of_far_more_turns_is_hel
     told(story)
 
 
-def test_a_run_that_tells_of_far_more_tokens_than_usual_is_held_while_it_goes_on() -> None:
+def test_a_run_that_takes_tokens_far_faster_than_usual_is_held_and_one_that_only_goes_on_for_long_is_not() -> (
+    None
+):
     async def story(scene: AgentScene) -> None:
         await scene.start()
         await scene.say("project-set", "app")
         for number in range(5):
-            await do(scene, number, 4, tokens=2_000)
+            await do(scene, number, 4, tokens=2_000, minutes=10)
         await scene.create()
-        for tokens, held in ((20_000, ""), (20_001, "it took 20,001 tokens, and 2,000 are usual")):
-            await asyncio.sleep(1)
-            scene.files.printed[scene.run.id] = RunSample(1, 0, 4, tokens)
-            await asyncio.sleep(2)
+        await asyncio.sleep(1)
+        for minute in range(1, 61):  # thirty times as many as usual, at five times their rate
+            scene.files.printed[scene.run.id] = RunSample(1, 0, 4, minute * 1_000)
+            await asyncio.sleep(60)
+        assert scene.run.held == ""
+        await scene.world.crash()
+        scene.programs.forget()
+        await scene.start()
+        counted = scene.run.tokens
+        assert counted >= 55_000
+        for tokens, held in ((9_900, ""), (10_100, "it took 2,020 tokens a minute, and 200 are usual")):
+            scene.files.printed[scene.run.id] = RunSample(1, 0, 4, counted + tokens)
+            await asyncio.sleep(3)
             assert scene.run.held == held
 
-    told(story)
+    told(story, {**ADA, "timeout": "2h"})
 
 
 def test_a_run_has_a_budget_of_tokens() -> None:
@@ -639,11 +658,14 @@ def test_one_that_failed_at_far_more_than_the_usual_cost_is_not_tried_again() ->
         await scene.start()
         await scene.say("project-set", "app")
         for number in range(5):
-            await do(scene, number, 4, cost=0.5)
-        await do(scene, 5, 4, 1, cost=5.1)
-        task = scene.task("task_100005")
+            await do(scene, number, 4, cost=0.5, minutes=10)
+        await do(scene, 5, 4, 1, cost=5.1, minutes=20)
+        assert scene.task("task_100005").status is Status.PENDING  # it took its time
+        await scene.say("task-given-up", "task_100005")
+        await do(scene, 6, 4, 1, cost=8.0, minutes=7)
+        task = scene.task("task_100006")
         assert task.status is Status.FAILED
-        assert task.error == "it exited with status 1; it cost 5.10, and 0.50 is usual"
+        assert task.error == "it exited with status 1; it cost 1.14 a minute, and 0.11 is usual"
 
     told(story)
 

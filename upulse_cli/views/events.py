@@ -8,6 +8,8 @@ from pulse_core.model.text import count
 from upulse_cli.time_args import local, took
 
 Spelled = Mapping[str, Any]
+LONGEST = 1_000
+"""Characters of a value; `--json` has all."""
 UNSAID: Sequence[Any] = ("", None, [], {}, False)
 
 
@@ -69,7 +71,8 @@ def pairs(data: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def short(name: str) -> str:

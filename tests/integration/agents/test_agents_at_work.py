@@ -112,6 +112,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     git(workspace, "push", "-q", "origin", "HEAD")
     assert [home.upulse(*asked).out.strip() for _ in range(2)] == ["https://github.com/ada/app/pull/1"] * 2
     assert task(home, id_)["pull_request"] == "https://github.com/ada/app/pull/1"
+    assert json.loads(home.upulse(*asked, "--json").out)["pull_request"].endswith("/pull/1")
     for name in ("go", "helper"):
         (workspace / name).unlink()
     assert home.upulse("agents", "worktrees", "--remove", "--json").json == []
@@ -119,7 +120,11 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     (stats,) = home.upulse("agents", "stats", "--json").json
     assert (stats["name"], stats["closed"], stats["failed"]) == ("ada", 1, 0)
     assert "ada" in home.upulse("agents", "list").out
-    assert home.upulse("agents", "ps", "--json").json == []
+    eventually(lambda: home.upulse("agents", "ps", "--json").json == [], "the run to be cleaned up")
+    (home.path / "runs" / run["run"] / "output.log").unlink()
+    assert home.upulse("run", "logs", id_).out.strip() == printed.strip()
+    (recorded,) = home.upulse("events", "--kind", "agent-run-printed", "--json").lines
+    assert recorded["subject"] == run["run"]
 
 
 def test_agents_are_listed_paused_and_examined_without_a_daemon(quiet: CliHome, tmp_path: Path) -> None:
@@ -159,4 +164,4 @@ def test_what_a_task_waits_for_is_told_for_programs_too(quiet: CliHome) -> None:
     quiet.upulse("task", "close", first)
     assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": False}]
     words = quiet.upulse("task", "ack", first, code=1).err
-    assert f"{first} is closed, and nobody holds it; nothing more can happen to it" in words
+    assert f"{first} is closed: task-acked is not possible; nothing more can happen to it" in words

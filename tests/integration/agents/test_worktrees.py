@@ -13,9 +13,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of, remove_folder
+from pulse_adapters.agents.disk_run_files import DiskRunFiles
+from pulse_adapters.agents.worktrees import COMMITS, Worktree, branch_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
+from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project
 from tests.integration.agents import fake_gh
 
@@ -270,14 +272,15 @@ def test_hooks_of_the_repository_are_not_run(worktree: Worktree, repository: Pat
     assert not (tmp_path / "ran").exists()
 
 
-def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
-    folder = tmp_path / TASK
+async def test_a_plain_folder_is_removed_only_if_it_is_empty(tmp_path: Path) -> None:
+    files, folder = DiskRunFiles(tmp_path, Settings), tmp_path / TASK
     folder.mkdir()
     (folder / "work.txt").write_text("work")
-    assert remove_folder(folder) == "there are files in it"
+    assert await files.remove_workspace(str(folder), Project()) == "there are files in it"
     (folder / "work.txt").unlink()
-    assert remove_folder(folder) == ""
-    assert remove_folder(folder) == ""
+    for _ in range(2):
+        assert await files.remove_workspace(str(folder), Project()) == ""
+    assert not folder.exists()
 
 
 async def test_a_git_that_waits_for_ever_is_ended_with_what_it_has_begun(

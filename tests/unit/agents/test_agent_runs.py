@@ -22,6 +22,8 @@ DATA: dict[str, dict[str, Any]] = {
     "agent-run-stop-requested": {"why": "too long"},
     "agent-run-ended": {"exit": 1, "error": "no", "usage": {"total_cost_usd": 0.5}},
     "agent-run-cleaned": {},
+    "agent-run-counted": {"tokens": 5},
+    "agent-run-printed": {"text": "so"},
     "workspace-made": {"path": "/w", "branch": "b"},
     "workspace-kept": {"path": "/w", "why": "work"},
 }
@@ -31,7 +33,10 @@ def log(*said: tuple[str, str, str]) -> list[Event]:
     """Events of these kinds, subjects and runs."""
     found = []
     for number, (kind, subject, run) in enumerate(said, 1):
-        data = dict(DATA.get(kind, {}), **({"run": run} if kind.startswith("agent-run") else {}))
+        data = dict(
+            DATA.get(kind, {}),
+            **({"run": run} if kind.startswith("agent-run") and "printed" not in kind else {}),
+        )
         found.append(event(number, parse(kind, data), subject))
     return found
 

@@ -44,11 +44,11 @@ def seen(
 
 def given_to(curr: Snapshot) -> dict[str, str]:
     """The names of agents by the numbers of tasks."""
-    return {one.task.id[-1]: one.agent.name for one in plan(curr).assignments}
+    return {one.task.id[-1]: one.agent.name for one in plan(curr)[0]}
 
 
 def words(curr: Snapshot) -> list[str]:
-    return list(obstacles_of(plan(curr).waiting, curr))
+    return list(obstacles_of(plan(curr)[1], curr))
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_who_has_done_better_with_such_tasks_is_preferred() -> None:
     both = [agent("ada"), agent("bob")]
     assert given_to(seen(both, [task(1, labels=("go",))], stats)) == {"1": "bob"}
     assert given_to(seen(both, [task(1)], stats)) == {"1": "ada"}
-    (one,) = plan(seen(both, [task(1, labels=("go",))], stats)).assignments
+    (one,) = plan(seen(both, [task(1, labels=("go",))], stats))[0]
     assert one.why == "bob has 0 of 1 tasks; can do go; closed 1 and failed 3; 1 more could do it"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import HomeDir, group, open_home
-from upulse_cli.output import say
+from upulse_cli.output import put, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -32,7 +32,7 @@ def logs(
     home: HomeDir = None,
 ) -> None:
     """Print what the last run of a task has printed."""
-    from pulse_core.agents.events import AgentRunEnded, AgentRunStarted
+    from pulse_core.agents.events import AgentRunEnded, AgentRunPrinted, AgentRunStarted
     from pulse_core.agents.run_files import RunFolder
     from pulse_core.app.state import current_value
     from pulse_core.model.errors import PulseError
@@ -41,15 +41,16 @@ def logs(
 
     where = open_home(home)
     id_ = find_task(current_value(where, TASKS), task).id
-    while not (found := runs_with(where, id_, AgentRunStarted.kind)):
+    while not (found := said_of(where, id_, AgentRunStarted.kind)):
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")
         time.sleep(LOOK_S)
     output = RunFolder.of(where.layout.path, found[-1]).output
     if not output.is_file():
-        return say("What it has printed is not kept any more.")
+        kept = said_of(where, found[-1], AgentRunPrinted.kind, "text")
+        return put(kept[-1]) if kept else say("What it has printed is not kept any more.")
     at = show(output, 0)
-    while follow and found[-1] not in runs_with(where, id_, AgentRunEnded.kind):
+    while follow and found[-1] not in said_of(where, id_, AgentRunEnded.kind):
         time.sleep(LOOK_S)
         at = show(output, at)
     show(output, at)
@@ -67,11 +68,11 @@ def show(output: Path, at: int) -> int:
     return at
 
 
-def runs_with(home: "HomeContext", task: str, kind: str) -> list[str]:
-    """The ids of the task's runs to which this has happened, the newest last."""
+def said_of(home: "HomeContext", subject: str, kind: str, name: str = "run") -> list[str]:
+    """What the events of this kind about a task, or a run, say under this name, the newest last."""
     from pulse_core.model.payload import decode_plain
     from pulse_core.ports.readers import EventQuery
 
     with home.events() as log:
-        found = log.events(EventQuery(subject=task, kinds=(kind,)))
-        return [str(decode_plain(event.data).get("run")) for event in found]
+        found = log.events(EventQuery(subject=subject, kinds=(kind,)))
+        return [str(decode_plain(event.data).get(name, "")) for event in found]

@@ -29,7 +29,9 @@ Token = Annotated[int | None, typer.Option("--token", help="Token of the claim, 
 OfProject = Annotated[
     str, typer.Option("--project", help="Only of this project.", autocompletion=completed_by(project_names))
 ]
-Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who is to do it.")]
+Agent = Annotated[
+    str, typer.Option("--agent", metavar="NAME", help="Who does it; else the one to whom it is assigned.")
+]
 Lease = Annotated[
     str, typer.Option("--lease", metavar="DURATION", help="How long it is held without a heartbeat.")
 ]
@@ -128,41 +130,22 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     put_or_draw(said, as_json, "capabilities.tasks.views.task_page")
 
 
+@tasks.change("start")
 @tasks.change()
-def claim(task: Task, agent: Agent, lease: Lease = "15m", home: HomeDir = None) -> Change:
+def claim(task: Task, agent: Agent = "", lease: Lease = "15m", home: HomeDir = None) -> Change:
     """Claim a task for an agent and print the token.
 
     Of all who try, one gets it. It holds until its lease ends; `upulse task heartbeat` begins that anew.
     """
+    from pulse_core.tasks.listing import find_task
     from upulse_cli.time_args import duration_arg
 
-    data = {"agent": agent, "lease_us": duration_arg(lease, "--lease")}
-    made = change(home, task, "task-executing", data)
-    assert made.answer
-    note = f"{agent} holds {made.answer.event['subject']} already." if made.answer.existing else ""
-    return made._replace(text=str(made.answer.event["seq"]), note=note)
-
-
-@tasks.change()
-def start(
-    task: Task,
-    agent: Annotated[
-        str, typer.Option("--agent", metavar="NAME", help="Who does it, if nobody is to yet.")
-    ] = "",
-    lease: Lease = "15m",
-    home: HomeDir = None,
-) -> Change:
-    """Claim a task for the agent that is to do it.
-
-    Prints the token of the claim.
-    """
-    from pulse_core.tasks.listing import find_task
-
-    who = agent or find_task(current_tasks(open_home(home)), task).agent
-    if not who:
+    if not (who := agent or find_task(current_tasks(open_home(home)), task).agent):
         raise typer.BadParameter("it is assigned to nobody; say who does it", param_hint="--agent")
-    claimed: Change = claim(task, who, lease, home)
-    return claimed
+    made = change(home, task, "task-executing", {"agent": who, "lease_us": duration_arg(lease, "--lease")})
+    assert made.answer
+    note = f"{who} holds {made.answer.event['subject']} already." if made.answer.existing else ""
+    return made._replace(text=str(made.answer.event["seq"]), note=note)
 
 
 @tasks.change()
