@@ -47,7 +47,10 @@ def test_a_run_is_held_by_the_kernel_until_the_change_is_acknowledged(home: CliH
     id_, run = begun(home, root, "pause", tmp_path)
     process = psutil.Process(run["pid"])
     eventually(lambda: process.status() == psutil.STATUS_STOPPED, "the run to be held")
-    assert "guidance.md" in home.upulse("events", "--kind", "agent-run-paused", "--json").out
+    paused = ("events", "--kind", "agent-run-paused", "--json")
+    eventually(
+        lambda: "guidance.md" in home.upulse(*paused).out, "the reason"
+    )  # recorded once all of it is held
     acknowledge(home, root)
     eventually(lambda: process.status() != psutil.STATUS_STOPPED, "the run to go on")
     (Path(run["workspace"]) / "go").touch()
