@@ -12,6 +12,7 @@ from typing import TypeVar
 from pulse_adapters.agents.run_tokens import new_run_token, run_socket, user_fault
 from pulse_adapters.agents.worktrees import Worktree, branch_of
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.plain_file import open_plain, read_plain
 from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
@@ -146,6 +147,10 @@ class DiskRunFiles:
         except (OSError, ValueError, IndexError):
             return None
         return 128 - code if 128 < code <= 192 else code
+
+    async def is_disk_full(self, run: Run) -> bool:
+        """Whether the disk of its folder, or of the home, is full."""
+        return await self._do(lambda: is_full(self._home) or is_full(run.workspace or self._home))
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """What lies on the branch of a worktree alone."""

@@ -34,7 +34,7 @@ from pulse_core.agents.events import (
     WorkspaceMade,
     WorkspaceRemoved,
 )
-from pulse_core.agents.limits import failed_attempt
+from pulse_core.agents.limits import blameless_attempt, failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of, known_agent
@@ -46,7 +46,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
-from pulse_core.tasks.events import TaskExecuting, TaskFailed, TaskPullRequestOpened
+from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
 from pulse_core.tasks.executors import RecordingExecutor
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
@@ -152,7 +152,7 @@ class RunAgent(_OfAgents):
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
     ) -> None:
         if any(words in error for words in SHORTAGES):
-            payload = TaskFailed(token=token, error=error, retry_us=60 * US_PER_SECOND, blameless=True)
+            payload = blameless_attempt(self.task(task), error, self.context.settings(), token)
         else:
             payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
         await self.append(payload, task, event)

@@ -16,6 +16,9 @@ from pulse_core.tasks.events import TaskFailed
 from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.task import TaskState
 
+SHORTAGE = Backoff(UNITS["m"], UNITS["h"])
+"""How long a task waits where the machine was short of something."""
+
 
 class RunSample(NamedTuple):
     """What was seen of a run: bytes that it has printed, microseconds since it last did, the turns and tokens that it shows,
@@ -116,10 +119,26 @@ def failed_attempt(
 
     cost: of all attempts together.
     """
-    budget = GENERAL.of(settings).cost_per_task
-    if budget and cost >= budget:
-        return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
+    if far := _overspent(settings, cost):
+        return TaskFailed(token=token, error=f"{error}; {far}")
     if agent is None or task.attempts >= TASK_SETTINGS.of(settings).attempts:
         return TaskFailed(token=token, error=error)
     pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
     return TaskFailed(token=token, error=error, retry_us=pause)
+
+
+def blameless_attempt(
+    task: TaskState, error: str, settings: Settings, token: int, cost: float = 0.0
+) -> TaskFailed:
+    """The failure of an attempt for which the machine was short of something: it is tried again, more and more rarely.
+
+    What a repository prints may say so falsely, and what an agent leaves may be what fills the disk. cost: as above.
+    """
+    if far := _overspent(settings, cost):
+        return TaskFailed(token=token, error=f"{error}; {far}")
+    return TaskFailed(token=token, error=error, retry_us=SHORTAGE.after(task.shortages + 1), blameless=True)
+
+
+def _overspent(settings: Settings, cost: float) -> str:
+    budget = GENERAL.of(settings).cost_per_task
+    return f"its attempts cost {cost:.2f}, of at most {budget:g}" if budget and cost >= budget else ""

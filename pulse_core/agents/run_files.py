@@ -63,6 +63,9 @@ class RunFiles(Protocol):
     async def exit_code(self, run: Run) -> int | None:
         """Its exit code as it was written down, negative for a signal; None if it was not."""
 
+    async def is_disk_full(self, run: Run) -> bool:
+        """Whether there is no room where it works, or where its output goes."""
+
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         """The commits in a task's folder that the project's base branch does not have, the newest first."""
 

@@ -238,9 +238,9 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
     if kind == TaskAcked.kind:
         return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
     if kind == TaskFailed.kind:
-        attempts = task.attempts - bool(data.get("blameless"))
-        retry = data.get("retry_us") or 0
-        return {"agent": "", "error": data.get("error", ""), "retry_us": retry, "attempts": attempts}
+        is_short = bool(data.get("blameless"))
+        counts = {"attempts": task.attempts - is_short, "shortages": task.shortages + 1 if is_short else 0}
+        return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0, **counts}
     if kind == TaskReleased.kind:
         return {"agent": "", "error": data.get("why", "")}
     if kind == TaskRetried.kind:
@@ -257,5 +257,5 @@ _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
 }
 
 TASKS = StateProjection(
-    "pending-tasks", 4, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+    "pending-tasks", 5, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
 )

@@ -104,7 +104,8 @@ class TaskState:
     it was created or retried by a person; blockers: which tasks must be closed before; parts: those of its parts that are
     not closed; waits_for: these, and the blockers that are not closed; stuck_on: those of them that have failed, were given
     up or are blocked; token: the row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`;
-    retry_us: how long after `since` an attempt that failed has to wait; error: of the last attempt, or why it is blocked or
+    retry_us: how long after `since` an attempt that failed has to wait; shortages: how often in a row the
+    machine was short of something; error: of the last attempt, or why it is blocked or
     given up; pull_request: where it is.
     """
 
@@ -133,6 +134,7 @@ class TaskState:
     lease_us: int = 0
     beat: Moment | None = None
     retry_us: int = 0
+    shortages: int = 0
     result: str = ""
     data: Mapping[str, Json] = field(default_factory=dict)
     error: str = ""

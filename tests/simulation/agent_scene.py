@@ -40,6 +40,7 @@ class MemoryRunFiles:
     cleaned: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
     refusal: str = ""
+    is_full: bool = False
     kept: str = ""
     made: Sequence[str] = ()
     exits: dict[str, int] = field(default_factory=dict)
@@ -68,6 +69,9 @@ class MemoryRunFiles:
 
     async def exit_code(self, run: Run) -> int | None:
         return self.exits.get(run.id)
+
+    async def is_disk_full(self, run: Run) -> bool:
+        return self.is_full
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
         return self.made

@@ -297,13 +297,34 @@ def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame()
     async def story(scene: AgentScene) -> None:
         scene.files.refusal = "git worktree failed in /srv/app: error: No space left on device"
         await scene.begin()
-        await asyncio.sleep(600)
-        assert 5 <= len(scene.world.events("task-failed")) <= 12
+        await asyncio.sleep(86_400)
+        assert (
+            25 <= len(scene.world.events("task-failed")) <= 31
+        )  # once an hour in the end, for no word of it may be true
         assert (scene.task().status, scene.task().attempts) == (Status.PENDING, 0)
         assert scene.task().error == scene.files.refusal
         scene.files.refusal = ""
-        await asyncio.sleep(70)
+        await asyncio.sleep(3_700)
         assert (len(scene.runs.live), scene.task().attempts) == (1, 1)
+
+    told(story, agents={"failures": 1})
+
+
+def test_an_agent_that_meets_the_full_disk_in_the_middle_of_its_work_is_not_to_blame() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.is_full = True
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish(1)
+        await asyncio.sleep(1)
+        assert (scene.task().status, scene.task().attempts) == (Status.PENDING, 0)
+        assert scene.task().error == "it exited with status 1; the disk is full"
+        scene.files.is_full = False
+        await asyncio.sleep(70)
+        scene.finish(1)
+        await asyncio.sleep(15)
+        assert (scene.task().attempts, scene.task().shortages) == (1, 0)
+        assert "agent:ada" in scene.state().conditions.raised  # of that one failure it is to blame
 
     told(story, agents={"failures": 1})
 
