@@ -34,6 +34,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.workers.control_group import leave_life
 from pulse_adapters.workers.file_systems import answer_in_time
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
@@ -41,7 +42,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
-from upulse_cli.views.narrator import for_the_owner_alone, speak
+from upulse_cli.views.narrator import speak
 from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
@@ -245,7 +246,8 @@ def refuse_owners(owner: int, *paths: Path) -> None:
 @contextmanager
 def own_pid(path: Path) -> Iterator[None]:
     """Leave the process id in a file, for tools that want one."""
-    with suppress(OSError), open(path, "w", opener=for_the_owner_alone) as file:  # nobody needs it
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with suppress(OSError), open(open_plain(path, flags), "w") as file:  # nobody needs it
         file.write(f"{os.getpid()}\n")
     try:
         yield

@@ -63,20 +63,26 @@ class HomeLock:
     def keep(self) -> None:
         """Take the name again if the file was removed, or can be written at last.
 
-        Raises HomeBusy if somebody else has it by now. Where the home itself is gone, it was moved with the lock in it.
+        Raises HomeBusy if somebody else has it by now, and LockUnusable while what has the name can't be a lock: then
+        nobody else can have it either. Where the home itself is gone, it was moved with the lock in it.
         """
-        if self._held is None or not self._path.parent.parent.exists():
-            return
-        if not _still_named(self._held, self._path):
+        try:
+            if self._held is not None and self._path.parent.parent.exists():
+                self._keep(self._held)
+        except OSError as error:
+            raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
+
+    def _keep(self, lost: int) -> None:
+        if not _still_named(lost, self._path):
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._is_read_only = False
-            previous, lost = self.previous, self._held
+            previous = self.previous
             self._held = self._taken()
             self.previous = previous
             os.close(lost)
         elif self._is_read_only:
             with suppress(OSError):
-                lost, self._held = self._held, self._written()
+                self._held = self._written()
                 self._is_read_only = False
                 os.close(lost)
 

@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.ipc.lock import holder
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.workers.proc import command_line, live_processes
+from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
@@ -164,3 +167,25 @@ def test_a_stop_that_failed_says_why_and_is_made_again(
     assert "access denied" in standing["why"]
     broken.unlink()
     served.eventually(lambda: served.process("unit")["state"] == "stopped", "stopped")
+
+
+def test_a_pipe_in_the_place_of_its_pid_or_its_lock_neither_holds_up_a_daemon_nor_ends_it(
+    served: Served,
+) -> None:
+    served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "{LASTING}"]\n{NO_LIMITS}\n')
+    os.mkfifo(served.home.pid)
+    served.start()
+    first = served.pid_when_up("victim")
+    served.home.lock.unlink()
+    os.mkfifo(served.home.lock)
+    with SqliteEventReader(served.home.path) as log:
+        query = EventQuery(kinds=("error",), subject="lock")
+        served.eventually(lambda: list(log.events(query)), "it is said")
+        assert "is no plain file; remove it" in next(iter(log.events(query))).data
+    os.kill(first, signal.SIGKILL)
+    served.pid_when_up("victim", other_than=first)
+    served.home.lock.unlink()
+    held = served.eventually(lambda: holder(served.home.lock), "it has its lock again")
+    assert served.daemon
+    assert held.pid == served.daemon.pid
+    assert served.stop() == 0

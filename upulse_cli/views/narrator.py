@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -80,11 +79,6 @@ def moment(record: logging.LogRecord) -> float:
     """When what a record tells of happened, seconds since the epoch: an event's own time, else now."""
     at = getattr(record, "at", None)
     return record.created if at is None else at / 1e6
-
-
-def for_the_owner_alone(path: str, flags: int) -> int:
-    """An opener of files that are their owner's alone, whatever the umask is."""
-    return os.open(path, flags, 0o600)
 
 
 def speak(file: Path | None = None) -> None:

@@ -17,7 +17,7 @@ from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
 from pulse_adapters.ipc.daemon_process import PATIENCE
-from pulse_adapters.ipc.lock import HomeLock
+from pulse_adapters.ipc.lock import HomeLock, LockUnusable
 from pulse_adapters.ipc.log_name import hold_name
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs
@@ -145,7 +145,7 @@ async def real_daemon(
             "room": begun_again(
                 "disk", partial(keep_quota, own_files, vitals.yield_oldest, current_settings, failed), failed
             ),
-            **occasional_services(lock, logs if settings.log else None),
+            **occasional_services(lock, logs if settings.log else None, failed),
         }
         optional_watchers: Sequence[Watcher] = (
             ErrorLog(logs, clock, current_settings, view, vitals.newest),
@@ -236,11 +236,13 @@ def socket_services(
     }
 
 
-def occasional_services(lock: HomeLock | None, logs: FollowedLogs | None) -> dict[str, Service]:
+def occasional_services(
+    lock: HomeLock | None, logs: FollowedLogs | None, failed: Failed
+) -> dict[str, Service]:
     """What not every daemon does: keep the lock that it was given, read logs first, speak to who looks on."""
     services: dict[str, Service] = {}
     if lock:
-        services["lock"] = lambda _, begun: later(begun, keep_lock(lock))
+        services["lock"] = lambda _, begun: later(begun, keep_lock(lock, failed))
     if logs:
         services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
     if sys.stderr.isatty():
@@ -306,11 +308,14 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
     await asyncio.Event().wait()
 
 
-async def keep_lock(lock: HomeLock) -> None:
+async def keep_lock(lock: HomeLock, failed: Failed) -> None:
     """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
     while True:
         await asyncio.sleep(coalesced(LOCK_CHECK))
-        lock.keep()
+        try:
+            lock.keep()
+        except LockUnusable as error:
+            failed("lock", str(error))
 
 
 async def after(work: Awaitable[None], begun: Callable[[], None]) -> None:

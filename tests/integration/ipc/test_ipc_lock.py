@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,33 @@ def test_a_pipe_in_the_place_of_the_lock_is_refused_and_stops_nobody(path: Path)
         holder(path)
     with pytest.raises(LockUnusable, match="is no plain file; remove it"):
         HomeLock(path, "1").__enter__()
+
+
+IN_ITS_PLACE: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a folder": Path.mkdir,
+    "a link to a device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to itself": lambda path: path.symlink_to(path),
+}
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("what", ["lock", "the folder of the lock"])
+@pytest.mark.parametrize("kind", IN_ITS_PLACE)
+def test_what_takes_the_place_of_a_held_lock_is_said_and_the_name_is_taken_again_once_it_is_gone(
+    path: Path, kind: str, what: str
+) -> None:
+    place = path if what == "lock" else path.parent
+    if (what, kind) == ("the folder of the lock", "a folder"):
+        pytest.skip("a folder may be there")
+    with HomeLock(path, "1") as lock:
+        place.rename(path.parent.with_name("moved"))
+        IN_ITS_PLACE[kind](place)
+        for _ in range(2):
+            with pytest.raises(LockUnusable, match="run/lock"):
+                lock.keep()
+        place.rename(path.parent.with_name("gone"))
+        lock.keep()
+        assert (found := holder(path))
+        assert found.pid == os.getpid()
+    assert holder(path) is None
