@@ -24,7 +24,7 @@ CAPABILITIES: tuple[str, ...] = (
 
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "agents": ("tasks",),
-    "mcp": ("tasks", "guidance"),
+    "mcp": ("silences", "tasks", "guidance"),
     "guided_runs": ("agents", "tasks", "guidance"),
 }
 """The capabilities that one is built upon, where it is: it imports these and no others, and is removed with them."""

@@ -55,10 +55,14 @@ class RefusedOnRecord(Refused):
 
 
 class Scope(Protocol):
-    """What a caller is bound to that may do less than its role says. actor: the name that its events bear."""
+    """What a caller is bound to that may do less than its role says. actor: the name that its events bear; granted: kinds
+    that it may record as a person may, since `bounded` leaves of them only what it may."""
 
     @property
     def actor(self) -> str: ...
+
+    @property
+    def granted(self) -> frozenset[str]: ...
 
     def bounded(self, draft: Draft, state: State) -> Draft:
         """The draft as it may be recorded, which is checked as all are; raises Refused."""

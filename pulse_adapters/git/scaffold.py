@@ -3,12 +3,13 @@
 import keyword
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
 from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError, UnknownName
 
 _SKELETONS = Path(__file__).with_name("skeletons")
@@ -33,10 +34,11 @@ SHELVES: Mapping[str, ScaffoldKind] = {
 }
 
 
-def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
+def scaffold(staging: Path, what: str, name: str, texts: Sequence[str] = ()) -> tuple[Path, ...]:
     """Write it and list it; the files that were written or changed, the new module first.
 
-    Nothing that is there is overwritten. Raises PulseError, with the lines to add if engine.py can't be edited.
+    texts: of the module, and of its test; without them they are skeletons, and nothing that is there is overwritten.
+    Raises PulseError, with the lines to add if engine.py can't be edited.
     """
     if what not in SHELVES:
         raise UnknownName("kind of thing to scaffold", what, SHELVES)
@@ -50,13 +52,17 @@ def scaffold(staging: Path, what: str, name: str) -> tuple[Path, ...]:
     module = staging / shelf.folder / f"{words['name']}.py"
     test = staging / "tests" / f"test_{words['name']}.py"
     for path in (module, test):
-        if path.exists():
+        if path.exists() and not texts:
             raise PulseError(f"{path} is there already; take another name, or remove it first")
     engine = staging / "engine.py"
-    _write(module, _filled(what, words))
-    _write(test, _filled(f"{what}_test", words))
+    for path, text in zip(
+        (module, test), texts or (_filled(what, words), _filled(f"{what}_test", words)), strict=True
+    ):
+        _write(path, text, replace=bool(texts))
     imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
     line = f"from {shelf.folder}.{words['name']} import {imported}"
+    if texts and line in engine.read_text().splitlines():
+        return module, test
     try:
         edited = add_to_list(engine.read_bytes(), line, imported, shelf.list, entry)
     except (CannotEdit, OSError) as error:
@@ -76,9 +82,11 @@ def _filled(skeleton: str, words: Mapping[str, str]) -> str:
     return Template((_SKELETONS / f"{skeleton}.txt").read_text()).substitute(words)
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str, replace: bool) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        if replace:
+            return replace_plain(path, text.encode(), 0o644)
         with path.open("x") as file:
             file.write(text)
     except OSError as error:

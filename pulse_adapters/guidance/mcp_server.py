@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -71,17 +71,6 @@ class GuidanceServer:
 
         return server
 
-    @asynccontextmanager
-    async def watching(self, root: str, say: Callable[[str], None]) -> AsyncIterator[None]:
-        """Look at a project whenever a file has changed, and now and then. say: hears what went wrong."""
-        looking = asyncio.create_task(self._look_at_changes(root, say), name="guidance files")
-        try:
-            yield
-        finally:
-            looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await looking
-
     async def _asked(self, method: Callable[..., T], *values: Any) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(method, *values))
 
@@ -92,8 +81,11 @@ class GuidanceServer:
         except PulseError as error:
             raise ResourceError(str(error)) from error
 
-    async def _look_at_changes(self, root: str, say: Callable[[str], None]) -> None:
-        """What can't be recorded is tried again."""
+    async def watch(self, root: str, say: Callable[[str], None]) -> None:
+        """Look at a project whenever a file has changed, and now and then; what can't be recorded is tried again.
+
+        say: hears what went wrong.
+        """
         changed, told = asyncio.Event(), ""
         watch = FileWatch(changed.set)
         try:

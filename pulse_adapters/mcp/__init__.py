@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from pulse_adapters.mcp.client_tokens import name_of
 from pulse_core.capability import Scope, WatcherContext
+from pulse_core.composition import is_reserved
 from pulse_core.mcp.client_scope import ClientScope
 
 
@@ -12,6 +13,6 @@ def scopes(context: WatcherContext) -> Callable[[int, int, str], Scope | None]:
 
     def scope(_pid: int, _uid: int, token: str) -> ClientScope | None:
         name = name_of(context.home.path, token)
-        return ClientScope(name) if name else None
+        return ClientScope(name, context.settings, context.clock.now, is_reserved) if name else None
 
     return scope

@@ -8,10 +8,15 @@ from pydantic import Field
 
 from pulse_core.app.append import append
 from pulse_core.app.context import HomeContext
+from pulse_core.app.effects import outcome_within
+from pulse_core.app.engine.promote import Proposal
+from pulse_core.app.incidents import incident as find_incident
 from pulse_core.app.incidents import incidents
 from pulse_core.app.state import current_value
 from pulse_core.app.status import home_status, offline_status
 from pulse_core.app.why import why
+from pulse_core.mcp.client_scope import OPEN_PULL_REQUEST
+from pulse_core.mcp.events import ClientReads, RuleProposed
 from pulse_core.model.durations import UNITS, parse_duration
 from pulse_core.model.errors import Refused
 from pulse_core.ports.readers import EventQuery
@@ -23,6 +28,8 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 MOST_INCIDENTS = MOST_EVENTS = 100
 MOST_TASKS = 50
 LEASE_US = 15 * UNITS["m"]
+PULL_REQUEST_S = 60.0
+"""Seconds to wait for one."""
 
 TaskId = Annotated[str, Field(description="the task's id, or enough of its beginning or end", max_length=100)]
 ClaimToken = Annotated[
@@ -37,11 +44,12 @@ ResultText = Annotated[str, Field(description="what came of it", max_length=4_00
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools for one caller. agent: the caller's name; said: the home, in which what he says is recorded as his."""
+    """The tools for one caller. home: in which what he says is recorded as his; agent: his name; propose: writes a rule and
+    its test into staging, for the gates."""
 
     home: HomeContext
-    said: HomeContext
     agent: str
+    propose: Callable[[str, tuple[str, str]], Proposal]
 
     def status(self) -> Mapping[str, Any]:
         """How this machine and Pulse stand: processes, conditions, open effects, vitals."""
@@ -58,6 +66,10 @@ class Tools:
     def why(self, effect: EffectName) -> Mapping[str, Any]:
         """Why Pulse did something: from the samples and the rule to the outcome."""
         return why(self.home, effect).spelled()
+
+    def incident(self, incident: Annotated[str, Field(max_length=100)]) -> Mapping[str, Any]:
+        """One incident, by its id."""
+        return find_incident(self.home, incident).spelled()
 
     def get_my_projects(self) -> Any:
         """The projects whose tasks you may do."""
@@ -81,7 +93,7 @@ class Tools:
     def claim_task(self, task: TaskId) -> Mapping[str, Any]:
         """Claim a task for yourself: of all who try, one gets it. Say `working` with transition_task within 15 minutes."""
         id_ = find_task(self._tasks(), task).id
-        answer = append(self.said, "task-executing", id_, {"agent": self.agent, "lease_us": LEASE_US})
+        answer = append(self.home, "task-executing", id_, {"agent": self.agent, "lease_us": LEASE_US})
         return {"task": id_, "token": answer.event["seq"], "lease_s": LEASE_US / UNITS["s"]}
 
     def get_task_context(self, task: TaskId) -> Mapping[str, Any]:
@@ -117,20 +129,73 @@ class Tools:
         """Give up a task that you hold: nobody goes on with it, unless a person wants that."""
         return self._say(task, "task-given-up", token, {"why": why})
 
+    def open_pull_request(
+        self,
+        task: TaskId,
+        title: Annotated[str, Field(description="else the task's", max_length=200)] = "",
+        body: Annotated[str, Field(description="else what came of the task", max_length=20_000)] = "",
+        draft: Annotated[bool, Field(description="it is not ready for review")] = False,
+    ) -> Mapping[str, Any]:
+        """Open a pull request for the branch of a task of yours, which must be pushed; one that is there is found again."""
+        id_ = find_task(self._tasks(), task).id
+        wish = {"action": OPEN_PULL_REQUEST, "key": f"{OPEN_PULL_REQUEST}:{id_}"}
+        params = {"task": id_, "title": title, "body": body, "draft": draft}
+        asked = append(self.home, "effect", wish["key"], {**wish, "params": params})
+        found = outcome_within(self.home, str(asked.event["id"]), PULL_REQUEST_S)
+        ended = found.outcome.spelled()["data"] if found.outcome else {}
+        return {"effect": found.wish.id, "state": found.phase.value, **(ended or {})}
+
+    def add_silence(
+        self,
+        match: Annotated[str, Field(description="keys of effects, as 'notify:guidance:*'", max_length=500)],
+        lasting: Annotated[str, Field(description="how long, as 30m; at most 1d", max_length=20)],
+        why: Words,
+    ) -> Mapping[str, Any]:
+        """Hold back effects of rules for a while. What survival does can't be held back."""
+        data = {"expires_us": parse_duration(lasting), "why": why}
+        return {"silence": append(self.home, "silence-added", match, data).event["id"], "match": match}
+
+    def propose_rule(
+        self,
+        name: Annotated[str, Field(description="its name, as quiet_nights", max_length=60)],
+        code: Annotated[
+            str, Field(description="the module, whose function of this name is the rule", max_length=50_000)
+        ],
+        test: Annotated[str, Field(description="its test, a module for pytest", max_length=50_000)],
+    ) -> Mapping[str, Any]:
+        """Propose a rule: it is written to staging, and tried by all gates and a replay of the last day.
+
+        It is taken back if a gate says no; else a person promotes it, unless the settings do.
+        """
+        found = self.propose(name, (code, test))
+        gates = [one.summary()[:500] for one in found.gates]
+        append(
+            self.home, RuleProposed.kind, self.agent, {"rule": name, "commit": found.commit, "gates": gates}
+        )
+        return {**found._asdict(), "gates": [one._asdict() for one in found.gates]}
+
+    def say_reads(self, reads: int) -> None:
+        """Have it recorded that the caller has read so often."""
+        append(self.home, ClientReads.kind, self.agent, {"reads": reads})
+
     def _say(self, task: str, kind: str, token: int | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
         one = find_task(self._tasks(), task)
         if token is None and one.agent != self.agent:
             raise Refused(f"{one.id} is not held by {self.agent}; claim it before")
-        append(self.said, kind, one.id, {**data, "token": token or one.token})
+        append(self.home, kind, one.id, {**data, "token": token or one.token})
         return task_json(find_task(self._tasks(), one.id), self.home.clock.now())
 
     def _tasks(self) -> PendingTasks:
         return current_value(self.home, TASKS)
 
 
+CHANGES: tuple[Callable[..., Any], ...] = (
+    Tools.claim_task, Tools.transition_task, Tools.complete_task, Tools.give_up_task, Tools.open_pull_request,
+    Tools.add_silence, Tools.propose_rule,
+)  # fmt: skip
 TOOLS: tuple[Callable[..., Any], ...] = (
-    Tools.status, Tools.recent_incidents, Tools.why, Tools.get_my_projects, Tools.get_ready_tasks, Tools.claim_task,
-    Tools.get_task_context, Tools.transition_task, Tools.complete_task, Tools.give_up_task,
+    Tools.status, Tools.recent_incidents, Tools.why, Tools.get_my_projects, Tools.get_ready_tasks,
+    Tools.get_task_context, *CHANGES,
 )  # fmt: skip
 RESOURCES: Mapping[str, Callable[..., Any]] = {
     "pulse://vitals": Tools.status,
@@ -139,5 +204,6 @@ RESOURCES: Mapping[str, Callable[..., Any]] = {
     "pulse://task/{task}": Tools.get_task_context,
     "pulse://effect/{effect}": Tools.why,
     "pulse://incidents/{since}": Tools.recent_incidents,
+    "pulse://incident/{incident}": Tools.incident,
 }
 """The same for clients that rather read."""

@@ -5,7 +5,8 @@ import gc
 import hmac
 import signal
 import socket
-from contextlib import AsyncExitStack, nullcontext
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +54,18 @@ async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") ->
             await stack.enter_async_context(one.router.lifespan_context(one))
         gc.freeze()  # all that was imported stays: to look through it again would hold up an answer
         await server.serve(sockets=[listener])
+
+
+@asynccontextmanager
+async def beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Have this done as long as something is served."""
+    task = asyncio.create_task(work, name="beside a server")
+    try:
+        yield
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
 
 
 class RequireToken:

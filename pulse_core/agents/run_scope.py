@@ -24,6 +24,7 @@ class RunScope:
     task: str
     token: int
     now: Callable[[], Moment]
+    granted: frozenset[str] = frozenset()
 
     def bounded(self, draft: Draft, state: State) -> Draft:
         """The draft under its claim, or as a part of its task."""

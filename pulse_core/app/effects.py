@@ -1,11 +1,13 @@
 """Effects by hand: those that are open or were, why a notice waits, and wishes to add, cancel or repeat one."""
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pulse_core.app.append import Appended, append
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
+from pulse_core.app.follow import LOOK
 from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
 from pulse_core.model.names import SETTLING
@@ -61,6 +63,14 @@ def add_effect(
     if to_wait and (why := why_unheard(home)):
         raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
     return append(home, "effect", str(data["key"]), data, cause)
+
+
+def outcome_within(home: HomeContext, id_: str, seconds: float) -> EffectTimeline:
+    """The effect of this id once it is settled, or as it stands after so long."""
+    until = time.monotonic() + seconds
+    while (one := effect(home, id_)).is_open and time.monotonic() < until:
+        time.sleep(LOOK)
+    return one
 
 
 def cancel_effect(home: HomeContext, one: EffectTimeline, why: str) -> Appended:

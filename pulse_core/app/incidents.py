@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pulse_core.app.context import HomeContext
+from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import SETTLING
@@ -31,9 +32,10 @@ FADED_US = 3_600_000_000
 class Incident:
     """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
 
-    faded: nobody said that it is over, but it did not come again.
+    id: of the event that began it; faded: nobody said that it is over, but it did not come again.
     """
 
+    id: str
     about: str
     subject: str
     began: Moment
@@ -48,6 +50,7 @@ class Incident:
         """The story as JSON values; `helped`: None while nothing was done but telling people."""
         acted = any(measure.action != "notify" for measure in self.measures.values())
         return {
+            "id": self.id,
             "about": self.about,
             "subject": self.subject,
             "began": iso(self.began.at),
@@ -126,7 +129,7 @@ class IncidentFold:
             return
         if before:
             self._fade(before)
-        story = Incident(about, row.subject, now, now, row)
+        story = Incident(row.id, about, row.subject, now, now, row)
         self._open[about, row.subject] = story
         self.all.append(story)
 
@@ -180,6 +183,16 @@ def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:
     """The incidents since then (UTC microseconds), oldest first, as they stand now."""
     with home.events() as log:
         return incidents_in(log, events_since(log, since), home.clock.now())
+
+
+def incident(home: HomeContext, id_: str) -> Incident:
+    """The incident that began with the event of this id. Raises UnknownName if none did."""
+    with home.events() as log:
+        began = log.event(id_)
+        found = incidents_in(log, EventQuery(since_seq=began.seq - 1), home.clock.now())
+    if not found or found[0].id != began.id:
+        raise UnknownName("incident", id_, [one.id for one in found[:5]])
+    return found[0]
 
 
 def incidents_in(log: EventReader, wanted: EventQuery, now: Moment) -> Sequence[Incident]:

@@ -194,7 +194,8 @@ class Gate:
         if scope:
             drafts = [scope.bounded(draft, self.current_state()) for draft in drafts]
         for draft in drafts:
-            self._check(role, draft)
+            is_granted = scope is not None and draft.payload.kind in scope.granted
+            self._check(Role.PERSON if is_granted else role, draft)
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()  # so that the open effects are known

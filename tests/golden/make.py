@@ -29,6 +29,7 @@ from pulse_core.guidance.events import (
     ImportedChange,
 )
 from pulse_core.guidance.protocol import FILES, ChangeKind, make_event_id
+from pulse_core.mcp.events import ClientReads, RuleProposed
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -257,6 +258,13 @@ def keep(name: object, events: list[Event]) -> None:
     (HERE / f"{__version__}-{name}.folded.json").write_text(json.dumps(folded(events), indent=1) + "\n")
 
 
+MCP: tuple[Payload, ...] = (
+    *(ClientReads(reads=number) for number in range(1, 21)),
+    RuleProposed(rule="quiet", commit="c" * 40, gates=("compiles passed", "types failed: no")),
+)
+"""A client over MCP."""
+
+
 def main() -> None:
     """Live two lives of bad luck, those of some tasks, runs of agents and guidance, and keep their logs."""
     keep("tasks", [event(number, payload, subject) for number, (subject, payload) in enumerate(TASKS, 1)])
@@ -264,6 +272,7 @@ def main() -> None:
     keep(
         "guidance", [event(number, payload, subject) for number, (subject, payload) in enumerate(GUIDANCE, 1)]
     )
+    keep("mcp", [event(number, payload, "ada") for number, payload in enumerate(MCP, 1)])
     for seed in SEEDS:
         events = live(seed, deeds=40).log.events
         wish = len(events) + 7  # the effect among the rare ones, which those after it are about

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
     from pulse_core.app.engine.context import Windows, WorkflowContext
+    from pulse_core.app.engine.promote import Proposal
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
     from pulse_core.settings.settings import Settings
@@ -134,6 +135,40 @@ def begin_in_staging(home: Path, what: str, name: str) -> Sequence[Path]:
     repository = Repository(home)
     repository.mend()
     return list(scaffold(repository.staging().path, what, name))
+
+
+def propose_rule(
+    home: HomeContext, author: str, may_promote: bool, name: str, texts: tuple[str, str]
+) -> "Proposal":
+    """Write a rule and its test into staging, show them to the gates, and take them back if one says no.
+
+    author: as `NAME <EMAIL>`; may_promote: whether it comes into force if none does. Raises PulseError if staging has what
+    somebody has not committed.
+    """
+    from pulse_adapters.git.git_command import Git
+    from pulse_adapters.git.scaffold import scaffold
+    from pulse_core.app.engine.promote import NotPromoted, Plan, Proposal, promote, try_staging
+
+    engine, git = workflow_context(home), Git(home.layout.path)
+    engine.repository.mend()
+    before = engine.repository.settled_staging()
+    if before.dirty or not before.can_be_committed:
+        raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
+    plan, is_kept = Plan(f"Propose {name}", author), False
+    try:
+        scaffold(before.path, "rule", name, texts)
+        if may_promote:
+            commit, gates, answer = promote(engine, plan)
+        else:
+            commit, gates, answer = *try_staging(engine, plan), None
+        is_kept = True
+        return Proposal(commit, gates, is_kept, answer is not None)
+    except NotPromoted as no:
+        return Proposal(no.commit, no.gates, False, False)
+    finally:
+        if not is_kept:
+            git("reset", "--quiet", "--hard", before.commit, at=before.path)
+            git("clean", "--quiet", "--force", "--", "rules", "tests", at=before.path)
 
 
 def plugin_contents() -> Sequence[Mapping[str, Any]]:

@@ -70,6 +70,15 @@ class NotPromoted(GateFailed):
         self.commit, self.gates = commit, gates
 
 
+class Proposal(NamedTuple):
+    """A commit that somebody proposes, and its gates; whether it stays in staging, and whether it is in force."""
+
+    commit: str
+    gates: Sequence[GateResult]
+    in_staging: bool
+    in_force: bool
+
+
 def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
     """Merge staging, pass the gates, and have the daemon take it. Nothing is changed if anything says no.
 
@@ -93,14 +102,7 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         parts = {"unchanged": returning.unchanged, "changed since": returning.changed}
         words = "; ".join(f"{how}: {', '.join(files)}" for how, files in parts.items() if files)
         plan.note(f"this brings back what was taken back ({returning.rejected[:12]}); {words}")
-    before = repository.ensure(previous) if previous else None
-    gates: list[GateResult] = []
-    try:
-        for one in pass_gates(engine, Candidate(repository.ensure(commit), before), plan.only, plan.skip):
-            plan.tell(one)
-            gates.append(one)
-    except GateFailed as failed:
-        raise NotPromoted(str(failed), commit, gates) from failed
+    gates = passed_gates(engine, plan, commit, previous)
     data = {
         "previous": previous,
         "why": plan.message,
@@ -109,6 +111,32 @@ def promote(engine: WorkflowContext, plan: Plan) -> Promoted:
         "changed": changed_files(repository, previous, commit) if previous else None,
     }
     return Promoted(commit, gates, request(engine.home, PromoteRequested.kind, commit, data))
+
+
+def passed_gates(engine: WorkflowContext, plan: Plan, commit: str, previous: str) -> Sequence[GateResult]:
+    """What all gates say to a commit that would replace the previous one; raises NotPromoted if one says no."""
+    gates: list[GateResult] = []
+    before = engine.repository.ensure(previous) if previous else None
+    try:
+        for one in pass_gates(
+            engine, Candidate(engine.repository.ensure(commit), before), plan.only, plan.skip
+        ):
+            plan.tell(one)
+            gates.append(one)
+    except GateFailed as failed:
+        raise NotPromoted(str(failed), commit, gates) from failed
+    return gates
+
+
+def try_staging(engine: WorkflowContext, plan: Plan) -> tuple[str, Sequence[GateResult]]:
+    """Commit staging, and show what main would be to the gates; that commit, and what they said. Nothing is promoted.
+
+    Raises NotPromoted if one says no.
+    """
+    repository = engine.repository
+    repository.commit_staging(plan.message, plan.author)
+    commit = repository.candidate(plan.message, plan.author)
+    return commit, passed_gates(engine, plan, commit, repository.head())
 
 
 def changed_files(repository: EngineRepository, old: str, new: str) -> Sequence[str] | None:

@@ -13,14 +13,18 @@ from pulse_adapters.mcp.client_config import PLACES, client_config, write_config
 from pulse_adapters.mcp.client_tokens import name_of, token_of
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_adapters.memory.log import MemoryLog
-from pulse_core.composition import Settings
-from pulse_core.mcp.client_scope import ClientScope
-from pulse_core.model.errors import PulseError, Refused
+from pulse_core.composition import Settings, is_reserved
+from pulse_core.mcp.client_scope import MOST_SILENCES, ClientScope
+from pulse_core.mcp.events import ClientReads, RuleProposed
+from pulse_core.mcp.projection import READS
+from pulse_core.model.errors import PulseError, Refused, UnknownName
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import Paused
+from pulse_core.model.kinds import Effect, Paused, PromoteRequested, RollbackRequested
 from pulse_core.model.payload import Payload, Role
 from pulse_core.record.gate import Gate
 from pulse_core.record.view import View
+from pulse_core.silences.events import SilenceAdded
+from pulse_core.silences.projection import SILENCES
 from pulse_core.tasks.events import ProjectSet, TaskAcked, TaskCreated, TaskExecuting, TaskGivenUp, TaskMoved
 from pulse_core.tasks.projection import TASKS
 
@@ -66,12 +70,16 @@ def test_a_wrong_token_is_nobodys(how: str, tmp_path: Path) -> None:
 
 def test_the_daemon_knows_a_client_by_its_token(tmp_path: Path) -> None:
     class Context:
+        settings, clock = Settings, VirtualClock(lambda: 0.0)
+
         class home:
             path = tmp_path
 
     context: Any = Context
     find = scopes(context)
-    assert find(1, 2, token_of(tmp_path, "ada", make=True)) == ClientScope("ada")
+    found = find(1, 2, token_of(tmp_path, "ada", make=True))
+    assert found is not None
+    assert found.actor == "ada"
     assert find(1, 2, "") is None
     assert find(1, 2, "0190:task_000001:7:ada:secret") is None
 
@@ -80,7 +88,7 @@ class Scene:
     """A gate, before which ada and bob are clients."""
 
     def __init__(self) -> None:
-        self.view = View()
+        self.view, self.settings = View(), Settings()
         self.log = MemoryLog(VirtualClock(lambda: 0.0))
         self.log.listen(self.view.on_events)
         self.gate = Gate(self.log, self.view, Settings, {})
@@ -90,7 +98,8 @@ class Scene:
 
     async def says(self, who: str, payload: Payload, subject: str = TASK) -> int:
         drafts = [Draft(payload, subject)]
-        (recorded,) = await self.gate.append(Role.AGENT, who, drafts, ClientScope(who))
+        scope = ClientScope(who, lambda: self.settings, self.log.clock.now, is_reserved)
+        (recorded,) = await self.gate.append(Role.AGENT, who, drafts, scope)
         assert recorded.event.actor == who
         return recorded.event.seq
 
@@ -116,6 +125,79 @@ async def test_a_client_claims_for_itself_and_ends_what_it_holds_alone() -> None
         with pytest.raises(Refused, match=why):
             await scene.says(who, payload, subject)
     await scene.says("ada", TaskAcked(token=token, result="mended"))
+
+
+DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("match", "expires_us", "why"),
+    [
+        ("notify:guidance:*", DAY, ""),
+        ("my-rule:*", DAY, ""),
+        ("my-rule:*", DAY + 1, "at most 1d"),
+        ("*", DAY, "what survival does"),
+        ("notify:*", DAY, "what survival does"),
+        ("n?tify:flapping:web", DAY, "what survival does"),
+        ("[nr]*", DAY, "what survival does"),
+        ("notify:fl*:web", DAY, "what survival does"),
+        ("notify:flapping:web", DAY, "what survival does"),
+        ("restart-process:web", DAY, "what survival does"),
+        ("restart-process:*", DAY, "what survival does"),
+        ("rollback-engine*", DAY, "what survival does"),
+    ],
+)
+async def test_a_client_holds_nothing_back_that_survival_does(match: str, expires_us: int, why: str) -> None:
+    scene, silence = Scene(), SilenceAdded(expires_us=expires_us, why="tests")
+    if not why:
+        await scene.says("ada", silence, match)
+        assert [one.by for one in scene.view().of(SILENCES).of.values()] == ["ada"]
+        return
+    with pytest.raises(Refused, match=why):
+        await scene.says("ada", silence, match)
+
+
+async def test_a_client_has_few_silences_at_a_time() -> None:
+    scene, silence = Scene(), SilenceAdded(expires_us=DAY)
+    for number in range(MOST_SILENCES):
+        await scene.says("ada", silence, f"my-rule:{number}")
+    with pytest.raises(Refused, match="hold already"):
+        await scene.says("ada", silence, "my-rule:more")
+    await scene.says("bob", silence, "my-rule:more")
+
+
+async def test_a_client_wishes_for_a_pull_request_of_its_task_and_for_no_other_effect() -> None:
+    scene = Scene()
+    await scene.person(ProjectSet(), "app")
+    await scene.person(TaskCreated(project="app", title="Mend it"), TASK)
+    asked = Effect(action="open-pull-request", key="forged", params={"task": TASK})
+    with pytest.raises(Refused, match="is not held by ada"):
+        await scene.says("ada", asked, "")
+    await scene.says("ada", TaskExecuting(agent="ada", lease_us=LEASE))
+    with pytest.raises(UnknownName, match="open-pull-request"):  # only its executor is missing here
+        await scene.says("ada", asked, "")
+    for action in ("run-command", "stop-agent-run", "notify"):
+        with pytest.raises(Refused, match="nothing else"):
+            await scene.says("ada", Effect(action=action, key="k", params={"task": TASK}), "")
+
+
+async def test_a_client_promotes_only_where_the_settings_say_so() -> None:
+    scene = Scene()
+    with pytest.raises(Refused, match="nothing else"):
+        await scene.says("ada", PromoteRequested(previous="", why="a rule"), "abc")
+    scene.settings = Settings.model_validate({"mcp": {"promote": True}})
+    await scene.says("ada", PromoteRequested(previous="", why="a rule"), "abc")
+    with pytest.raises(Refused, match="nothing else"):
+        await scene.says("ada", RollbackRequested(), "abc")
+
+
+async def test_reads_and_proposals_are_recorded_under_the_clients_own_name() -> None:
+    scene = Scene()
+    for reads in (3, 4):
+        await scene.says("ada", ClientReads(reads=reads), "bob")
+    await scene.says("ada", RuleProposed(rule="quiet"), "bob")
+    assert scene.view().of(READS) == {"ada": 7}
+    assert {event.subject for event in scene.log.events} == {"ada"}
 
 
 @pytest.mark.parametrize("client", PLACES)

@@ -1,5 +1,6 @@
 """`upulse mcp` beside a daemon: an agent does a task over stdio and over HTTP, and its name is in the log."""
 
+import asyncio
 import json
 import re
 import signal
@@ -79,7 +80,18 @@ async def over_stdio(params: StdioServerParameters) -> str:
         first = (await call("get_ready_tasks", project="app"))[0]
         claimed = await call("claim_task", task=first["id"])
         assert (await call("get_task_context", task=first["id"]))["agent"] == "ada"
-        await call("transition_task", task=first["id"], to="working")
+        async with client.listen(resource_subscriptions=[f"pulse://task/{first['id']}"]) as changes:
+            await call("transition_task", task=first["id"], to="working")
+            async with asyncio.timeout(PATIENCE):
+                assert (await anext(aiter(changes))).uri == f"pulse://task/{first['id']}"  # type: ignore[union-attr]
+        silence = await call("add_silence", match="notify:guidance:*", lasting="30m", why="I am at it")
+        assert silence["match"] == "notify:guidance:*"
+        asked = await client.call_tool("add_silence", {"match": "*", "lasting": "1h", "why": "peace"})
+        assert asked.is_error
+        asked = await client.call_tool("open_pull_request", {"task": first["id"]})
+        assert "push" in str(asked.content) or "repository" in str(asked.content)
+        asked = await client.call_tool("propose_rule", {"name": "quiet", "code": "x", "test": "y"})
+        assert "make the engine with: upulse init" in str(asked.content)
         done = await call("complete_task", task=first["id"], result="mended", token=claimed["token"])
         assert done["result"] == "mended"
         return str(first["id"])
@@ -121,6 +133,9 @@ async def test_agents_do_tasks_under_their_own_names(home: CliHome, tmp_path: Pa
     token = entry(home, "bob")["env"]["PULSE_TOKEN"]
     with serving(home) as url:
         await over_http(url, token, ended, tmp_path / "app")
+    assert "mcp       reads: ada 5, bob 1" in home.upulse("status").out
+    (held,) = home.upulse("silence", "list", "--json").json["silences"]
+    assert held["by"] == "ada"
     events = home.upulse(
         "events", "--json", "--kind", "task-executing", "--kind", "task-acked", "--kind", "task-given-up"
     )

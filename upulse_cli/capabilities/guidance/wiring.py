@@ -106,7 +106,7 @@ def serve_project(
 
     def work(taken: socket, secret: str | None) -> None:
         from pulse_adapters.guidance.mcp_server import GuidanceServer
-        from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
+        from pulse_adapters.mcp_http.http_server import RequireToken, beside, serve, stateless_app
         from pulse_adapters.mcp_http.listener import endpoint, open_port
 
         service, _ = guidance_service(home_to_use(home))
@@ -120,7 +120,7 @@ def serve_project(
         app = stateless_app(server.mcp(), ENDPOINT, host)
 
         async def run() -> None:
-            async with server.watching(root, say):
+            async with beside(server.watch(root, say)):
                 await serve(RequireToken(app, secret) if secret else app, taken, app)
 
         asyncio.run(run())

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_adapters.mcp.client_config import ClientConfig, client_config, write_config
 from pulse_adapters.mcp.client_tokens import name_of, token_of
+from pulse_core.home import HomeLayout
+from pulse_core.mcp.settings import SETTINGS
 from pulse_core.model.errors import NotAnswering, PulseError
 from upulse_cli.capabilities.guidance.wiring import guidance_service, on_port, require_mcp
 
 if TYPE_CHECKING:
-    from pulse_adapters.mcp.tools import Tools
+    from pulse_adapters.mcp.server import PulseServer
     from pulse_core.app.context import HomeContext
 
 
@@ -28,7 +30,7 @@ def serve_http(
 
     def work(taken: socket, secret: str | None) -> None:
         from pulse_adapters.guidance.mcp_server import GuidanceServer
-        from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door, PulseServer
+        from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door
         from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
         from pulse_adapters.mcp_http.listener import endpoint, open_port
 
@@ -40,7 +42,7 @@ def serve_http(
             return project is not None and project.is_watched
 
         async def run() -> None:
-            pulse = stateless_app(PulseServer(lambda: _tools(home, *CLIENT.get())).mcp(), PATH, host)
+            pulse = stateless_app(_server(home, CLIENT.get).mcp(), PATH, host)
             inner = stateless_app(guidance.mcp(), GUIDANCE, host)
             guarded = RequireToken(inner, secret) if secret else inner
             door = Door(pulse, guarded, partial(name_of, home.layout.path), is_watched)
@@ -58,8 +60,6 @@ def serve_http(
 def serve_stdio(home: "HomeContext") -> None:
     """Serve whoever has started this process: the client, or the run, whose token is in PULSE_TOKEN."""
     require_mcp()
-    from pulse_adapters.mcp.server import PulseServer
-
     token = os.environ.get("PULSE_TOKEN", "")
     words = token.split(":")
     # A run's token is checked by the daemon, with all that it says; here it is but a name.
@@ -68,7 +68,7 @@ def serve_stdio(home: "HomeContext") -> None:
         raise PulseError("PULSE_TOKEN is no token of a client; upulse mcp install makes one")
 
     async def run() -> None:
-        await PulseServer(lambda: _tools(home, name, token)).mcp().run_stdio_async()
+        await _server(home, lambda: (name, token)).mcp().run_stdio_async()
 
     asyncio.run(run())
 
@@ -87,17 +87,33 @@ def installation(home: "HomeContext", client: str, name: str, write: bool) -> Cl
     return found
 
 
-def _tools(home: "HomeContext", name: str, token: str) -> "Tools":
-    """The tools for one client. What it says is recorded by the daemon alone, which knows the token."""
+def _server(home: "HomeContext", caller: Callable[[], tuple[str, str]]) -> "PulseServer":
+    """The server of Pulse's own tools. caller: the name and the token of whoever asks."""
+    from pulse_adapters.mcp.resource_changes import ResourceChanges
+    from pulse_adapters.mcp.server import PulseServer
     from pulse_adapters.mcp.tools import Tools
+    from upulse_cli.wiring.engine import propose_rule
 
-    said = SocketDaemonClient(home.layout, said_token=token)
-    asked = SocketDaemonClient(home.layout, said_token="")
-    return Tools(
-        replace(home, daemon=asked, progress=lambda batches, _last: iter(batches)),
-        replace(home, daemon=said, append_offline=_no_daemon),
-        name,
-    )
+    quiet = replace(home, progress=lambda batches, _last: iter(batches), append_offline=_no_daemon)
+
+    def tools() -> Tools:
+        name, token = caller()
+        own = replace(quiet, daemon=_ClientOfDaemon(home.layout, token))
+        author, promotes = f"{name} <{name}@localhost>", SETTINGS.of(home.settings().settings).promote
+        return Tools(own, name, partial(propose_rule, own, author, promotes))
+
+    return PulseServer(tools, ResourceChanges(quiet))
+
+
+class _ClientOfDaemon(SocketDaemonClient):
+    """Says a client's token with what it records, and asks as the user of this process."""
+
+    def __init__(self, layout: HomeLayout, token: str) -> None:
+        super().__init__(layout, said_token="")
+        self._client = SocketDaemonClient(layout, said_token=token)
+
+    def append(self, draft: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        return self._client.append(draft)
 
 
 def _no_daemon(_home: "HomeContext", _drafts: Sequence[Mapping[str, Any]]) -> NoReturn:

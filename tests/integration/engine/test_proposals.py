@@ -1,0 +1,54 @@
+"""What an agent proposes: it stays in staging if all gates take it, and is taken back else."""
+
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.config.home import Home
+from pulse_adapters.git.repository import Repository
+from pulse_core.model.errors import PulseError
+from tests.integration.engine.engine_home import new_home
+from upulse_cli.wiring.engine import propose_rule
+from upulse_cli.wiring.home import home_context
+
+ADA = "ada <ada@localhost>"
+RULE = '''"""Passes on."""
+
+from pulse_core import Inner, Snapshot, Verdict
+
+
+async def quiet(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Pass on."""
+    return await inner(prev, curr)
+'''
+TEST = '''"""Its test."""
+
+from rules.quiet import quiet
+
+
+def test_it_has_a_name() -> None:
+    assert quiet.__name__ == "quiet"
+'''
+
+
+def test_a_rule_that_passes_stays_in_staging_and_one_that_does_not_is_taken_back(tmp_path: Path) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository, staging = Repository(home.layout.path), tmp_path / "home/staging"
+    main, before = repository.head(), repository.staging().commit
+    bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    assert ([one.outcome for one in bad.gates], bad.in_staging) == (["failed"], False)
+    assert (repository.staging().commit, repository.staging().dirty) == (before, ())
+    with pytest.raises(PulseError, match="can't be a name"):
+        propose_rule(home, ADA, False, "../quiet", (RULE, TEST))
+    good = propose_rule(home, ADA, False, "quiet", (RULE, TEST))
+    assert [one.name for one in good.gates] == ["compiles", "types", "loads", "tests", "replay"], good.gates
+    assert (good.in_staging, good.in_force, repository.head()) == (True, False, main)
+    assert (staging / "rules/quiet.py").read_text() == RULE
+    assert (
+        "    quiet,\n" in (staging / "engine.py").read_text()
+        or "quiet]" in (staging / "engine.py").read_text()
+    )
+    (staging / "rules/quiet.py").write_text("a person's\n")
+    with pytest.raises(PulseError, match="not committed"):
+        propose_rule(home, ADA, False, "quiet", (RULE, TEST))
+    assert (staging / "rules/quiet.py").read_text() == "a person's\n"
