@@ -1,17 +1,18 @@
-"""Whether a home's log is what was written: by itself, and by those outside who know its rows."""
+"""Whether a home's log is what was written: by itself, and by those outside who know its rows.
+
+Every daemon asks soon after its start, in a process of its own: what only some homes need is imported where it is used.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.anchor.places import lines_of_file, lines_of_journal
-from pulse_adapters.config.file import load_to_start
+from pulse_adapters.config.toml_file import read_toml
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import compare_with_log, last_backup, last_checkpoint_row
-from pulse_adapters.sqlite.backup.manifest import read_manifest
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import VerifyResult, verify
-from pulse_core.app.anchors import compare_anchors
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import read_anchors
 from pulse_core.model.errors import PulseError
@@ -43,6 +44,8 @@ def compared(home: HomeLayout, verdict: VerifyResult) -> VerifyResult:
 def _backup(home: HomeLayout) -> Iterable[tuple[str, str]]:
     if (last := last_backup(home)) is None:
         return
+    from pulse_adapters.sqlite.backup.manifest import read_manifest
+
     rows = {last.row: last.made_at}
     with suppress(PulseError, OSError), SqliteEventReader(home.path) as log:
         manifest, newest = read_manifest(Path(last.path)), next(log.events(limit=1, newest_first=True), None)
@@ -65,7 +68,10 @@ def last_anchored(home: HomeLayout, host: str) -> int:
 
 
 def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
-    places = _places(home)
+    if not (places := _places(home)):
+        return
+    from pulse_core.app.anchors import compare_anchors
+
     with SqliteEventReader(home.path) as log:
         for name, lines in places.items():
             try:
@@ -79,6 +85,10 @@ def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
 
 def _places(home: HomeLayout) -> Mapping[str, Callable[[], Iterable[str]]]:
     """What reads the anchors that the settings name, by where they are; raises PulseError for settings with faults."""
+    if not read_toml(home.config).data.get("anchor"):
+        return {}
+    from pulse_adapters.config.file import load_to_start  # the models of all settings, 0.1 s
+
     wanted = load_to_start(home.config)[0].anchor
     places: dict[str, Callable[[], Iterable[str]]] = {}
     if wanted.file:

@@ -6,10 +6,8 @@ A log that was cut short is sound in itself; only who knows one of its later row
 import json
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pulse_adapters.sqlite.backup.files import write_synced
-from pulse_adapters.sqlite.backup.manifest import Manifest
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.workers.plain_file import read_plain
@@ -17,6 +15,9 @@ from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
+
+if TYPE_CHECKING:
+    from pulse_adapters.sqlite.backup.manifest import Manifest
 
 LAST_BACKUP = "last-backup.json"
 NEW_BEGINNINGS = ("damage-accepted", "log-restored")
@@ -68,8 +69,11 @@ class LastBackup(NamedTuple):
     row: tuple[int, bytes]
 
 
-def remember_backup(home: HomeLayout, path: Path, manifest: Manifest) -> None:
+def remember_backup(home: HomeLayout, path: Path, manifest: "Manifest") -> None:
     """Keep it in mind; a home that can't be written is backed up all the same."""
+    # Slow, and whoever only reads the log needs none of it.
+    from pulse_adapters.sqlite.backup.files import write_synced
+
     with suppress(OSError):
         kept = {"path": str(path), "made_at": manifest.made_at, "seq": manifest.seq, "chain": manifest.chain}
         write_synced(home.path / LAST_BACKUP, json.dumps(kept) + "\n")
