@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.text import count
@@ -21,6 +22,8 @@ from pulse_core.settings.processes import ProcessSettings
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
+MOST, OTHERS = 50, TOPIC + "*"
+"""Sources that are told of each by itself, the worst ones first, and the topic of all others: a tick stays short."""
 WATCHER = "error-log"
 NOTICE_GAPS = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
 """How long after a notice other lines of the same source wait for theirs, by severity."""
@@ -58,9 +61,12 @@ def error_escalate_with(explains: Explains) -> Rule:
     async def error_escalate(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         """Notify about new kinds of lines, about storms, and when it is quiet again; tick faster after errors."""
         verdict = await inner(prev, curr)
-        for name in sources(curr):
+        names = sources(curr)
+        if len(names) > MOST:
+            names = sorted(names, key=lambda name: -_severity(curr.logs.of.get(name, NOWHERE)))
+        for name in names[:MOST]:
             verdict = verdict.merged(evaluate_source(name, curr, explains))
-        return verdict
+        return verdict.plus(*_notice_of_others(names[MOST:], curr))
 
     return error_escalate
 
@@ -74,7 +80,7 @@ def sources(curr: Snapshot) -> Sequence[str]:
     told = [
         topic.removeprefix(TOPIC)
         for topic, notice in curr.notices.of.items()
-        if topic.startswith(TOPIC) and not notice.over
+        if topic.startswith(TOPIC) and topic != OTHERS and not notice.over
     ]
     lately = [name for name, source in curr.logs.of.items() if _quiet_in(source, curr) > 0]
     if told:  # a topic is written otherwise than its source, where that can't be shown: one of both is enough
@@ -121,6 +127,15 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
     return Verdict(notify_unless_told(TOPIC + name, title, text, curr, WATCHER, news=first))
 
 
+def _notice_of_others(names: Sequence[str], curr: Snapshot) -> Sequence[Effect]:
+    """The notice that there are more sources than are told of by themselves; or that there are no more."""
+    title = f"lines in {count(len(names), 'more log')}"
+    if not names:
+        return notify_over(OTHERS, title, "each log with lines is told of by itself again", curr, WATCHER)
+    shown = "\n".join([*names[:SHOWN], *([f"and {len(names) - SHOWN} others"] if len(names) > SHOWN else [])])
+    return notify_unless_told(OTHERS, title, shown, curr, WATCHER)
+
+
 def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
     """Whether what began then came after the last notice about this source."""
     told = curr.notices[topic_text(TOPIC + name)]
@@ -134,9 +149,14 @@ def _quiet_in(source: LogSource, curr: Snapshot) -> int:
 
 def _faster_tick(source: LogSource, curr: Snapshot) -> int | None:
     """The microseconds after which to tick again, after a line worse than a warning."""
-    if source.last is None or rank(source.seen[-1].severity) == 0:
+    if source.last is None or _severity(source) == 0:
         return None
     return CLOSER_US if curr.now.since(source.last) < CLOSER_FOR else None
+
+
+def _severity(source: LogSource) -> int:
+    """How bad its last lines were; 0 if there are none."""
+    return rank(source.seen[-1].severity) if source.seen else 0
 
 
 def _title(name: str, lines: Collection[SimilarLines]) -> str:

@@ -8,7 +8,7 @@ from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
 from pulse_core.projections.logs import QUIET
 from pulse_core.rules.onion import rule_name
-from pulse_core.rules.survival.error_escalate import sources, writing_process
+from pulse_core.rules.survival.error_escalate import MOST, OTHERS, sources, writing_process
 from pulse_core.rules.survival.kill_switch import kill_switch
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.rule import silence
@@ -203,6 +203,21 @@ def test_only_sources_with_something_to_say_are_looked_at() -> None:
     assert sources(told.snapshot) == ["/var/log/storm.log", APP]
     told.now = told.now.plus(1)
     assert sources(told.snapshot) == ["/var/log/storm.log"]
+
+
+def test_of_more_sources_than_a_tick_has_time_for_the_others_are_told_of_together() -> None:
+    told = story()
+    for number in range(MOST + 8):
+        say(told, "WARN", source=f"/logs/{number}.log", severity="warning")
+    say(told, "FATAL", source="/logs/fatal.log", severity="critical")
+    first = tick(told)
+    others = told.expect("notify", key=f"notify:{OTHERS}", title="lines in 9 more logs")
+    assert str(others.params["text"]).endswith("\nand 4 others")
+    assert len(first) == MOST + 1
+    assert "critical lines in /logs/fatal.log" in first
+    assert titles(told, "1s", 30) == []
+    told.now = told.now.plus(QUIET)
+    assert sum(one.startswith("resolved: ") for one in titles(told, "1s", 2)) == MOST + 1
 
 
 @pytest.mark.parametrize(
