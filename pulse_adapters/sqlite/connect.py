@@ -129,6 +129,7 @@ def refuse_unfinished(path: Path) -> None:
     try:
         refuse_odd_files(path)
     except sqlite3.DatabaseError as error:
+        refuse_missing(path)  # it need not be moved away if rows were saved: they are put back in its place
         raise Damaged(str(error)) from error
     if HomeLayout(path.parent).restore_plan.exists():
         raise Damaged(

@@ -45,7 +45,7 @@ class LogFiles:
     def __init__(self, path: Path) -> None:
         self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
         self._wal = str(path) + "-wal"
-        self._wal_size, self._salt = 0, b""
+        self._wal_size, self._salt, self._links = 0, b"", set[str]()
         self.is_wal_as_found = False
         self._shm = SharedMemory(path)
         self.wal = WalWatch(Path(self._wal), OwnIndex(Path(f"{path}-shm")))
@@ -53,6 +53,8 @@ class LogFiles:
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 found = os.stat(name)
                 self._known[name] = found.st_dev, found.st_ino
+                if os.path.islink(name):
+                    self._links.add(name)
 
     def fault(self, head: Head) -> str:
         """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk."""
@@ -63,6 +65,8 @@ class LogFiles:
             except (FileNotFoundError, NotADirectoryError):
                 return f"{name} was deleted or moved away"
             except OSError:
+                if os.path.islink(name) and name not in self._links:
+                    return f"{name} was replaced by a link that leads nowhere"
                 continue  # that it can't be seen just now says nothing of it
             if (found.st_dev, found.st_ino) != known:
                 return f"{name} was replaced by another file"

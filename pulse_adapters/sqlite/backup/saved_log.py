@@ -33,7 +33,7 @@ def put_back(home: HomeLayout) -> str:
             return "nothing has to be put back"
         _rebuild(home)
     found = examine(saved, home.objects)
-    there = [path for path in (log, Path(f"{log}-wal"), Path(f"{log}-shm")) if path.exists()]
+    there = [path for path in (log, Path(f"{log}-wal"), Path(f"{log}-shm")) if os.path.lexists(path)]
     aside = new_aside(home) if there else None
     for path in reversed(there):
         assert aside is not None

@@ -93,6 +93,21 @@ def numbered(*numbers: int) -> Sequence[Draft]:
     return [Draft(Paused(why=f"{number}")) for number in numbers]
 
 
+def link_to_itself(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.name)
+
+
+def link_to_nothing(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/nonexistent/file")
+
+
+def pipe(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
 async def whys(log: SqliteEventLog) -> list[str]:
     return [event.spelled()["data"].get("why") async for batch in log.since(0) for event in batch]
 
@@ -109,6 +124,11 @@ async def whys(log: SqliteEventLog) -> list[str]:
         (cut, "events.db-wal"),
         (halve, "events.db-wal"),
         (delete_home, "events.db"),
+        (link_to_itself, "events.db"),
+        (link_to_itself, "events.db-wal"),
+        (link_to_nothing, "events.db-wal"),
+        (pipe, "events.db"),
+        (pipe, "events.db-wal"),
     ],
 )
 async def test_a_log_that_is_gone_acknowledges_nothing_and_its_rows_are_saved_and_put_back(
