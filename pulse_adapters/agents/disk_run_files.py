@@ -135,8 +135,9 @@ class DiskRunFiles:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
-        """What the end of its output says."""
-        said = await self.output(run, LAST)
+        """What the end of its output says; what is too much is cut at once: a full disk would take no record of it."""
+        said, most = await self.output(run, LAST), agent.output if agent else LAST
+        await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id).output, most)
         return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.splitlines())
 
     async def exit_code(self, run: Run) -> int | None:
@@ -159,7 +160,7 @@ class DiskRunFiles:
 
     async def clean(self, run: Run, most: int) -> None:
         """Keep of the run only a bounded output; and no more than the newest runs."""
-        await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), min(most, MOST_KEPT))
+        await asyncio.to_thread(_clean, RunFolder.of(self._home, run.id), most)
 
     async def open_pull_request(
         self, task: TaskState, project: Project, path: str, said: PullRequestParams
@@ -248,12 +249,22 @@ def _look(output: Path, turn: str, read: int, amounts: Amounts) -> tuple[int, in
     return 0, read, amounts
 
 
+def _bound(output: Path, most: int) -> None:
+    """Cut out of the middle of an output what is more than `most` bytes: in place, since the disk may be full."""
+    most = min(most, MOST_KEPT)
+    with suppress(OSError), open(open_plain(output, os.O_RDWR), "r+b") as file:
+        if (size := file.seek(0, os.SEEK_END)) > most:
+            file.seek(size - (kept := min(LAST, most // 2)))
+            end = file.read(kept)
+            file.seek(most - kept)
+            file.write(end)
+            file.truncate(most)
+
+
 def _clean(folder: RunFolder, most: int) -> None:
     with suppress(OSError):
         folder.prompt.unlink()
-    with suppress(OSError), open(open_plain(folder.output, os.O_RDWR), "r+b") as file:
-        if os.fstat(file.fileno()).st_size > most:
-            file.truncate(most)
+    _bound(folder.output, most)
     with suppress(OSError):
         made: Mapping[Path, float] = {one: one.stat().st_mtime for one in folder.path.parent.iterdir()}
         for old in sorted(made, key=lambda one: made[one])[: max(0, len(made) - KEPT)]:

@@ -66,8 +66,6 @@ class AvailableAgent:
 def candidates(curr: Snapshot) -> list[AvailableAgent]:
     """The agents that may be given a task now."""
     agents, general, runs = AGENTS.of(curr.settings), GENERAL.of(curr.settings), curr.of(RUNS)
-    if not agents:
-        return []
     stats, found = curr.of(STATS), []
     loads = Counter(task.agent for task in curr.of(TASKS).tasks.values() if task.status in HELD)
     for agent in agents:

@@ -65,7 +65,7 @@ class _OfAgents(RecordingExecutor):
     files: RunFiles
 
     def policy(self, params: Any) -> Policy:
-        return Policy(Safety.IDEMPOTENT, timeout=90.0)
+        return Policy(Safety.IDEMPOTENT, timeout=120.0)
 
     @property
     def runs(self) -> AgentRuns:
@@ -244,9 +244,6 @@ class MakeWorkspace(_OfAgents):
     """`make-workspace`: for whoever has claimed a task without being started by Pulse."""
 
     action, params = MAKE_WORKSPACE.name, WorkspaceParams
-
-    def policy(self, params: WorkspaceParams) -> Policy:
-        return Policy(Safety.IDEMPOTENT, timeout=120.0)
 
     async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
         task = self.task(params.task)

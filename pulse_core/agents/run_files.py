@@ -58,7 +58,7 @@ class RunFiles(Protocol):
         """The end of what it has printed, at most so many bytes."""
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
-        """What its output says."""
+        """What its output says, once it has ended."""
 
     async def exit_code(self, run: Run) -> int | None:
         """Its exit code as it was written down, negative for a signal; None if it was not."""
@@ -70,7 +70,7 @@ class RunFiles(Protocol):
         """The commits in a task's folder that the project's base branch does not have, the newest first."""
 
     async def clean(self, run: Run, most: int) -> None:
-        """Remove what it was told, and all that it has printed beyond the first `most` bytes."""
+        """Remove what it was told, and of what it has printed the middle, if that is more than `most` bytes."""
 
     async def open_pull_request(
         self, task: TaskState, project: Project, path: str, said: PullRequestParams

@@ -105,8 +105,8 @@ class AgentRunsWatcher:
 
     async def _end(self, run: Run, agent: AgentSettings | None, code: int | None) -> list[Draft]:
         try:
-            answer = await self._files.answer(run, agent)
             progress = await self._files.progress(run, agent)
+            answer = await self._files.answer(run, agent)
         except PulseError as fault:
             answer, progress = RunAnswer(False, error=str(fault)), RunSample()
         code = code if (written := await self._files.exit_code(run)) is None else written

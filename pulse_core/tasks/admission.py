@@ -89,7 +89,10 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     elif isinstance(payload, TaskRetried):
         known_project(task.project, tasks)
     elif isinstance(payload, TaskExecuting | TaskAssigned):
-        check_agent(payload.agent, task, tasks)
+        members = tasks.projects.get(task.project, Project()).members
+        if members and payload.agent not in members:
+            words = f"its members are {', '.join(members)}"
+            raise Refused(f"{payload.agent} is no member of {task.project}; {words}")
     if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, payload.agent))):
         raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
 
@@ -127,13 +130,6 @@ def check_column(column: str, name: str, project: Project) -> None:
     """Refuse a column that the project does not have."""
     if column not in project.columns:
         raise Refused(f"the project {name} has no column {column!r}; it has {', '.join(project.columns)}")
-
-
-def check_agent(agent: str, task: TaskState, tasks: PendingTasks) -> None:
-    """Refuse an agent that is no member of the task's project."""
-    members = tasks.projects.get(task.project, Project()).members
-    if members and agent not in members:
-        raise Refused(f"{agent} is no member of {task.project}; its members are {', '.join(members)}")
 
 
 def check_blockers(waiting: Sequence[str], blockers: Iterable[str], tasks: PendingTasks) -> None:

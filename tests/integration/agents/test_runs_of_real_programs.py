@@ -290,6 +290,20 @@ async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, sc
     assert json.loads(ended.model_dump_json())["error"] == failure[:4_000]
 
 
+async def test_of_a_long_output_the_answer_stays_when_the_middle_is_cut_before_anything_is_recorded(
+    runs: Runs,
+) -> None:
+    said = '{"type": "result", "subtype": "success", "result": "done"}'
+    script = f"head -c {MOST_KEPT + (4 << 20)} /dev/zero; echo; echo '{said}'"
+    run = await runs.start("sh", "-c", script, kind="claude")
+    assert await runs.end(run) == 0
+    output = RunFolder.of(runs.home, run.id).output
+    for _ in range(2):  # again, if the log did not take it
+        assert (await runs.files.answer(run, runs.agent)).text == "done"
+        assert output.stat().st_size == MOST_KEPT
+    assert (await runs.files.output(run, 100)).endswith(said + "\n")
+
+
 async def test_what_a_run_has_left_behind_is_found_by_its_marks_and_by_nothing_else(runs: Runs) -> None:
     script = "setsid sleep 86391 & echo $!; env -u PULSE_AGENT setsid sleep 86392 & echo $!"
     run = await runs.start("sh", "-c", script)

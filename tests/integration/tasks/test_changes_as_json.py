@@ -32,8 +32,8 @@ CASES: tuple[tuple[str, tuple[str, ...], Mapping[str, Any]], ...] = (
     ("agents pause ada", (), {"name": "ada", "unavailable": "paused by a person"}),
     ("agents resume ada", ("agents pause ada",), {"name": "ada", "unavailable": None}),
 )
-ELSEWHERE = {"project remove", "task pull-request"}
-"""The first leaves nothing; the second needs a daemon, and is with the worktrees."""
+ELSEWHERE = {"project remove", "task pull-request", "agents worktrees"}
+"""The first leaves nothing; the others need a daemon, and are with the worktrees."""
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +65,16 @@ def test_a_change_is_told_as_json(
         assert {**shown, "lease_left_s": 0} == {**said, "lease_left_s": 0, "events": shown["events"]}
     board = home.upulse("board", "app", "--json").json
     assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
+
+
+def test_a_project_whose_repository_is_not_there_is_told_so_at_once(home: CliHome, tmp_path: Path) -> None:
+    said = home.upulse("project", "add", "later", "--repository", str(tmp_path))
+    assert f"{tmp_path} is no git repository yet" in said.err
+    (tmp_path / ".git").mkdir()
+    assert "no git repository" not in home.upulse("project", "add", "later", "--review").err
+    assert (
+        "no git repository" not in home.upulse("project", "add", "later", "--repository", str(tmp_path)).err
+    )
 
 
 def test_every_command_that_changes_something_is_among_these() -> None:

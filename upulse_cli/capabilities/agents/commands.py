@@ -8,7 +8,7 @@ import typer
 from upulse_cli.capabilities.tasks.commands import Task, tasks
 from upulse_cli.capabilities.tasks.current import current_tasks, task_change
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import Change, put, put_json, put_or_draw, say
+from upulse_cli.output import Change, put, put_json, put_or_draw
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -68,14 +68,13 @@ def stats(as_json: AsJson = False, home: HomeDir = None) -> None:
     put_or_draw(found, as_json, "capabilities.agents.views.stats_table", "No agent has done anything yet.")
 
 
-@agents.command()
+@agents.change()
 def worktrees(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove those of ended tasks that hold no work any more.")
     ] = False,
-    as_json: AsJson = False,
     home: HomeDir = None,
-) -> None:
+) -> Change:
     """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.projection import RUNS
     from pulse_core.app.state import current_value
@@ -88,12 +87,8 @@ def worktrees(
     runs = current_value(where, RUNS)
     found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
-    if as_json:
-        put_json(found)
-    elif not found:
-        say("No task has a folder.")
-    for one in () if as_json else found:
-        put(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}")
+    text = "\n".join(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}" for one in found)
+    return Change(text, lambda: found, "" if found else "No task has a folder.")
 
 
 @tasks.change("pull-request")

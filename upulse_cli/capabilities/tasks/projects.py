@@ -45,8 +45,11 @@ def add(
     said = {"repository": place, "base": base, "columns": column, "members": member, "review": review}
     data: dict[str, Any] = asdict(current_tasks(where).projects.get(name, Project()))
     data |= {key: one for key, one in said.items() if one not in (None, [])}
-    answer = append(where, "project-set", name, data)
-    return Change(value=lambda: project_json(name, current_tasks(where)), answer=answer)
+    is_one = place is None or any((Path(place) / sign).exists() for sign in (".git", "HEAD"))
+    note = "" if is_one else f"{place} is no git repository yet; its tasks can't be claimed until it is"
+    return Change(
+        "", lambda: project_json(name, current_tasks(where)), note, append(where, "project-set", name, data)
+    )
 
 
 @projects.command("list")
