@@ -61,7 +61,7 @@ class RuleFolds:
     """Folds snapshots. survival: the rules of the reflex, outermost first; inside: what they are folded around.
 
     rules: those of capabilities, between the two, in the whole fold alone: however many there are, the reflex folds no
-    more than survival.
+    more than survival. `is_recording` holds from when the rules of a whole fold have answered.
     """
 
     def __init__(
@@ -73,6 +73,7 @@ class RuleFolds:
     ) -> None:
         self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit = submit
+        self.is_recording = False
         self._emitted: dict[str, Moment | None] = {}
         self._names = frozenset(map(rule_name, self.rules))
         self._answered: Snapshot | None = None
@@ -135,6 +136,7 @@ class RuleFolds:
             for key, at in self._emitted.items()
             if key not in curr.effects.keys and settled.get(key) == at
         }
+        self.is_recording = True
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
         self._emitted.update((one.key, settled.get(one.key)) for one in emitted)
         known = self._emitted.keys() | curr.effects.keys.keys()

@@ -124,6 +124,7 @@ class Ticker:
         self.last_whole: Snapshot | None = None
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
+        self._recorded = asyncio.Event()
         self._due = 0.0
         self.begun = asyncio.Event()
         self._answers: list[asyncio.Future[None]] = []
@@ -153,6 +154,9 @@ class Ticker:
                 self.beats += 1
                 if reason and not self._stopping:
                     await self.tick(reason)
+            self._handed = None  # no other whole fold begins
+            if self.folding.is_recording:  # else the log would have effects that no tick's record tells of
+                await wait_within(self._recorded, PATIENCE)
             whole.cancel()
             _resolve(self._answers)
 
@@ -195,7 +199,12 @@ class Ticker:
             await self._news.wait()
             self._news.clear()
             if handed := self._handed:
-                await self._fold_whole(*handed)
+                self._recorded.clear()
+                try:
+                    await self._fold_whole(*handed)
+                finally:
+                    self.folding.is_recording = False
+                    self._recorded.set()
 
     async def _fold_whole(self, curr: Snapshot, reflex: TickRecord) -> None:
         began = _now()

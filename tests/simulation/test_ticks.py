@@ -238,6 +238,26 @@ def test_a_tick_record_says_what_was_seen_and_done() -> None:
     simulate(story, ONE)
 
 
+def test_a_stop_in_the_midst_of_recording_leaves_no_effect_that_no_tick_tells_of() -> None:
+    async def story(world: World) -> None:
+        put = world.objects.put
+
+        async def put_slowly(blob: bytes) -> str:
+            await asyncio.sleep(0.5)
+            return await put(blob)
+
+        world.objects.put = put_slowly  # type: ignore[method-assign]  # a disk that takes its time
+        await world.start()
+        async with asyncio.timeout(5):
+            while not world.events("effect"):
+                await asyncio.sleep(0.01)
+        await world.end()
+        (record,) = [record for record in await world.vitals.ticks(100) if "x" in record.effects]
+        assert await world.objects.get(record.snapshot or "")
+
+    simulate(story, {}, rules=(wishing("x"),))
+
+
 def test_snapshots_take_so_much_of_the_disk_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ticker, "SNAPSHOT_BURST", 1)
     monkeypatch.setattr(ticker, "SNAPSHOT_BYTES_A_SECOND", 0)
