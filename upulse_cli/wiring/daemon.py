@@ -309,13 +309,17 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
 
 
 async def keep_lock(lock: HomeLock, failed: Failed) -> None:
-    """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home."""
+    """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home.
+
+    What is wrong with the file or its disk is no reason to end: what is held still keeps others away.
+    """
+    files = FileThreads()
     while True:
         await asyncio.sleep(coalesced(LOCK_CHECK))
         try:
-            lock.keep()
-        except LockUnusable as error:
-            failed("lock", str(error))
+            await files.ask("the home's lock", lock.keep)
+        except (OSError, LockUnusable) as error:
+            failed("lock", f"its file is not as it should be: {error}")
 
 
 async def after(work: Awaitable[None], begun: Callable[[], None]) -> None:
