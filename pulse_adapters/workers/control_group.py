@@ -32,6 +32,8 @@ HOME = "user.pulse.home"
 LIFE, BESIDE = "life-", "beside-"
 """What the name of a group begins with that a life of a guarded process has, or a daemon that was started in one."""
 CONTROLLERS = ("pids", "memory", "cpu")
+SHARE = 256
+"""Processes and threads that are left to the daemon of those that its unit may have (`TasksMax=`); of few, a quarter."""
 _MOST_NAME, _MOST_GROUPS, _DEEPEST = 200, 20_000, 50
 
 
@@ -90,6 +92,11 @@ class ControlGroup:
         for file, value in controls.items():
             if value is not None and os.path.exists(os.path.join(self.path, file)):
                 self._write(file, str(value))
+
+    def leave_share(self, above: "ControlGroup") -> None:
+        """Leave the daemon beside it a share of the processes that the group above may have, whoever forks in here."""
+        if (most := above._read("pids.max").strip()).isdecimal():
+            self.limit(GroupLimits(pids=int(most) - min(SHARE, int(most) // 4)))
 
     def controllers(self) -> frozenset[str]:
         """Those of `CONTROLLERS` that limit what is in here."""
@@ -189,6 +196,7 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
         group.remove()
         raise NoControlGroups(f"{above.path} is a control group of threads")
     group.enable_controllers()
+    group.leave_share(above)
     with suppress(OSError):
         os.setxattr(group.path, HOME, os.fsencode(os.path.abspath(home)))
     return group

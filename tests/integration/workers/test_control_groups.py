@@ -250,6 +250,19 @@ def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
     assert limited.controllers() == frozenset()
 
 
+@pytest.mark.parametrize(("above", "left"), [("max\n", "max"), ("4684\n", "4428"), ("40\n", "30")])
+def test_of_the_processes_of_a_unit_some_are_left_to_the_daemon(
+    above: str, left: str, tmp_path: Path
+) -> None:
+    """Folders that look like groups."""
+    folder = tmp_path / "pulse-1"
+    folder.mkdir()
+    (tmp_path / "pids.max").write_text(above)
+    (folder / "pids.max").write_text("max")
+    ControlGroup(str(folder)).leave_share(ControlGroup(str(tmp_path)))
+    assert (folder / "pids.max").read_text() == left
+
+
 def limited(groups: ControlGroup, limits: GroupLimits) -> ControlGroup:
     """A group with these limits; the test is skipped where no controller holds them."""
     if not {"pids", "memory", "cpu"} <= groups.controllers():
@@ -274,6 +287,24 @@ def test_who_takes_more_memory_than_the_group_may_have_is_killed(groups: Control
     takes = f"{sys.executable} -c 'bytearray({{}} << 20); print(1)'; echo $?"
     assert run_within(group, takes.format(16)).stdout.split() == ["1", "0"]
     assert run_within(group, takes.format(200)).stdout.split() == [str(128 + signal.SIGKILL)]
+
+
+def test_who_forks_without_end_leaves_its_share_to_the_daemon_of_its_unit(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    unit = limited(groups, GroupLimits(pids=40))
+    unit.child("daemon")
+    os.setxattr(unit.path, DELEGATED, b"1")
+    (tmp_path / "home").mkdir()
+    code = "import sys; from pulse_adapters.workers.control_group import *\nhome_groups(sys.argv[1])"
+    argv = [sys.executable, "-c", code, str(tmp_path / "home")]
+    enter = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; exec "$@"', f"{unit.path}/daemon"]
+    subprocess.run([*enter, *argv], timeout=PATIENCE, check=True)
+    (folder,) = (one for one in unit.children() if one.name != "daemon")
+    done = run_within(folder, "for i in $(seq 60); do sleep 100 >/dev/null 2>&1 & done")
+    assert "fork" in done.stderr
+    assert len(folder.members()) <= 30
+    subprocess.run([*enter, "true"], timeout=PATIENCE, check=True)
 
 
 def test_a_group_of_less_weight_gives_way(groups: ControlGroup) -> None:
