@@ -11,25 +11,35 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
+
+from pulse_adapters.mcp_http.listener import LOOPBACK
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+NAMES = ("127.0.0.1", "localhost", "[::1]")
+LOCAL = TransportSecuritySettings(
+    allowed_hosts=[f"{name}{port}" for name in NAMES for port in ("", ":*")],
+    allowed_origins=[f"http://{name}{port}" for name in NAMES for port in ("", ":*")],
+)
+"""Who was led to this machine by another name is not answered; with port 80 clients name none."""
 LONGEST_REQUEST = 1 << 20
 GRACE_S = 2
 
 
 def stateless_app(server: "MCPServer[Any]", path: str, host: str) -> "Starlette":
-    """The application of an MCP server, without sessions; host: the address that it listens on. At one of `LOOPBACK` the
-    SDK answers nobody who was led here by another name; elsewhere `RequireToken` does so."""
+    """The application of an MCP server, without sessions; host: the address that it listens on. Where
+    others reach it, `RequireToken` stands before it."""
     return server.streamable_http_app(
         streamable_http_path=path,
         json_response=True,
         stateless_http=True,
         max_request_body_size=LONGEST_REQUEST,
+        transport_security=LOCAL if host in LOOPBACK else None,
         host=host,
     )
 

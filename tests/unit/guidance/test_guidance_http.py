@@ -126,6 +126,7 @@ REFUSED = [
     ({"Accept": "text/html"}, 406),
     ({"Host": "localhost:9000", "Origin": "http://localhost:3000"}, 200),
     ({"Host": "[::1]:8765"}, 200),
+    ({"Host": "127.0.0.1", "Origin": "http://localhost"}, 200),
     ({"MCP-Protocol-Version": "2025-06-18"}, 200),
 ]
 
