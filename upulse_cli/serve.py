@@ -26,10 +26,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.config.home import Home
-from pulse_adapters.host.allocator import return_large_blocks
+from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
-from pulse_adapters.ipc.daemon_process import PATIENCE
-from pulse_adapters.ipc.lock import HomeLock, LockUnusable
+from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.workers.control_group import leave_life
@@ -68,7 +67,7 @@ def main() -> int:
         leave_life(home.path)
     speak(Home(home.path.resolve()).daemon_log if options.background else None)
     faulthandler.enable()
-    return_large_blocks()
+    keep_little_free()
     try:
         asyncio.run(live(home, options))
     except PulseError as error:

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pulse_adapters.agents.disk_run_files import DiskRunFiles
 from pulse_adapters.agents.run_tokens import run_scopes, run_sockets, user_fault
-from pulse_core.agents.executors import agent_executors
 from pulse_core.agents.orphans import OrphansWatcher
+from pulse_core.agents.projection import RUNS
+from pulse_core.agents.rules import CONDITION, KEY
 from pulse_core.agents.settings import AGENTS, workspaces_in
-from pulse_core.agents.watcher import AgentRunsWatcher
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 from pulse_core.settings.settings import Settings
+from pulse_core.watch.on_demand import WatcherOnDemand
 
 scopes = run_scopes
 """What callers of the socket that are runs are bound to."""
@@ -20,7 +20,20 @@ scopes = run_scopes
 
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
     """The watcher of runs; in safe mode runs are begun as ever, and whoever is not watched would lose his claim."""
-    return (AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings)),)
+
+    def is_needed() -> bool:
+        state = context.state()
+        has_runs = state.of(RUNS) != RUNS.empty
+        is_failing = any(name.startswith(CONDITION) for name in state.conditions.raised)
+        return bool(AGENTS.of(context.settings())) or has_runs or is_failing
+
+    def make() -> Watcher:
+        from pulse_adapters.agents.disk_run_files import DiskRunFiles
+        from pulse_core.agents.watcher import AgentRunsWatcher
+
+        return AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings))
+
+    return (WatcherOnDemand(KEY, context, RUNS.kinds, is_needed, make),)
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
@@ -29,7 +42,10 @@ def watchers(context: WatcherContext) -> Sequence[Watcher]:
 
 
 def executors(context: ExecutorContext) -> Sequence[Executor]:
-    """The executors of agents."""
+    """The executors of agents, imported when the first of their actions is requested."""
+    from pulse_adapters.agents.disk_run_files import DiskRunFiles
+    from pulse_core.agents.executors import agent_executors
+
     return agent_executors(context, DiskRunFiles(context.home.path, context.settings))
 
 

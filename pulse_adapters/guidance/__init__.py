@@ -3,11 +3,20 @@
 from collections.abc import Sequence
 
 from pulse_core.capability import WatcherContext
+from pulse_core.guidance.projection import GUIDANCE
 from pulse_core.ports.watcher import Watcher
+from pulse_core.watch.on_demand import WatcherOnDemand
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:
     """The watcher of the projects that were added."""
-    from pulse_adapters.guidance.watcher import GuidanceWatcher
 
-    return (GuidanceWatcher(context),)
+    def is_needed() -> bool:
+        return bool(context.state().of(GUIDANCE).projects)
+
+    def make() -> Watcher:
+        from pulse_adapters.guidance.watcher import GuidanceWatcher
+
+        return GuidanceWatcher(context)
+
+    return (WatcherOnDemand("guidance", context, GUIDANCE.kinds, is_needed, make),)

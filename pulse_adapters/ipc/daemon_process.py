@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.lock import holder
+from pulse_adapters.ipc.lock import PATIENCE, holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
@@ -24,9 +24,6 @@ from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
 READY = 10.0
 """Seconds in which a daemon is ready, or is left to go on by itself."""
-
-PATIENCE = 2.0
-"""Seconds in which whoever holds the home and is no daemon, as a command that records something, is left to end."""
 
 _STEP = 0.02
 Argv = tuple[str, ...]

@@ -22,6 +22,9 @@ from pathlib import Path
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.home_status import LockHolder
 
+PATIENCE = 2.0
+"""Seconds in which whoever holds the home and is no daemon, as a command that records something, is left to end."""
+
 _WHOLE = "hhqqi4x"
 _STEP = 0.005
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that lies there must not stop anybody

@@ -31,6 +31,8 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
 
+CONDITION = "agent:"
+"""What the names of conditions about agents begin with; the agent's name follows."""
 KEY = "agent-runs"
 """The watcher of runs."""
 ORPHANS = "agent-orphans"

@@ -16,7 +16,7 @@ from pulse_core.agents.limits import (
     reason_to_stop,
 )
 from pulse_core.agents.projection import RUNS, Run, cost_in
-from pulse_core.agents.rules import KEY
+from pulse_core.agents.rules import CONDITION, KEY
 from pulse_core.agents.run_files import RunFiles
 from pulse_core.agents.settings import AgentSettings, agents_of
 from pulse_core.agents.tools import RunAnswer
@@ -33,8 +33,6 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Project, TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
-CONDITION = "agent:"
-"""What the names of the conditions begin with; the agent's name follows."""
 FAILING = "failing"
 
 

@@ -50,7 +50,7 @@ class ProjectRemoved(Payload, kind="project-removed", by=Role.PERSON, wakes=Wake
     """A project is no more. Subject: its name."""
 
 
-class TaskFields(BaseModel):
+class TaskFields(BaseModel, defer_build=True):
     """What is to be done, as who makes a task says it."""
 
     project: Name

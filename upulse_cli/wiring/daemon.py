@@ -16,8 +16,7 @@ from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
-from pulse_adapters.ipc.daemon_process import PATIENCE
-from pulse_adapters.ipc.lock import HomeLock, LockUnusable
+from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable
 from pulse_adapters.ipc.log_name import hold_name
 from pulse_adapters.ipc.socket_service import SocketService
 from pulse_adapters.logs.reader import FollowedLogs

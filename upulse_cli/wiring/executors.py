@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 
@@ -19,8 +19,9 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.executor import ChildTransport, Notify
 from pulse_adapters.workers.host_groups import host_group
 from pulse_core.capabilities import capability_modules
-from pulse_core.capability import ExecutorContext, Scope, WatcherContext
+from pulse_core.capability import Capability, ExecutorContext, Scope, WatcherContext
 from pulse_core.composition import LOADED
+from pulse_core.execute.on_demand import ExecutorOnDemand
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
@@ -54,12 +55,21 @@ def group_sockets_of(context: WatcherContext) -> Mapping[Path, int]:
 
 
 def executors_of(context: ExecutorContext) -> Sequence[Executor]:
-    """The capabilities' executors, of the core and of adapters; raises TypeError if they are not those whose actions are
-    declared."""
-    made = [executor for capability in LOADED for executor in capability.executors(context)]
-    made += (executor for part in adapters("executors") for executor in part.executors(context))
-    actions = {action.name for capability in LOADED for action in capability.actions}
-    if differing := {one.action for one in made} ^ actions:
+    """The capabilities' executors: those of one are made, by the core and its adapter, when one of them is first needed."""
+    return [
+        ExecutorOnDemand(action, made)
+        for capability in LOADED
+        for made in [cache(partial(made_executors, capability, context))]
+        for action in capability.actions
+    ]
+
+
+def made_executors(capability: Capability, context: ExecutorContext) -> Mapping[str, Executor]:
+    """The executors of a capability by their actions; raises TypeError if they are not those whose actions it declares."""
+    parts = [part for part in adapters("executors") if part.__name__ == f"pulse_adapters.{capability.name}"]
+    makers = (capability.executors, *(part.executors for part in parts))
+    made = {one.action: one for make in makers for one in make(context)}
+    if differing := made.keys() ^ {action.name for action in capability.actions}:
         raise TypeError(
             f"an action is declared by a capability and made by its adapter; not so {sorted(differing)}"
         )

@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.host.allocator import return_large_blocks
+from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.ipc.peer import Peer
 from pulse_adapters.ipc.server import serve
 from pulse_adapters.ipc.wire import WireLimits
@@ -72,7 +72,7 @@ class Private(PulseError):
 
 async def alone(path: Path) -> None:
     """Serve as a daemon would until the standard input ends; then say which errors there were."""
-    return_large_blocks()
+    keep_little_free()
     request_handler = Desk()
     async with request_handler.serve(path):
         print("serving", flush=True)
