@@ -350,6 +350,10 @@ def refusal(request: Event, engine: Engine) -> str:
     if request.data == REDACTED:
         return "what was asked for was redacted"
     if isinstance(payload, PromoteRequested):
+        if request.seq < engine.disabled_seq:
+            return (
+                f"{engine.disabled_by} disabled the engine after this was asked for; promote again to run it"
+            )
         # Nothing is in force in a home whose first daemons were in safe mode: then the author saw main, and may go on.
         if engine.commit and payload.previous != engine.commit:
             return f"another commit is in force by now ({engine.commit[:12]}); look at it, and promote again"

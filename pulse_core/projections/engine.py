@@ -70,7 +70,8 @@ class Engine:
     in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
     replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
     by the event's id; started: the ids of those that a daemon began to carry out and did not leave by a stop;
-    disabled: since when a person wants none of its code run, or None; disabled_by and disabled_why: who, and why."""
+    disabled: since when a person wants none of its code run, or None; disabled_by and disabled_why: who, and why;
+    disabled_seq: the row that says so, after which a change must be asked for to end it."""
 
     commit: str = ""
     earlier: tuple[str, ...] = ()
@@ -92,6 +93,7 @@ class Engine:
     disabled: Moment | None = None
     disabled_by: str = ""
     disabled_why: str = ""
+    disabled_seq: int = 0
 
     @property
     def previous(self) -> str:
@@ -176,19 +178,29 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
             state = replace(state, started=())
         elif kind == EngineDisabled.kind:
             why = str(decode_plain(event.data).get("why", ""))
-            state = replace(state, disabled=event.moment, disabled_by=event.actor, disabled_why=why)
+            state = replace(
+                state,
+                disabled=event.moment,
+                disabled_by=event.actor,
+                disabled_why=why,
+                disabled_seq=event.seq,
+            )
         elif kind == EngineEnabled.kind:
-            state = replace(state, disabled=None, disabled_by="", disabled_why="")
+            state = _enable(state)
         elif kind == EnginePromoted.kind:
             state, failures = _promote(state, event), ()
         elif kind == EngineRolledBack.kind:
             state, failures = _roll_back(state, event), ()
+        if kind in COMMIT_CHANGES and (asked := state.requests.get(event.cause or "")):
+            state = _enable(state) if asked.seq > state.disabled_seq else state
         if kind in ANSWERS and event.cause in state.requests:
             left = {id_: asked for id_, asked in state.requests.items() if id_ != event.cause}
             state = replace(state, requests=left, started=tuple(id_ for id_ in state.started if id_ in left))
-        if kind in COMMIT_CHANGES:
-            state = replace(state, disabled=None, disabled_by="", disabled_why="")
     return replace(state, trying=trying, failures=failures)
+
+
+def _enable(state: Engine) -> Engine:
+    return replace(state, disabled=None, disabled_by="", disabled_why="", disabled_seq=0)
 
 
 def _count_error(state: Engine, event: Event) -> Engine:

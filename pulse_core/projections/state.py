@@ -88,7 +88,7 @@ CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 3, Logs, logs.KINDS, logs.after)
-ENGINE = StateProjection("engine", 7, Engine, engine.KINDS, engine.after)
+ENGINE = StateProjection("engine", 8, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
 

@@ -311,6 +311,27 @@ def test_a_promote_or_a_rollback_enables_a_disabled_engine(asked: Any) -> None:
     setup.tell(story)
 
 
+@pytest.mark.parametrize("asked", [PromoteRequested(previous="second"), RollbackRequested()])
+def test_what_was_asked_for_before_the_engine_was_disabled_does_not_run_it(asked: Any) -> None:
+    setup = Setup()
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await world.end()
+        subject = "first" if isinstance(asked, PromoteRequested) else ""
+        await world.log.append(Draft(asked, subject), Draft(EngineDisabled()))
+        await started(world)
+        assert setup.alive == (0, 0)
+        assert state(world)["engine"]["disabled"]
+        assert state(world)["engine"]["requests"] == 0
+        refused = [json.loads(event.data)["why"] for event in world.events("promote-refused")]
+        words = "pulse disabled the engine after this was asked for; promote again to run it"
+        assert refused == ([words] if isinstance(asked, PromoteRequested) else [])
+
+    setup.tell(story)
+
+
 def test_a_promote_that_cannot_be_loaded_changes_nothing_of_a_disabled_engine() -> None:
     setup = Setup()
 

@@ -13,6 +13,8 @@ from pulse_core.model.kinds import (
     EngineEnabled,
     EnginePromoted,
     EngineRolledBack,
+    PromoteRequested,
+    RollbackRequested,
     SafeModeEntered,
     SafeModeLeft,
 )
@@ -137,6 +139,11 @@ def test_who_disabled_the_engine_is_kept_until_it_is_enabled_or_changed() -> Non
         "by": "pulse",
         "why": "it spins",
     }
-    for ends in (event(3, EngineEnabled()), event(3, EnginePromoted(previous="a", watch_us=5), "b"),
-                 event(3, EngineRolledBack(rejected="a", to="z"), "c")):  # fmt: skip
-        assert FOLD(FOLD.start, [first, disabled, ends]).engine.disabled_status() is None
+    assert FOLD(FOLD.start, [first, disabled, event(3, EngineEnabled())]).engine.disabled_status() is None
+    for asked, answer in ((PromoteRequested(previous="a"), EnginePromoted(previous="a", watch_us=5)),
+                          (RollbackRequested(), EngineRolledBack(rejected="a", to="z"))):  # fmt: skip
+        for seq, is_disabled in ((2, True), (4, False)):
+            request = event(seq, asked, "b")
+            events = sorted([first, event(3, EngineDisabled()), request], key=lambda one: one.seq)
+            changed = event(5, answer, "b")._replace(cause=request.id)
+            assert (FOLD(FOLD.start, [*events, changed]).engine.disabled is not None) is is_disabled
