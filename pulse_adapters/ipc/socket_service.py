@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serve_without_file
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.capability import Scope
@@ -44,15 +45,14 @@ class SocketService:
 
     async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
-        report, faults = request_handler.report, list(self.settings_faults)
+        report, faults, files = request_handler.report, list(self.settings_faults), FileThreads()
         if faults:
             request_handler = replace(request_handler, report=lambda: {**report(), "settings_faults": faults})
         while True:
             try:
                 async with self._served(request_handler, self.current_settings().socket):
                     begun()
-                    # A file that is removed tells nobody; with a home that was moved the socket was moved, too.
-                    while self.home.socket.exists() or not self.home.path.exists():  # noqa: ASYNC110
+                    while await self._is_there(files):  # noqa: ASYNC110
                         await asyncio.sleep(coalesced(LOOK))
                 self.failed("socket", "its file was removed; it is made again")
             except (PulseError, OSError) as error:
@@ -60,6 +60,17 @@ class SocketService:
                 if not await self._serve_without_file(request_handler, begun, error):
                     begun()
                     await asyncio.sleep(RETRY)
+
+    async def _is_there(self, files: FileThreads) -> bool:
+        """Whether callers can find the socket. A file that is removed tells nobody; a disk that fails says nothing.
+
+        With a home that was moved the socket was moved, too.
+        """
+        home, socket = self.home.path, self.home.socket
+        try:
+            return await files.ask(str(socket), lambda: socket.exists() or not home.exists())
+        except OSError:
+            return True
 
     async def serve_groups(self, request_handler: RequestHandler, groups: Mapping[Path, int]) -> None:
         """Answer at each of these sockets, too, for the members of a group: nobody there but who says a token."""

@@ -1,7 +1,12 @@
-"""The engine's directory on a file system that does not answer, or fails: survival goes on, and it is said."""
+"""Directories of the home on a file system that does not answer, or fails: survival goes on, and it is said."""
 
+import os
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,7 @@ from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.model.errors import PulseError
 from tests.acceptance.conftest import Served
 from tests.dead_mount import dead
+from upulse_cli.wiring.daemon import LOCK_CHECK
 
 WORDS = "engine does not answer"
 
@@ -48,3 +54,32 @@ def test_a_daemon_starts_beside_one_that_does_not_answer(served: Served, where: 
             assert f"{place / '.git'} does not answer" in said(served.home.path, "engine", "status")
             assert WORDS in said(served.home.path, "doctor")
         assert served.stop() == 0
+
+
+def test_the_dead_are_restarted_while_the_directory_of_lock_and_socket_does_not_answer(
+    served: Served,
+) -> None:
+    served.configure('[[process]]\nname = "it"\nstart = ["sleep", "9013"]\n')
+    served.start()
+    first = served.pid_when_up("it")
+    with dead(served.home.run) as fail:
+        for _ in range(2):
+            time.sleep(LOCK_CHECK)  # by then everybody has looked
+            os.kill(first, signal.SIGKILL)
+            first = served.eventually(partial(another, first), "it is restarted")
+            fail()
+    served.eventually(served.answers, "the daemon answers")
+    assert served.stop() == 0
+
+
+def another(pid: int) -> int:
+    """The process of this command line that is not this one; 0 if there is none."""
+    argv = b"\0".join((b"sleep", b"9013", b""))
+    found = (one for one in Path("/proc").glob("[0-9]*") if int(one.name) != pid)
+    return next((int(one.name) for one in found if read(one / "cmdline") == argv), 0)
+
+
+def read(path: Path) -> bytes:
+    with suppress(OSError):
+        return path.read_bytes()
+    return b""
