@@ -130,6 +130,7 @@ class _ConnectionHandler:
     def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: WireLimits) -> None:
         self._peer_of, self._handler, self._on_error, self._limits = peer_of, handler, on_error, limits
         self.limit = ConnectionLimit(limits)
+        self._turn = asyncio.Lock()
 
     def wire(self) -> Wire:
         """A wire for the next caller."""
@@ -146,8 +147,12 @@ class _ConnectionHandler:
     async def _converse(self, wire: Wire) -> None:
         try:
             while True:
-                await self._answer(wire, await wire.line())
-                await asyncio.sleep(0)  # a caller who sends many requests ahead must not hold up the loop
+                line = await wire.line()
+                async with (
+                    self._turn
+                ):  # in one pass of the loop one request begins, whoever sends how many ahead
+                    await asyncio.sleep(0)
+                await self._answer(wire, line)
         except ConnectionClosed:
             pass
         finally:

@@ -196,12 +196,15 @@ async def test_of_a_crowd_that_asks_at_once_one_is_answered_in_a_turn_of_the_loo
     request_handler, answered = Desk(), [0]
     async with request_handler.serve(path):
         with contextlib.ExitStack() as crowd:
-            for _ in range(40):
-                one = crowd.enter_context(socket.socket(socket.AF_UNIX))
+            callers = [crowd.enter_context(socket.socket(socket.AF_UNIX)) for _ in range(40)]
+            for one in callers:
                 one.connect(str(path))
                 one.sendall(ASK)
             async with asyncio.timeout(60):
-                while answered[-1] < 40:
-                    await asyncio.sleep(0)
-                    answered.append(len(request_handler.peers))
+                for all_of_them in (40, 240):
+                    while answered[-1] < all_of_them:
+                        await asyncio.sleep(0)
+                        answered.append(len(request_handler.peers))
+                    for one in callers:  # now that all are let in
+                        one.sendall(ASK * 5)
     assert max(after - before for before, after in itertools.pairwise(answered)) == 1
