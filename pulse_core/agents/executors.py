@@ -114,15 +114,17 @@ class RunAgent(_OfAgents):
             token = (await self.append(claim, task.id, event)).seq
         except PulseError as error:
             raise GivenUp(str(error)) from error
-        workspace: Workspace | None = None
         try:
             workspace = await self.workspace(task, agent.user)
+        except PulseError as error:
+            await self._fail(task.id, token, agent, str(error), event, unbegun=True)
+            raise GivenUp(str(error)) from error
+        try:
             program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
             await self._fail(task.id, token, agent, str(error), event)
-            if workspace:
-                await self.record_workspace(task, workspace, event)
+            await self.record_workspace(task, workspace, event)
             raise GivenUp(str(error)) from error
         return await self._started(task, token, agent, workspace, main, event)
 
@@ -149,12 +151,20 @@ class RunAgent(_OfAgents):
         return Result({**process, **where})
 
     async def _fail(
-        self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event
+        self,
+        task: str,
+        token: int,
+        agent: AgentSettings | None,
+        error: str,
+        event: Event,
+        unbegun: bool = False,
     ) -> None:
+        """Record the failure of an attempt. unbegun: its project's repository is to blame, or Pulse, not the agent."""
         if any(words in error for words in SHORTAGES):
             payload = blameless_attempt(self.task(task), error, self.context.settings(), token)
         else:
             payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
+            payload = payload.model_copy(update={"unbegun": unbegun})
         await self.append(payload, task, event)
 
     async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
@@ -173,7 +183,9 @@ class RunAgent(_OfAgents):
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
             return await self._started(task, task.token, agent, workspace, main, event)
-        await self._fail(task.id, task.token, agent, "Pulse ended before the agent was started", event)
+        await self._fail(
+            task.id, task.token, agent, "Pulse ended before the agent was started", event, unbegun=True
+        )
         return Result({"interrupted": True})
 
 

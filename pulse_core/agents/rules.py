@@ -19,7 +19,7 @@ from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
@@ -68,11 +68,22 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 
 def _wish(
-    verdict: Verdict, curr: Snapshot, action: ActionDeclaration, of: str, params: dict[str, Json], why: str
+    verdict: Verdict,
+    curr: Snapshot,
+    action: ActionDeclaration,
+    of: str,
+    params: dict[str, Json],
+    why: str,
+    since: Moment | None = None,
 ) -> Verdict:
-    """The verdict with this wish, or once its pause is over. of: what the key names beside the action."""
+    """The verdict with this wish, or once its pause is over. of: what the key names beside the action.
+
+    since: what was done before then was done about something else, and needs no pause.
+    """
     key = f"{action.name}:{of}"
     settled = curr.effects.settled_at.get(key)
+    if settled and since and curr.now.since(settled) > curr.now.since(since):
+        settled = None
     if left := max(0, AGAIN - curr.now.since(settled)) if settled else 0:
         return verdict.after_wait(left)
     return verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
@@ -104,7 +115,7 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
 def _run(verdict: Verdict, curr: Snapshot, task: TaskState, agent: str) -> Verdict:
     """The verdict with the wish that this agent begins a task."""
     params, why = {"task": task.id, "agent": agent}, f"{task.title} is assigned to {agent}"
-    return _wish(verdict, curr, RUN_AGENT, f"{task.id}:{task.attempts}", params, why)
+    return _wish(verdict, curr, RUN_AGENT, f"{task.id}:{task.attempts}", params, why, task.since)
 
 
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

@@ -142,6 +142,7 @@ class TaskFailed(Payload, kind="task-failed", by=Role.AGENT, wakes=Wake.NOW):
     blameless: bool = Field(
         False, description="the machine was short of something; it counts neither as attempt nor as failure"
     )
+    unbegun: bool = Field(False, description="its agent had not begun; it is no failure of that one")
 
 
 class TaskBlocked(Payload, kind="task-blocked", by=Role.AGENT, wakes=Wake.NOW):

@@ -133,7 +133,9 @@ def _is_failure(event: Event, data: Mapping[str, Any]) -> bool:
     """Not that of who releases a task, or could not begin; nor if a person, without a token, gave it up meanwhile."""
     if event.kind == TaskGivenUp.kind:
         return data.get("token") is not None
-    return not data.get("blameless") and (event.kind != TaskReleased.kind or bool(data.get("expired")))
+    if data.get("blameless") or data.get("unbegun"):
+        return False
+    return event.kind != TaskReleased.kind or bool(data.get("expired"))
 
 
 def _counted(

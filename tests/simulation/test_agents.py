@@ -20,6 +20,7 @@ from pulse_core.ports.programs import OrphanProgram
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
+from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
 from tests.simulation.world import World, simulate
@@ -291,6 +292,31 @@ def test_an_agent_that_cannot_be_started_fails_its_task() -> None:
         assert scene.task().error == "the repository is gone"
 
     told(story)
+
+
+def test_a_repository_that_is_gone_is_no_failure_of_the_agents() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.refusal = "the repository is gone"
+        await scene.begin()
+        await asyncio.sleep(600)
+        assert (scene.task().status, scene.task().attempts) == (Status.FAILED, 3)
+        assert scene.state().of(STATS)["ada"].consecutive_failures == 0
+
+    told(story, {**ADA, "retry": "1s"}, agents={"failures": 1})
+
+
+def test_a_retry_begins_at_once_although_the_same_attempt_has_just_failed() -> None:
+    async def story(scene: AgentScene) -> None:
+        scene.files.refusal = "the repository is gone"
+        await scene.begin()
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.FAILED
+        await scene.say("task-retried")
+        scene.files.refusal = ""
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.EXECUTING
+
+    told(story, tasks={"attempts": 1})
 
 
 def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame() -> None:
