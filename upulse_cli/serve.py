@@ -28,6 +28,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
@@ -41,7 +42,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
-from upulse_cli.views.narrator import speak
+from upulse_cli.views.narrator import Human, JsonLines
 from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
@@ -82,6 +83,32 @@ def main() -> int:
         patience()
         return 70
     return 0
+
+
+def speak(file: Path | None = None) -> None:
+    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal.
+
+    To stderr, too, if the file can't be written.
+    """
+    formatter = Human(True) if sys.stderr.isatty() else JsonLines()
+    handler: logging.Handler = DescriptorHandler(sys.stderr.fileno(), formatter)
+    fault = ""
+    if file:
+        # Half a MiB, where nothing else logs into files.
+        from pulse_adapters.host.daemon_log_file import PrivateFileHandler
+
+        try:
+            handler = PrivateFileHandler(file, JsonLines())
+        except OSError as error:
+            fault = (
+                f"{file} can't be written ({error.strerror}); what the daemon says goes to its standard error"
+            )
+    root = logging.getLogger("pulse")
+    root.handlers = [QueuedHandler(handler)]
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    if fault:
+        root.warning("%s", fault)
 
 
 def begin_anew() -> None:

@@ -3,10 +3,8 @@
 import asyncio
 import json
 import logging
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pulse_core.model.event import Event
@@ -14,7 +12,6 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local
 from upulse_cli.views.events import said
-from upulse_cli.views.queued_handler import DescriptorHandler, QueuedHandler
 
 if TYPE_CHECKING:
     from pulse_core.daemon.request_handler import RequestHandler
@@ -79,33 +76,6 @@ def moment(record: logging.LogRecord) -> float:
     """When what a record tells of happened, seconds since the epoch: an event's own time, else now."""
     at = getattr(record, "at", None)
     return record.created if at is None else at / 1e6
-
-
-def speak(file: Path | None = None) -> None:
-    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal.
-
-    To stderr, too, if the file can't be written.
-    """
-    formatter = Human(True) if sys.stderr.isatty() else JsonLines()
-    handler: logging.Handler = DescriptorHandler(sys.stderr.fileno(), formatter)
-    fault = ""
-    if file:
-        from upulse_cli.views.log_file import (
-            PrivateFileHandler,
-        )  # half a MiB, where nothing else logs into files
-
-        try:
-            handler = PrivateFileHandler(file, JsonLines())
-        except OSError as error:
-            fault = (
-                f"{file} can't be written ({error.strerror}); what the daemon says goes to its standard error"
-            )
-    root = logging.getLogger("pulse")
-    root.handlers = [QueuedHandler(handler)]
-    root.setLevel(logging.INFO)
-    root.propagate = False
-    if fault:
-        root.warning("%s", fault)
 
 
 class Narrator:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.daemon_log_file import PrivateFileHandler
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.sqlite.backup.known_rows import LAST_BACKUP, last_backup
@@ -19,7 +20,6 @@ from pulse_core.app.doctor import FAIL
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Checkpoint, Head
-from upulse_cli.views.log_file import PrivateFileHandler
 
 PARTS = ("", "-wal", "-shm")
 

@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from upulse_cli.views.queued_handler import WAITING, DescriptorHandler, QueuedHandler
+from pulse_adapters.host.queued_handler import WAITING, DescriptorHandler, QueuedHandler
 
 SPEAKER = f"""
 import logging
-from upulse_cli.views import queued_handler
-from upulse_cli.views.narrator import speak
+from pulse_adapters.host import queued_handler
+from upulse_cli.serve import speak
 queued_handler.LAST = 0.0
 speak()
 for number in range({WAITING} * 2):

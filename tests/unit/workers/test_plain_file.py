@@ -71,7 +71,7 @@ KNOWN = {
     "pulse_adapters/workers/inotify.py": "inotify",
     "pulse_adapters/workers/plain_file.py": "here",
     "pulse_adapters/workers/untrusted_paths.py": "folders, too",
-    "upulse_cli/views/log_file.py": "as the logging module opens it; a pipe that nobody reads is refused",
+    "pulse_adapters/host/daemon_log_file.py": "as the logging module opens it; a pipe that nobody reads is refused",
 }
 
 
