@@ -16,6 +16,8 @@ from pulse_core.watch.on_demand import WatcherOnDemand
 
 scopes = run_scopes
 """What callers of the socket that are runs are bound to."""
+sockets = run_sockets
+"""Where runs of other users are answered, each with the group of that user."""
 
 
 def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
@@ -47,11 +49,6 @@ def executors(context: ExecutorContext) -> Sequence[Executor]:
     from pulse_core.agents.executors import agent_executors
 
     return agent_executors(context, DiskRunFiles(context.home.path, context.settings))
-
-
-def sockets(context: WatcherContext) -> Mapping[Path, int]:
-    """Where runs of other users are answered, each with the group of that user."""
-    return run_sockets(context.home.path, AGENTS.of(context.settings()))
 
 
 def doubts(home: Path, settings: Settings) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.run_scope import RunScope
-from pulse_core.agents.settings import AGENTS, AgentSettings
+from pulse_core.agents.settings import AGENTS
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError, Refused
 
@@ -36,13 +36,13 @@ def run_socket(home: Path, user: ProcessUser) -> Path:
     return Path(f"/run/pulse-{hashlib.sha256(os.fsencode(home)).hexdigest()[:12]}-{user.name}/pulse.sock")
 
 
-def run_sockets(home: Path, agents: Iterable[AgentSettings]) -> Mapping[Path, int]:
-    """Those sockets of these agents, each with the group of its user."""
+def run_sockets(context: WatcherContext) -> Mapping[Path, int]:
+    """Those sockets of the agents, each with the group of its user."""
     found = dict[Path, int]()
-    for agent in agents:
+    for agent in AGENTS.of(context.settings()):
         with suppress(PulseError):  # it can't be started then, which is said
             if user := process_user(agent.user):
-                found[run_socket(home, user)] = user.gid
+                found[run_socket(context.home.path, user)] = user.gid
     return found
 
 

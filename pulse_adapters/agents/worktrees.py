@@ -23,7 +23,6 @@ SLUG = 40
 """Most characters of the title in a branch's name."""
 COMMITS = 20
 """Most commits of a branch that are told, the newest."""
-_GH = ("gh",)
 _SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
@@ -90,12 +89,12 @@ class Worktree:
             raise PulseError(f"the branch {branch} is not pushed; {how}")
         if (count := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
             raise PulseError(f"{count} commits of {branch} are not pushed; {how}")
-        listed = self._run(_GH, "pr", "list", "--head", branch, "--state", "all", "--json", "url,state")
+        listed = self._run(("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state")
         found = {str(one["state"]): str(one["url"]) for one in reversed(json.loads(listed or "[]"))}
         if url := found.get("OPEN") or found.get("MERGED"):
             return url
         said = ("--head", branch, "--base", self._base, "--title", title, "--body", body)
-        return self._run(_GH, "pr", "create", *said, *(["--draft"] if draft else [])).splitlines()[-1]
+        return self._run(("gh",), "pr", "create", *said, *(["--draft"] if draft else [])).splitlines()[-1]
 
     def remove(self) -> str:
         """Remove it; else why it is kept."""

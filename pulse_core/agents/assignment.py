@@ -109,8 +109,7 @@ def under_way(curr: Snapshot) -> frozenset[str]:
 def ready(curr: Snapshot) -> list[TaskState]:
     """Tasks that wait for an agent, the first to be done first: by priority, with what they have waited; then by age."""
     tasks, attempts = curr.of(TASKS), TASK_SETTINGS.of(curr.settings).attempts
-    aging, pending = GENERAL.of(curr.settings).aging, Status.PENDING
-    wished = under_way(curr)
+    aging, pending, wished = GENERAL.of(curr.settings).aging, Status.PENDING, under_way(curr)
     found = [
         task
         for task in tasks.tasks.values()

@@ -34,7 +34,7 @@ from pulse_core.agents.events import (
     WorkspaceMade,
     WorkspaceRemoved,
 )
-from pulse_core.agents.limits import blameless_attempt, failed_attempt
+from pulse_core.agents.limits import failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of, known_agent
@@ -160,12 +160,10 @@ class RunAgent(_OfAgents):
         unbegun: bool = False,
     ) -> None:
         """Record the failure of an attempt. unbegun: its project's repository is to blame, or Pulse, not the agent."""
-        if any(words in error for words in SHORTAGES):
-            payload = blameless_attempt(self.task(task), error, self.context.settings(), token)
-        else:
-            payload = failed_attempt(self.task(task), agent, error, self.context.settings(), token)
-            payload = payload.model_copy(update={"unbegun": unbegun})
-        await self.append(payload, task, event)
+        settings, is_short = self.context.settings(), any(words in error for words in SHORTAGES)
+        failed = failed_attempt(self.task(task), agent, error, settings, token, is_short=is_short)
+        blamed = failed.model_copy(update={"unbegun": unbegun and not is_short})
+        await self.append(blamed, task, event)
 
     async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
         """Whether it was begun: then its program is found, or the attempt has failed."""

@@ -114,31 +114,20 @@ def failed_attempt(
     settings: Settings,
     token: int,
     cost: float = 0.0,
+    is_short: bool = False,
 ) -> TaskFailed:
     """The failure of an attempt: tried again after a while, unless it was the last one before a person decides.
 
-    cost: of all attempts together.
+    cost: of all attempts together; is_short: the machine was short of something, so nobody is to blame. Such a one is tried
+    again more and more rarely: what a repository prints may say so falsely, and what an agent leaves may fill the disk.
     """
-    if far := _overspent(settings, cost):
-        return TaskFailed(token=token, error=f"{error}; {far}")
-    if agent is None or task.attempts >= TASK_SETTINGS.of(settings).attempts:
+    budget, most = GENERAL.of(settings).cost_per_task, TASK_SETTINGS.of(settings).attempts
+    if budget and cost >= budget:
+        return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
+    if is_short:
+        pause = SHORTAGE.after(task.shortages + 1)
+        return TaskFailed(token=token, error=error, retry_us=pause, blameless=True)
+    if agent is None or task.attempts >= most:
         return TaskFailed(token=token, error=error)
     pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
     return TaskFailed(token=token, error=error, retry_us=pause)
-
-
-def blameless_attempt(
-    task: TaskState, error: str, settings: Settings, token: int, cost: float = 0.0
-) -> TaskFailed:
-    """The failure of an attempt for which the machine was short of something: it is tried again, more and more rarely.
-
-    What a repository prints may say so falsely, and what an agent leaves may be what fills the disk. cost: as above.
-    """
-    if far := _overspent(settings, cost):
-        return TaskFailed(token=token, error=f"{error}; {far}")
-    return TaskFailed(token=token, error=error, retry_us=SHORTAGE.after(task.shortages + 1), blameless=True)
-
-
-def _overspent(settings: Settings, cost: float) -> str:
-    budget = GENERAL.of(settings).cost_per_task
-    return f"its attempts cost {cost:.2f}, of at most {budget:g}" if budget and cost >= budget else ""

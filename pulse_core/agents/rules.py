@@ -64,7 +64,13 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     pausing = (one for one in tasks.values() if one.retry_us and one.status is Status.PENDING)
     retries = (one.retry_left(curr.now) for one in pausing)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
-    return verdict.after_wait(_next_trial(curr)).noting(*obstacles_of(waiting, curr))
+    stats, runs, general = curr.of(STATS), curr.of(RUNS), GENERAL.of(curr.settings)
+    for one in AGENTS.of(
+        curr.settings
+    ):  # when the next one may get tasks again that is set aside or over its budget
+        trial = pause_left(one.name, stats[one.name], runs, general, curr.now) or None
+        verdict = verdict.after_wait(trial).after_wait(over_budget(one, curr)[0] or None)
+    return verdict.noting(*obstacles_of(waiting, curr))
 
 
 def _wish(
@@ -87,16 +93,6 @@ def _wish(
     if left := max(0, AGAIN - curr.now.since(settled)) if settled else 0:
         return verdict.after_wait(left)
     return verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
-
-
-def _next_trial(curr: Snapshot) -> int | None:
-    """Microseconds until the next agent may get tasks again; None if none is set aside or over its budget."""
-    stats, runs, general = curr.of(STATS), curr.of(RUNS), GENERAL.of(curr.settings)
-    lefts: list[int | None] = []
-    for one in AGENTS.of(curr.settings):
-        lefts.append(pause_left(one.name, stats[one.name], runs, general, curr.now))
-        lefts.append(over_budget(one, curr)[0])
-    return min((left for left in lefts if left), default=None)
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

@@ -8,7 +8,6 @@ from pulse_core.agents.breaker import failing_agents
 from pulse_core.agents.events import AgentRunCounted, AgentRunEnded
 from pulse_core.agents.limits import (
     RunSample,
-    blameless_attempt,
     excess_cost,
     failed_attempt,
     failure_of,
@@ -128,11 +127,11 @@ class AgentRunsWatcher:
                 error = f"{error}; {far}"
             elif not run.paused:
                 whole = runs.cost_of_task(task.id) + cost
-                settings = self._context.settings()
-                if not run.stop and await self._files.is_disk_full(run):
-                    error = f"{error}; the disk is full"
-                    return blameless_attempt(task, error, settings, run.token, whole)
-                return failed_attempt(task, agent, error, settings, run.token, whole)
+                is_short = not run.stop and await self._files.is_disk_full(run)
+                error = f"{error}; the disk is full" if is_short else error
+                return failed_attempt(
+                    task, agent, error, self._context.settings(), run.token, whole, is_short
+                )
             return TaskFailed(token=run.token, error=error)  # a person decides
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         project = self._context.state().of(TASKS).projects.get(task.project, Project())

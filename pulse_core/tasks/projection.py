@@ -115,20 +115,16 @@ class _TaskTable:
             if parent.id in self.ended:
                 self.ended[parent.id] = parent
             else:
-                self._update(self._waiting(parent))
+                was_stuck = parent.standing in STUCK
+                self._put(parent := self._waiting(parent))
+                if was_stuck != (parent.standing in STUCK):
+                    self._tell_dependents(parent.id)
 
     def _put(self, task: TaskState) -> None:
         self.tasks[task.id] = task
         if self.dependents is not None:
             for one in task.waits_for:
                 self.dependents.setdefault(one, {})[task.id] = None
-
-    def _update(self, task: TaskState) -> None:
-        """Replace an open task; what waits for it learns whether it goes on now."""
-        before = self.tasks[task.id]
-        self._put(task)
-        if (before.standing in STUCK) != (task.standing in STUCK):
-            self._tell_dependents(task.id)
 
     def _waiting(self, task: TaskState) -> TaskState:
         """The task with what it waits for; what nobody remembers was closed long ago."""

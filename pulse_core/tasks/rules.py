@@ -51,25 +51,20 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
     known = {task.key for task in curr.of(TASKS).tasks.values()}
     for name, condition in curr.conditions.raised.items():
         key = f"{CREATE_TASK.name}:condition:{name}"
-        left = settings.for_conditions - curr.now.since(condition.since)
+        since, settled = curr.now.since(condition.since), curr.effects.settled_at.get(key)
+        left, was_made = settings.for_conditions - since, bool(settled and curr.now.since(settled) <= since)
         if left > 0:
             verdict = verdict.after_wait(left)
-        elif key not in known and not _was_made(key, condition, curr):
+        elif key not in known and not was_made:  # of one that was closed no other is made
             params = {
                 "project": settings.project,
-                "title": f"{name} has been wrong for {rough_duration(curr.now.since(condition.since))}"[:200],
+                "title": f"{name} has been wrong for {rough_duration(since)}"[:200],
                 "prompt": _prompt(name, condition),
             }
             verdict = verdict.plus(
                 Effect(action=CREATE_TASK.name, key=key, params=params, reason=condition.evidence)
             )
     return verdict
-
-
-def _was_made(key: str, condition: Condition, curr: Snapshot) -> bool:
-    """Whether a task was made of this condition since it stands; of one that was closed no other is made."""
-    settled = curr.effects.settled_at.get(key)
-    return settled is not None and curr.now.since(settled) <= curr.now.since(condition.since)
 
 
 def _prompt(name: str, condition: Condition) -> str:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from upulse_cli.capabilities.tasks.commands import Task
+from upulse_cli.capabilities.tasks.current import current_tasks
 from upulse_cli.options import HomeDir, group, open_home
 from upulse_cli.output import put, say
 
@@ -25,7 +27,7 @@ def of_runs() -> None:
 
 @runs.command()
 def logs(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Its id, or enough of its beginning or end.")],
+    task: Task,
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for a run, and go on until it ends.")
     ] = False,
@@ -34,13 +36,11 @@ def logs(
     """Print what the last run of a task has printed."""
     from pulse_core.agents.events import AgentRunEnded, AgentRunPrinted, AgentRunStarted
     from pulse_core.agents.run_files import RunFolder
-    from pulse_core.app.state import current_value
     from pulse_core.model.errors import PulseError
     from pulse_core.tasks.listing import find_task
-    from pulse_core.tasks.projection import TASKS
 
     where = open_home(home)
-    id_ = find_task(current_value(where, TASKS), task).id
+    id_ = find_task(current_tasks(where), task).id
     while not (found := said_of(where, id_, AgentRunStarted.kind)):
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")

@@ -116,12 +116,8 @@ def board(known: PendingTasks, name: str) -> Table:
     for column, some in tasks_in_columns(known, name).items():
         drawn.add_column(Text(f"{column} ({len(some)})"), ratio=1, overflow="fold")
         more = [f"and {len(some) - SHOWN} more"] if len(some) > SHOWN else []
-        cells.append(Text("\n\n".join([*map(card, some[:SHOWN]), *more])))
+        who = {one.id: f" ({one.agent})" if one.agent else "" for one in some[:SHOWN]}
+        cards = (f"{one.id[5:]} {one.standing}{who[one.id]}\n{one_line(one.title)}" for one in some[:SHOWN])
+        cells.append(Text("\n\n".join([*cards, *more])))
     drawn.add_row(*cells)
     return drawn
-
-
-def card(task: TaskState) -> str:
-    """A task in a column."""
-    who = f" ({task.agent})" if task.agent else ""
-    return f"{task.id[5:]} {task.standing}{who}\n{one_line(task.title)}"
