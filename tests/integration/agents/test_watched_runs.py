@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.open_log import Opening
-from pulse_core.agents.watcher import AgentRunsWatcher
+from pulse_core.agents.rules import KEY
 from upulse_cli.wiring.daemon import real_daemon
 
 
@@ -13,5 +13,5 @@ async def test_no_safe_mode_leaves_out_who_watches_runs(tmp_path: Path) -> None:
     home.create()
     home.config.write_text("# nothing is guarded\n")
     async with real_daemon(home, Opening()) as daemon:
-        assert any(isinstance(one, AgentRunsWatcher) for one in daemon.parts.watchers)
-        assert not any(isinstance(one, AgentRunsWatcher) for one in daemon.parts.optional_watchers)
+        assert any(one.name == KEY for one in daemon.parts.watchers)
+        assert not any(one.name == KEY for one in daemon.parts.optional_watchers)
