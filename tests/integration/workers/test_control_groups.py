@@ -301,7 +301,7 @@ def test_who_forks_without_end_leaves_its_share_to_the_daemon_of_its_unit(
     enter = ["sh", "-c", 'echo 0 >"$0/cgroup.procs"; exec "$@"', f"{unit.path}/daemon"]
     subprocess.run([*enter, *argv], timeout=PATIENCE, check=True)
     (folder,) = (one for one in unit.children() if one.name != "daemon")
-    done = run_within(folder, "for i in $(seq 60); do sleep 100 >/dev/null 2>&1 & done")
+    done = run_within(folder.child("life-1"), "for i in $(seq 60); do sleep 100 >/dev/null 2>&1 & done")
     assert "fork" in done.stderr
     assert len(folder.members()) <= 30
     subprocess.run([*enter, "true"], timeout=PATIENCE, check=True)
