@@ -299,6 +299,8 @@ def own_group() -> ControlGroup:
 def parent_of_groups(own: ControlGroup) -> ControlGroup:
     """Where a process in this group makes groups: beside a leaf of a delegated unit, else below its own."""
     parent = ControlGroup(os.path.dirname(own.path))
+    if own.name == LEAF and re.fullmatch(r"upulse(@.+)?\.service", parent.name):
+        return parent  # a person's service manager sets no attribute on its units
     with suppress(OSError):
         if own.name == LEAF and os.getxattr(parent.path, DELEGATED) == b"1":
             return parent

@@ -22,6 +22,7 @@ from pulse_adapters.workers.control_group import (
     is_left_over,
     maker_prefix,
     own_group,
+    parent_of_groups,
     remove_groups_of_gone_homes,
     remove_home_groups,
 )
@@ -170,6 +171,14 @@ def test_groups_nested_deeper_than_anybody_nests_them_hold_nothing_up(
         while deepest.path != groups.path:
             os.rmdir(deepest.path)
             deepest = ControlGroup(os.path.dirname(deepest.path))
+
+
+def test_a_unit_of_pulses_is_delegated_though_a_persons_manager_sets_no_attribute(
+    groups: ControlGroup,
+) -> None:
+    for name, is_one in (("upulse_service", False), ("upulse.service", True), ("upulse@x.service", True)):
+        leaf = ControlGroup(f"{groups.path}/{name}/daemon")
+        assert (parent_of_groups(leaf).path == f"{groups.path}/{name}") is is_one
 
 
 @pytest.mark.parametrize("is_delegated", [True, False])
