@@ -103,6 +103,8 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "agent-run-stop-requested": {"run": "x", "why": "x"},
         "agent-run-ended": {"run": "x"},
         "agent-run-cleaned": {"run": "x"},
+        "agent-run-counted": {"run": "x", "tokens": 1},
+        "agent-run-printed": {"text": "x"},
         "agent-run-paused": {"run": "x", "why": "x"},
         "task-pull-request-opened": {"url": "x"},
         "workspace-made": {"path": "x", "branch": "x"},
