@@ -3,7 +3,8 @@
 import keyword
 import os
 import re
-from collections.abc import Mapping, Sequence
+import stat
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -34,10 +35,35 @@ SHELVES: Mapping[str, ScaffoldKind] = {
 }
 
 
-def scaffold(staging: Path, what: str, name: str, texts: Sequence[str] = ()) -> tuple[Path, ...]:
+class WrittenFile(NamedTuple):
+    """What a file held before it was written, None if it was not there, and what was written."""
+
+    path: Path
+    before: bytes | None
+    after: bytes
+
+    def take_back(self) -> bool:
+        """Put back what was there; False if the file holds something else by now, which is left as it is."""
+        if _content(self.path) != self.after:
+            return False
+        if self.before is None:
+            self.path.unlink()
+        elif self.before != self.after:
+            replace_plain(self.path, self.before, stat.S_IMODE(self.path.stat().st_mode))
+        return True
+
+
+def scaffold(
+    staging: Path,
+    what: str,
+    name: str,
+    texts: Sequence[str] = (),
+    tell: Callable[[WrittenFile], object] = lambda one: None,
+) -> tuple[Path, ...]:
     """Write it and list it; the files that were written or changed, the new module first.
 
-    texts: of the module, and of its test; without them they are skeletons, and nothing that is there is overwritten.
+    texts: of the module, and of its test; without them they are skeletons, and nothing that is there is overwritten;
+    tell: hears of each file of these texts, and of engine.py, just before it is written.
     Raises PulseError, with the lines to add if engine.py can't be edited.
     """
     if what not in SHELVES:
@@ -58,24 +84,35 @@ def scaffold(staging: Path, what: str, name: str, texts: Sequence[str] = ()) -> 
     for path, text in zip(
         (module, test), texts or (_filled(what, words), _filled(f"{what}_test", words)), strict=True
     ):
+        if texts:
+            tell(WrittenFile(path, _content(path), text.encode()))
         _write(path, text, replace=bool(texts))
     imported, entry = (Template(text).substitute(words) for text in (shelf.imported, shelf.entry))
     line = f"from {shelf.folder}.{words['name']} import {imported}"
     if texts and line in engine.read_text().splitlines():
         return module, test
     try:
-        edited = add_to_list(engine.read_bytes(), line, imported, shelf.list, entry)
+        listed = engine.read_bytes()
+        edited = add_to_list(listed, line, imported, shelf.list, entry)
     except (CannotEdit, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise PulseError(
             f"{module} and {test} are written, but not listed: {engine} can't be edited ({why});"
             f" add to it: {line}, and in {shelf.list}: {entry}"
         ) from error
+    tell(WrittenFile(engine, listed, edited))
     new = engine.with_name(".engine.py.new")
     new.write_bytes(edited)
     os.chmod(new, engine.stat().st_mode)
     os.replace(new, engine)  # in one step: whoever watches it never reads half of it
     return module, test, engine
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return None
 
 
 def _filled(skeleton: str, words: Mapping[str, str]) -> str:

@@ -23,12 +23,14 @@ from pulse_core.ports.engine import CannotLoad
 if TYPE_CHECKING:
     from pulse_adapters.action_host.hosts import ChildActionHosts
     from pulse_adapters.engine_user.layout import EngineUserLayout
+    from pulse_adapters.git.scaffold import WrittenFile
     from pulse_adapters.rule_host.hosts import ChildHosts
     from pulse_adapters.sandbox.code_checks import SandboxedChecks
     from pulse_core.app.engine.context import Windows, WorkflowContext
     from pulse_core.app.engine.promote import Proposal
     from pulse_core.app.engine.user_rules import UserRules
     from pulse_core.engine.engine_context import EngineParts
+    from pulse_core.ports.engine_repository import StagingState
     from pulse_core.settings.settings import Settings
 
 
@@ -143,32 +145,51 @@ def propose_rule(
     """Write a rule and its test into staging, show them to the gates, and take them back if one says no.
 
     author: as `NAME <EMAIL>`; may_promote: whether it comes into force if none does. Raises PulseError if staging has what
-    somebody has not committed.
+    somebody has not committed. What somebody does there meanwhile stays.
     """
-    from pulse_adapters.git.git_command import Git
-    from pulse_adapters.git.scaffold import scaffold
+    from pulse_adapters.git.scaffold import WrittenFile, scaffold
     from pulse_core.app.engine.promote import NotPromoted, Plan, Proposal, promote, try_staging
 
-    engine, git = workflow_context(home), Git(home.layout.path)
+    engine = workflow_context(home)
     engine.repository.mend()
     before = engine.repository.settled_staging()
     if before.dirty or not before.can_be_committed:
         raise PulseError("; ".join(before.advice()) or "staging can't be committed to now")
-    plan, is_kept = Plan(f"Propose {name}", author), False
+    plan, written = Plan(f"Propose {name}", author), list[WrittenFile]()
     try:
-        scaffold(before.path, "rule", name, texts)
+        scaffold(before.path, "rule", name, texts, written.append)
         if may_promote:
             commit, gates, answer = promote(engine, plan)
         else:
             commit, gates, answer = *try_staging(engine, plan), None
-        is_kept = True
-        return Proposal(commit, gates, is_kept, answer is not None)
-    except NotPromoted as no:
-        return Proposal(no.commit, no.gates, False, False)
-    finally:
-        if not is_kept:
-            git("reset", "--quiet", "--hard", before.commit, at=before.path)
-            git("clean", "--quiet", "--force", "--", "rules", "tests", at=before.path)
+    except BaseException as error:
+        left = _taken_back(home.layout.path, before, f"{author}\n{plan.message}", written)
+        if isinstance(error, NotPromoted):
+            return Proposal(error.commit, error.gates, False, False, left)
+        if left and isinstance(error, PulseError):
+            words = "somebody has changed meanwhile what was written, which is left"
+            raise PulseError(f"{error}; {words}: {', '.join(left)}") from error
+        raise
+    return Proposal(commit, gates, True, answer is not None)
+
+
+def _taken_back(
+    home: Path, before: "StagingState", ours: str, written: "Sequence[WrittenFile]"
+) -> Sequence[str]:
+    """Take back these files, and the commit with them if it is the last one; those that somebody has changed, which stay.
+
+    ours: the author and the message of that commit. What else it has stays as well, to be committed.
+    """
+    from pulse_adapters.git.git_command import STAGING, Git
+    from pulse_adapters.git.locks import repository_lock
+
+    git, paths = Git(home), [str(one.path.relative_to(before.path)) for one in written]
+    with repository_lock(home):
+        said = git("log", "--max-count=1", "--format=%P%n%an <%ae>%n%B", STAGING, at=before.path)
+        if paths and said.strip() == f"{before.commit}\n{ours}":
+            git("reset", "--quiet", "--soft", before.commit, at=before.path)
+            git("reset", "--quiet", before.commit, "--", *paths, at=before.path)
+        return [path for path, one in zip(paths, written, strict=True) if not one.take_back()]
 
 
 def plugin_contents() -> Sequence[Mapping[str, Any]]:

@@ -71,12 +71,16 @@ class NotPromoted(GateFailed):
 
 
 class Proposal(NamedTuple):
-    """A commit that somebody proposes, and its gates; whether it stays in staging, and whether it is in force."""
+    """A commit that somebody proposes, and its gates; whether it stays in staging, and whether it is in force.
+
+    left: files that were written for it and not taken back, since somebody has changed them meanwhile.
+    """
 
     commit: str
     gates: Sequence[GateResult]
     in_staging: bool
     in_force: bool
+    left: Sequence[str] = ()
 
 
 def promote(engine: WorkflowContext, plan: Plan) -> Promoted:

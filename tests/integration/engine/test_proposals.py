@@ -1,11 +1,14 @@
 """What an agent proposes: it stays in staging if all gates take it, and is taken back else."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.git.repository import Repository
+from pulse_core.app.engine.candidate_checks import GateResult, pass_gates
 from pulse_core.model.errors import PulseError
 from tests.integration.engine.engine_home import new_home
 from upulse_cli.wiring.engine import propose_rule
@@ -52,3 +55,49 @@ def test_a_rule_that_passes_stays_in_staging_and_one_that_does_not_is_taken_back
     with pytest.raises(PulseError, match="not committed"):
         propose_rule(home, ADA, False, "quiet", (RULE, TEST))
     assert (staging / "rules/quiet.py").read_text() == "a person's\n"
+
+
+def test_what_a_person_does_in_staging_while_the_gates_run_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository, staging = Repository(home.layout.path), tmp_path / "home/staging"
+    before, listed = repository.staging().commit, (staging / "engine.py").read_bytes()
+
+    def beside_a_person(*values: Any) -> Iterator[GateResult]:
+        (staging / "rules/theirs.py").write_text("a person's\n")
+        (staging / "rules/own.py").write_text("a person's edit\n")
+        (staging / "tests/test_quiet.py").write_text("a person's test\n")
+        yield from pass_gates(*values)
+
+    monkeypatch.setattr("pulse_core.app.engine.promote.pass_gates", beside_a_person)
+    bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    assert (bad.in_staging, bad.left) == (False, ["tests/test_quiet.py"])
+    assert (staging / "rules/theirs.py").read_text() == "a person's\n"
+    assert (staging / "rules/own.py").read_text() == "a person's edit\n"
+    assert (staging / "tests/test_quiet.py").read_text() == "a person's test\n"
+    assert not (staging / "rules/quiet.py").exists()
+    assert (staging / "engine.py").read_bytes() == listed
+    after = repository.staging()
+    assert after.commit == before
+    assert set(after.dirty) == {"rules/own.py", "rules/theirs.py", "tests/test_quiet.py"}
+
+
+def test_a_commit_that_a_person_makes_while_the_gates_run_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    repository, staging = Repository(home.layout.path), tmp_path / "home/staging"
+
+    def beside_a_person(*values: Any) -> Iterator[GateResult]:
+        (staging / "rules/theirs.py").write_text("a person's\n")
+        repository.commit_staging("Add mine", "eve <eve@localhost>")
+        yield from pass_gates(*values)
+
+    monkeypatch.setattr("pulse_core.app.engine.promote.pass_gates", beside_a_person)
+    bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    after = repository.staging()
+    assert (bad.in_staging, bad.left, after.ahead) == (False, [], 2)
+    assert (staging / "rules/theirs.py").read_text() == "a person's\n"
+    assert not (staging / "rules/quiet.py").exists()
+    assert set(after.dirty) == {"engine.py", "rules/quiet.py", "tests/test_quiet.py"}
