@@ -86,8 +86,8 @@ class GuidanceWatcher:
             )
             try:
                 while change := next_change(root, project, seen, self._now(), secrets.token_hex(4)):
-                    await self._context.append(change.draft)
-                    project = change.after
+                    draft, project = change
+                    await self._context.append(draft)
                 break
             except Superseded:
                 continue

@@ -16,19 +16,12 @@ class FileObservation(NamedTuple):
     size: int = 0
 
 
-class NextChange(NamedTuple):
-    """An event to record, and the project once it is."""
-
-    draft: Draft
-    after: GuidedProject
-
-
 def next_change(
     root: str, project: GuidedProject, seen: Mapping[str, FileObservation], now: int, digits: str
-) -> NextChange | None:
-    """The first difference between what is recorded and what was seen; None if there is none.
+) -> tuple[Draft, GuidedProject] | None:
+    """The event of the first difference between what is recorded and what was seen, and the project after it.
 
-    What was seen is compared with nothing newer: for the next difference, `after` is the project, and whoever was quicker is
+    What was seen is compared with nothing newer: the next difference is one to that project, and whoever was quicker is
     noticed by the number. now: UTC microseconds; digits: eight random ones, hexadecimal. The times in ids of a project only
     grow.
     """
@@ -43,5 +36,5 @@ def next_change(
         payload = GuidanceChanged(
             number=change.number, event_id=change.id, change=kind, file=name, sha256=found.sha256, size=size
         )
-        return NextChange(Draft(payload, root, id=row_id(root, change.id)), project.after_change(change))
+        return Draft(payload, root, id=row_id(root, change.id)), project.after_changes(change)
     return None

@@ -5,15 +5,37 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import OnErrorOmit, TypeAdapter, ValidationError
+from typing_extensions import TypedDict
 
-from pulse_core.guidance.events import MOST_IMPORTED, GuidanceImported, GuidanceInitialized, ImportedChange
+from pulse_core.guidance.events import (
+    MOST_IMPORTED,
+    File,
+    GuidanceImported,
+    GuidanceInitialized,
+    ImportedChange,
+    OldEventId,
+    Sha256,
+)
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, FOLDER
 from pulse_core.model.moment import EPOCH, iso
 
 SCHEMA = 2
 _CHANGE: TypeAdapter[ImportedChange] = TypeAdapter(ImportedChange)
+
+
+class EarlierState(TypedDict, total=False):
+    """What is used of another program's `state.json`; what does not fit counts as missing."""
+
+    last_hashes: OnErrorOmit[dict[OnErrorOmit[File], OnErrorOmit[Sha256 | None]]]
+    initialized_at: Any
+    last_acknowledged_event_id: OnErrorOmit[OldEventId]
+    last_acknowledged_plan_sha256: OnErrorOmit[Sha256]
+    last_acknowledged_at: Any
+
+
+_STATE: TypeAdapter[EarlierState] = TypeAdapter(EarlierState)
 
 
 def state_text(root: str, project: GuidedProject) -> str:
@@ -48,27 +70,20 @@ def read_earlier(state: bytes | None, events: Iterable[bytes], now: dict[str, st
             changes.append(change)
         elif line.strip():
             unread += 1
-    said = _read_object(state)
-    known = said.get("last_hashes")
-    if isinstance(known, dict):
-        hashes = {
-            name: known[name] if name in known and _is_hash(known[name]) else now[name] for name in FILES
-        }
-    else:
-        hashes = {**now, **{change.file: change.sha256 for change in changes}}
-    id_, plan = said.get("last_acknowledged_event_id"), said.get("last_acknowledged_plan_sha256")
-    acknowledged = (
-        id_ if isinstance(id_, str) and 0 < len(id_) <= 100 and not set(id_) & set(" \t\n\r") else None
-    )
-    places = {change.id: number for number, change in enumerate(changes, 1)}
+    said = _STATE.validate_python(_read_object(state))
+    recorded = said.get("last_hashes", {change.file: change.sha256 for change in changes})
     initialized = GuidanceInitialized(
-        hashes=hashes,
-        initialized_at=_microseconds(said.get("initialized_at")),
-        acknowledged=acknowledged,
-        acknowledged_number=places.get(acknowledged or "", 0),
-        acknowledged_plan=plan if acknowledged and _is_hash(plan) else None,
-        acknowledged_at=_microseconds(said.get("last_acknowledged_at")) if acknowledged else None,
+        hashes={**now, **recorded}, initialized_at=_microseconds(said.get("initialized_at"))
     )
+    if acknowledged := said.get("last_acknowledged_event_id"):
+        places = {change.id: number for number, change in enumerate(changes, 1)}
+        values = {
+            "acknowledged": acknowledged,
+            "acknowledged_number": places.get(acknowledged, 0),
+            "acknowledged_plan": said.get("last_acknowledged_plan_sha256"),
+            "acknowledged_at": _microseconds(said.get("last_acknowledged_at")),
+        }
+        initialized = initialized.model_copy(update=values)
     return EarlierRecord(changes, initialized, unread)
 
 
@@ -96,12 +111,6 @@ def _read_object(text: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def _is_hash(value: object) -> bool:
-    return value is None or (
-        isinstance(value, str) and len(value) == 64 and not set(value) - set("0123456789abcdef")
-    )
 
 
 def _microseconds(text: object) -> int | None:

@@ -1,6 +1,6 @@
 """How the guidance of each project stands. Nothing in it grows with the number of changes."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -57,11 +57,7 @@ class GuidedProject:
         """The time in the id of the last change (UTC microseconds); 0 if there is none."""
         return (time_of(self.recent[-1].id) or self.recent[-1].at) if self.recent else 0
 
-    def after_change(self, change: Change) -> "GuidedProject":
-        """It after one more change."""
-        return self.after_changes((change,))
-
-    def after_changes(self, changes: Sequence[Change]) -> "GuidedProject":
+    def after_changes(self, *changes: Change) -> "GuidedProject":
         """It after more changes, of which there is at least one."""
         pending, pending_id, since = dict(self.pending), self.pending_id, self.pending_since
         hashes, last = dict(self.hashes), dict(self.last)
@@ -118,25 +114,19 @@ def changes_in(event: Event) -> Iterator[Change]:
     """The changes that an event tells of."""
     data = decode_plain(event.data)
     if event.kind == GuidanceChanged.kind and data:
-        yield _change(event, data)
+        at, id_ = time_of(data["event_id"]) or event.at, data["event_id"]
+        values = data["change"], data["file"], data.get("sha256"), data.get("size")
+        yield Change(data["number"], id_, at, *values)
     elif event.kind == GuidanceImported.kind and data:
-        yield from _imported(data)
+        for place, row in enumerate(data["changes"]):
+            yield Change(data["number"] + place, *row)
 
 
-def _imported(data: Mapping[str, Any]) -> Iterator[Change]:
-    for place, row in enumerate(data["changes"]):
-        yield Change(data["number"] + place, *row)
-
-
-def _change(event: Event, data: Mapping[str, Any]) -> Change:
-    at, id_ = time_of(data["event_id"]) or event.at, data["event_id"]
-    return Change(data["number"], id_, at, data["change"], data["file"], data.get("sha256"), data.get("size"))
-
-
-def _after_import(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
-    if project.initialized_at or data.get("number") != project.count + 1:
+def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
+    is_import = event.kind == GuidanceImported.kind
+    if is_import == bool(project.initialized_at) or data.get("number") != project.count + 1:
         return project
-    return replace(project.after_changes(list(_imported(data))), imports=project.imports + 1)
+    return replace(project.after_changes(*changes_in(event)), imports=project.imports + is_import)
 
 
 def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
@@ -153,12 +143,6 @@ def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) 
     return project.after_acknowledgement(acknowledged)
 
 
-def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
-    if data.get("number") != project.count + 1 or not project.initialized_at:
-        return project
-    return project.after_change(_change(event, data))
-
-
 def _acknowledged(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
     id_ = data.get("event_id")
     if not id_ or id_ != project.pending_id:
@@ -171,7 +155,7 @@ def _watched(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> G
 
 
 _ACTS = {
-    GuidanceImported.kind: _after_import,
+    GuidanceImported.kind: _changed,
     GuidanceInitialized.kind: _initialized,
     GuidanceChanged.kind: _changed,
     GuidanceAcknowledged.kind: _acknowledged,

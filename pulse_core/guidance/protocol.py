@@ -3,9 +3,10 @@
 import hashlib
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
+from uuid import UUID
 
 from pulse_core.model.moment import EPOCH, iso
 
@@ -81,7 +82,7 @@ def time_of(event_id: str) -> int | None:
         since = datetime.strptime(found[1], _TIME).replace(tzinfo=UTC) - EPOCH
     except ValueError:
         return None
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return since // timedelta(microseconds=1)
 
 
 def row_id(root: str, event_id: str) -> str:
@@ -89,5 +90,4 @@ def row_id(root: str, event_id: str) -> str:
     ms = max(0, (time_of(event_id) or 0) // 1000) & ((1 << 48) - 1)
     rest = int.from_bytes(hashlib.sha256(f"{root}\0{event_id}".encode()).digest()[:10])
     high, low = (rest >> 62) & 0xFFF, rest & ((1 << 62) - 1)
-    digits = f"{(ms << 80) | (7 << 76) | (high << 64) | (2 << 62) | low:032x}"
-    return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+    return str(UUID(int=(ms << 80) | (7 << 76) | (high << 64) | (2 << 62) | low))

@@ -73,8 +73,8 @@ class GuidanceService:
                 seen = self._files.observe(root, project.hashes)
                 try:
                     while change := next_change(root, project, seen, self._now(), self._digits()):
-                        self._log.append(change.draft)
-                        project = change.after
+                        draft, project = change
+                        self._log.append(draft)
                     break
                 except Superseded:
                     continue

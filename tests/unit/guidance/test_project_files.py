@@ -136,7 +136,7 @@ def change(number: int) -> Change:
 def project_with(count: int) -> GuidedProject:
     project = GuidedProject(initialized_at=1_800_000_000_000_000)
     for number in range(1, count + 1):
-        project = project.after_change(change(number))
+        project = project.after_changes(change(number))
     return project
 
 
