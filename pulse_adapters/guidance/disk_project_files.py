@@ -5,11 +5,12 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
 
-from pulse_adapters.guidance.project_folder import ProjectFolder, make_folder
+from pulse_adapters.guidance.project_folder import ProjectFolder
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.file_formats import state_text
 from pulse_core.guidance.project_files import Lines
@@ -34,12 +35,14 @@ STEP_S = 0.003
 Signature = tuple[int, int, int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
-    """What `events.jsonl` was when it was last right, and how many changes were in it."""
+class Published(NamedTuple):
+    """Both files as they were when they were looked at last, for which state of the project, and how many changes were in
+    `events.jsonl`; None: it is not known to be right."""
 
-    signature: Signature
-    count: int
+    project: GuidedProject
+    state: Signature
+    events: Signature
+    changes: int | None
 
 
 class DiskProjectFiles:
@@ -48,16 +51,15 @@ class DiskProjectFiles:
     def __init__(self, settle: float = SETTLE_S) -> None:
         self._settle = settle
         self._published: dict[str, Published] = {}
-        self._written: dict[str, tuple[GuidedProject, Signature, Signature]] = {}
 
     def prepare(self, root: str) -> None:
-        make_folder(root)
         try:
+            Path(root, FOLDER).mkdir(mode=0o755, exist_ok=True)
             with ProjectFolder.open(root) as folder:
                 for name, text in TEMPLATES.items():
                     folder.create(name, text)
         except OSError as error:
-            raise PulseError(f"{root}/{FOLDER} can't be written: {error.strerror}") from error
+            raise PulseError(f"{root}/{FOLDER} can't be used: {error.strerror}") from error
 
     def is_empty(self, root: str) -> bool:
         with suppress(OSError), ProjectFolder.open(root) as folder:
@@ -103,30 +105,45 @@ class DiskProjectFiles:
     def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
         # Without the folder there is no place for them.
         with suppress(OSError), ProjectFolder.open(root) as folder:
-            if self._written.get(root) == (project(), *_signatures(folder)):
+            last = self._published.get(root)
+            if last and last[:3] == (project(), _signature(folder, STATE), _signature(folder, EVENTS)):
                 return
-            self._written.pop(root, None)
+            self._published.pop(root, None)
             with folder.locked():
                 newest = project()
                 text = state_text(root, newest)
                 if not _holds(folder, STATE, text):
                     folder.replace(STATE, (text,))
-                self._publish_events(folder, root, newest, lines)
-                self._written[root] = (newest, *_signatures(folder))
+                count = _publish_events(folder, last, newest, lines)
+                signatures = _signature(folder, STATE), _signature(folder, EVENTS)
+                self._published[root] = Published(newest, *signatures, count)
 
-    def _publish_events(
-        self, folder: ProjectFolder, root: str, project: GuidedProject, lines: Lines | None
-    ) -> None:
-        """Append what is missing at the end of a file that is known; another one is compared with the log, line by line."""
-        last = self._published.pop(root, None)
-        last = last and _advanced(folder, last, project)
-        if last is None or not 0 <= project.count - last.count <= len(project.recent):
-            last = _checked(folder, project, lines)
-        if last and (missing := project.recent[len(project.recent) - (project.count - last.count) :]):
-            found = folder.append(EVENTS, "".join(change.line() for change in missing))
-            last = Published(_signature(found), project.count)
-        if last:
-            self._published[root] = last
+
+def _publish_events(
+    folder: ProjectFolder, last: Published | None, project: GuidedProject, lines: Lines | None
+) -> int | None:
+    """Append what is missing at the end of a file that is known; another one is compared with the log, line by line. The
+    changes that are in it then; None if that is not known."""
+    count, recent = None, [change.line() for change in project.recent]
+    now = _signature(folder, EVENTS)
+    if last and last.changes is not None:
+        is_longer = now[:2] == last.events[:2] and now[2] > last.events[2]
+        count = (
+            last.changes if now == last.events else _known_end(folder, project, recent) if is_longer else None
+        )
+    if count is None or not 0 <= project.count - count <= len(recent):
+        if project.count == len(recent):
+            lines = lambda: iter(recent)  # noqa: E731
+        if lines is None:
+            count = _known_end(folder, project, recent)
+        else:
+            if not _is_same(folder, lines()):
+                folder.replace(EVENTS, lines())
+            count = project.count
+    if count is not None and (missing := recent[len(recent) - (project.count - count) :]):
+        folder.append(EVENTS, "".join(missing))
+        count = project.count
+    return count
 
 
 def _observed(root: str) -> tuple[Mapping[str, FileObservation], int]:
@@ -156,50 +173,12 @@ def _holds(folder: ProjectFolder, name: str, text: str) -> bool:
     return False
 
 
-def _signature(found: os.stat_result) -> Signature:
-    """What differs once a file was written, or replaced."""
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _signatures(folder: ProjectFolder) -> tuple[Signature, Signature]:
-    """Of both files; zeros for one that is missing."""
-    found = []
-    for name in (STATE, EVENTS):
-        try:
-            found.append(_signature(folder.stat(name)))
-        except OSError:
-            found.append((0, 0, 0, 0, 0))
-    return found[0], found[1]
-
-
-def _advanced(folder: ProjectFolder, last: Published, project: GuidedProject) -> Published | None:
-    """What is known of the file now: the same, or more if another process has added lines; None if it is something else."""
-    unknown = [change for change in project.recent if change.number > last.count]
-    expected = "".join(change.line() for change in unknown).encode()
-    try:
-        now, old = _signature(folder.stat(EVENTS)), last.signature
-        if now == old:
-            return last
-        if now[:2] != old[:2] or not 0 < now[2] - old[2] <= len(expected):
-            return None
-        with folder.file(EVENTS) as descriptor:
-            added = os.pread(descriptor, now[2] - old[2], old[2])
-    except OSError:
-        return None
-    is_theirs = expected.startswith(added) and added.endswith(b"\n") and unknown[0].number == last.count + 1
-    return Published(now, last.count + added.count(b"\n")) if is_theirs else None
-
-
-def _checked(folder: ProjectFolder, project: GuidedProject, lines: Lines | None) -> Published | None:
-    """The file as the log says it must be, put right if it is not; None where all that is known is its end, and that is
-    something else."""
-    recent = [change.line() for change in project.recent]
-    if project.count == len(recent):
-        lines = lambda: iter(recent)  # noqa: E731
-    if lines is None:
-        return _with_known_end(folder, project, recent)
-    found = folder.stat(EVENTS) if _is_same(folder, lines()) else folder.replace(EVENTS, lines())
-    return Published(_signature(found), project.count)
+def _signature(folder: ProjectFolder, name: str) -> Signature:
+    """What differs once a file was written, or replaced; zeros if it is missing."""
+    with suppress(OSError):
+        found = folder.stat(name)
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return 0, 0, 0, 0, 0
 
 
 def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
@@ -214,13 +193,12 @@ def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
         return False
 
 
-def _with_known_end(folder: ProjectFolder, project: GuidedProject, recent: list[str]) -> Published | None:
-    """The file if one of these lines is its last, and those before it are the ones before."""
+def _known_end(folder: ProjectFolder, project: GuidedProject, recent: list[str]) -> int | None:
+    """The changes in the file if one of these lines is its last, and those before it are the ones before."""
     with suppress(OSError), folder.file(EVENTS) as descriptor:
-        found = os.fstat(descriptor)
         size = sum(map(len, recent))
-        end = os.pread(descriptor, size, max(0, found.st_size - size))
+        end = os.pread(descriptor, size, max(0, os.fstat(descriptor).st_size - size))
         for count in range(len(recent), 0, -1):
             if end.endswith("".join(recent[:count]).encode()):
-                return Published(_signature(found), project.recent[count - 1].number)
+                return project.recent[count - 1].number
     return None

@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import partial
 from typing import Any, TypeVar
 
 from mcp.server.mcpserver import MCPServer
@@ -72,7 +71,7 @@ class GuidanceServer:
         return server
 
     async def _asked(self, method: Callable[..., T], *values: Any) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, partial(method, *values))
+        return await asyncio.get_running_loop().run_in_executor(self._thread, method, *values)
 
     async def _answered(self, method: Callable[..., T], *values: Any) -> T:
         """For a client: it is told why there is no answer."""

@@ -7,14 +7,13 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.protocol import FOLDER
-from pulse_core.model.errors import PulseError
 
 LARGEST = 64 << 20
 """Bytes of a file that is read; a larger one counts as none."""
@@ -110,7 +109,7 @@ class ProjectFolder:
         finally:
             os.unlink(part, dir_fd=self.descriptor)
 
-    def replace(self, name: str, texts: "Iterator[str] | tuple[str, ...]") -> os.stat_result:
+    def replace(self, name: str, texts: Iterable[str]) -> os.stat_result:
         """Put a file with this text there at once, instead of whatever bears the name."""
         part = self._written(texts)
         try:
@@ -122,21 +121,17 @@ class ProjectFolder:
 
     def append(self, name: str, text: str) -> os.stat_result:
         """Add to a file that is there, in one write."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(name, flags, dir_fd=self.descriptor)
-        try:
-            data = text.encode()
-            if os.write(descriptor, data) != len(data):
+        descriptor, data = open_plain(name, os.O_WRONLY | os.O_APPEND, within=self.descriptor), text.encode()
+        with open(descriptor, "ab", buffering=0) as file:
+            if file.write(data) != len(data):
                 raise OSError(errno.ENOSPC, "it was written in part", name)
             return os.fstat(descriptor)
-        finally:
-            os.close(descriptor)
 
     def stat(self, name: str) -> os.stat_result:
         """What is known of a file, or of a link of that name."""
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
 
-    def _written(self, texts: "Iterator[str] | tuple[str, ...]") -> str:
+    def _written(self, texts: Iterable[str]) -> str:
         """A new file with another name and this text."""
         name = f".{secrets.token_hex(8)}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -149,17 +144,6 @@ class ProjectFolder:
             os.unlink(name, dir_fd=self.descriptor)
             raise
         return name
-
-
-def make_folder(root: str) -> None:
-    """Make `.pulse` if there is none; raises PulseError if that can't be, or if it points out of the project."""
-    path = Path(root, FOLDER)
-    try:
-        path.mkdir(mode=0o755, exist_ok=True)
-        with ProjectFolder.open(root):
-            pass
-    except OSError as error:
-        raise PulseError(f"{path} can't be used: {error.strerror}") from error
 
 
 def _hashed(descriptor: int) -> tuple[str, int]:
