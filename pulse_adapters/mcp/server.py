@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.mcpserver import MCPServer
@@ -74,22 +74,19 @@ class PulseServer:
 
         @wraps(tool)
         async def call(**values: Any) -> str:
-            return await self._asked(tool, **values)
+            tools = self._tools()
+            _, limit = self._callers.setdefault(tools.agent, (tools, CallAllowance(at=self._now())))
+            limit.take(self._now())
+            limit.reads += tool not in CHANGES
+            try:
+                found = await asyncio.to_thread(getattr(tools, tool.__name__), **values)
+            except (PulseError, ValueError) as error:
+                raise ResourceError(str(error)) from error
+            return f"{DATA}\n{json.dumps(found, indent=1, default=str)}"
 
         shape = inspect.signature(tool)
         call.__signature__ = shape.replace(parameters=list(shape.parameters.values())[1:])  # type: ignore[attr-defined]
         return call
-
-    async def _asked(self, tool: Callable[..., Any], **values: Any) -> str:
-        tools = self._tools()
-        _, limit = self._callers.setdefault(tools.agent, (tools, CallAllowance(at=self._now())))
-        limit.take(self._now())
-        limit.reads += tool not in CHANGES
-        try:
-            found = await asyncio.to_thread(partial(getattr(tools, tool.__name__), **values))
-        except (PulseError, ValueError) as error:
-            raise ResourceError(str(error)) from error
-        return f"{DATA}\n{json.dumps(found, indent=1, default=str)}"
 
     @asynccontextmanager
     async def _served(self, server: "MCPServer[Any]") -> AsyncIterator[None]:

@@ -6,8 +6,7 @@ import hmac
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager, nullcontext, suppress
-from functools import partial
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -55,10 +54,9 @@ async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") ->
         ws="none",
         server_header=False,
     )
-    server = _Server(config)
-    loop = asyncio.get_running_loop()
+    server = uvicorn.Server(config)
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, partial(setattr, server, "should_exit", True))
+        signal.signal(number, server.handle_exit)  # it raises them anew at its end, which must be no failure
     async with AsyncExitStack() as stack:
         for one in begun:
             await stack.enter_async_context(one.router.lifespan_context(one))
@@ -101,11 +99,3 @@ def authorization(scope: "Scope") -> bytes:
     """The one header of this name; nothing if there is none, or several."""
     said = [value for name, value in scope["headers"] if name == b"authorization"]
     return bytes(said[0]) if len(said) == 1 else b""
-
-
-class _Server(uvicorn.Server):
-    """Leaves the signals to its caller, which ends with exit code 0."""
-
-    def capture_signals(self) -> Any:
-        """Capture none."""
-        return nullcontext()

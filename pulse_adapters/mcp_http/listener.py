@@ -18,16 +18,10 @@ class PortBusy(PulseError):
 
 def take_port(host: str, port: int) -> socket.socket:
     """A socket bound to this address, that does not listen yet; raises PortBusy, or PulseError if it can't be had."""
-    try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-    except OSError as error:
-        raise PulseError(f"{host} is no address of this machine: {error.strerror}") from error
-    taken = socket.socket(family, kind, protocol)
+    taken = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        taken.bind(address)
+        taken.bind((host, port))
     except OSError as error:
         taken.close()
         raise _explained(error, host, port) from error
