@@ -112,7 +112,7 @@ class DiskProjectFiles:
             with folder.locked():
                 newest = project()
                 text = state_text(root, newest)
-                if not _holds(folder, STATE, text):
+                if not _is_same(folder, STATE, iter(text.splitlines(keepends=True))):
                     folder.replace(STATE, (text,))
                 count = _publish_events(folder, last, newest, lines)
                 signatures = _signature(folder, STATE), _signature(folder, EVENTS)
@@ -137,7 +137,7 @@ def _publish_events(
         if lines is None:
             count = _known_end(folder, project, recent)
         else:
-            if not _is_same(folder, lines()):
+            if not _is_same(folder, EVENTS, lines()):
                 folder.replace(EVENTS, lines())
             count = project.count
     if count is not None and (missing := recent[len(recent) - (project.count - count) :]):
@@ -165,14 +165,6 @@ def _is_being_written(root: str, names: Iterable[str]) -> bool:
     return False
 
 
-def _holds(folder: ProjectFolder, name: str, text: str) -> bool:
-    """Whether a file holds exactly this text."""
-    with suppress(OSError):
-        data = text.encode()
-        return stat.S_ISREG(folder.stat(name).st_mode) and folder.read(name, len(data) + 1) == data
-    return False
-
-
 def _signature(folder: ProjectFolder, name: str) -> Signature:
     """What differs once a file was written, or replaced; zeros if it is missing."""
     with suppress(OSError):
@@ -181,12 +173,12 @@ def _signature(folder: ProjectFolder, name: str) -> Signature:
     return 0, 0, 0, 0, 0
 
 
-def _is_same(folder: ProjectFolder, lines: Iterator[str]) -> bool:
+def _is_same(folder: ProjectFolder, name: str, lines: Iterator[str]) -> bool:
     """Whether the file holds these lines and nothing else."""
     try:
-        if not stat.S_ISREG(folder.stat(EVENTS).st_mode):
+        if not stat.S_ISREG(folder.stat(name).st_mode):
             return False
-        with folder.file(EVENTS) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        with folder.file(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
             found = iter(partial(file.readline, LONGEST_LINE), b"")
             return all(one == (line or "").encode() for one, line in zip_longest(found, lines))
     except OSError:

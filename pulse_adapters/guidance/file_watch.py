@@ -55,7 +55,6 @@ class FileWatch:
         self._remove(before.keys() - found.keys())
 
     def close(self) -> None:
-        """Watch nothing more."""
         if self._inotify is not None:
             asyncio.get_running_loop().remove_reader(self._inotify.fileno)
             self._inotify.close()

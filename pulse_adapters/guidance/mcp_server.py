@@ -34,7 +34,6 @@ class GuidanceServer:
         return self._thread.submit(work).result()
 
     def close(self) -> None:
-        """Answer nothing more."""
         self._thread.shutdown()
 
     def mcp(self) -> "MCPServer[Any]":

@@ -46,12 +46,10 @@ class GuidanceWatcher:
             self.nudge.set()
 
     def close(self) -> None:
-        """Watch nothing more."""
         self._watch.close()
 
     @property
     def interval(self) -> float:
-        """Seconds until the next look."""
         return OFTEN_S if self._projects() else IDLE_S
 
     def should_wake(self, window: Window) -> bool:

@@ -59,7 +59,6 @@ class Change(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The file's path in the project."""
         return f"{FOLDER}/{self.file}"
 
     def line(self) -> str:

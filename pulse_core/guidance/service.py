@@ -105,7 +105,6 @@ class GuidanceService:
         )
 
     def context(self, root: str) -> str:
-        """The text of the resource."""
         with self._lock:
             return answers.context(self.look(root), self._files.texts(root))
 

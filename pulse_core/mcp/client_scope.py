@@ -45,7 +45,6 @@ class ClientScope:
         return frozenset({Effect.kind, SilenceAdded.kind, *({PromoteRequested.kind} if promotes else ())})
 
     def bounded(self, draft: Draft, state: State) -> Draft:
-        """The draft, for itself alone."""
         match draft.payload:
             case TaskExecuting() as claim:
                 return replace(draft, payload=claim.model_copy(update={"agent": self.actor}), data="")
@@ -68,7 +67,6 @@ class ClientScope:
         return draft
 
     def _own(self, task: str, state: State) -> TaskState:
-        """The task, which must be this client's."""
         found = known_task(task, state.of(TASKS))
         if found.agent != self.actor:
             raise Refused(f"{found.id} is not held by {self.actor}; claim it before")
@@ -91,5 +89,4 @@ class ClientScope:
             )
 
     def shown(self, state: State) -> Mapping[str, Json]:
-        """Its name."""
         return {"client": self.actor}

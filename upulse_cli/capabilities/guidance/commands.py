@@ -40,7 +40,6 @@ def standing(home: "HomeContext") -> Mapping[str, Any]:
 
 
 def roots(home: "HomeContext", _begun: str) -> Iterator[str]:
-    """The projects."""
     return iter(standing(home))
 
 

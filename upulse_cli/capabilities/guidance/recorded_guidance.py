@@ -33,10 +33,9 @@ class RecordedGuidance:
         self._reader: EventReader | None = None
         self._inode = 0
         self._state, self._head = Guidance(), Head()
-        self._find = lru_cache(REMEMBERED)(self._found)
+        self.find = lru_cache(REMEMBERED)(self._found)
 
     def close(self) -> None:
-        """Close the log."""
         self._opened.close()
         self._reader = None
 
@@ -69,10 +68,6 @@ class RecordedGuidance:
         ]
         append_all(self._home, spelled)
 
-    def find(self, root: str, event_id: str) -> Change | None:
-        """The change of this id, by the id of its row; of an imported one, where it was imported."""
-        return self._find(root, event_id)
-
     def changes(self, root: str) -> Iterator[Change]:
         """All that the projection counts too, in order."""
         count = 0
@@ -83,6 +78,7 @@ class RecordedGuidance:
                     yield change
 
     def _found(self, root: str, event_id: str) -> Change | None:
+        """The change of this id, by the id of its row; of an imported one, where it was imported."""
         log = self._log()
         if EVENT_ID.fullmatch(event_id):
             with suppress(UnknownName):
@@ -103,7 +99,7 @@ class RecordedGuidance:
             self.close()
             self._inode, self._head = inode, Head()
             self._reader = self._opened.enter_context(self._home.events())
-            self._find.cache_clear()
+            self.find.cache_clear()
             self._begin(self._reader)
         return self._reader
 

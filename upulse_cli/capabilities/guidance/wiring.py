@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from importlib.util import find_spec
-from pathlib import Path
 from socket import socket
 from typing import TYPE_CHECKING
 
@@ -31,10 +30,9 @@ def require_mcp() -> None:
 
 def project_root(project: str) -> str:
     """The folder that is meant, as its real path; raises PulseError if it is none, or has an unusable name."""
-    root = Path(os.path.abspath(os.path.expanduser(project)))
-    if not root.is_dir():
-        raise PulseError(f"{root} is no folder")
-    path = os.path.realpath(root)
+    path = os.path.realpath(os.path.expanduser(project))
+    if not os.path.isdir(path):
+        raise PulseError(f"{path} is no folder")
     if not path.isprintable() or len(path) > 400:
         raise PulseError(f"{path!r} is no usable path: at most 400 printable characters")
     return path
@@ -63,16 +61,6 @@ def home_to_use(option: str | None) -> "HomeContext":
     return context
 
 
-def token_from(option: str | None) -> str | None:
-    """The token that `--token env:NAME` means."""
-    if option is None:
-        return None
-    kind, _, name = option.partition(":")
-    if kind != "env" or not (token := os.environ.get(name, "")):
-        raise PulseError(f"--token is env:NAME of a variable that holds the token; {option!r} is not")
-    return token
-
-
 def on_port(
     host: str,
     port: int,
@@ -87,7 +75,10 @@ def on_port(
     require_mcp()
     from pulse_adapters.mcp_http.listener import LOOPBACK, PortBusy, take_port
 
-    secret = token_from(token)
+    kind, _, name = (token or "").partition(":")
+    secret = os.environ.get(name) if kind == "env" else None
+    if token is not None and not secret:
+        raise PulseError(f"--token is env:NAME of a variable that holds the token; {token!r} is not")
     if secret is None and host not in LOOPBACK:
         raise PulseError(f"{host} may be reached from elsewhere; say --token env:NAME, or use 127.0.0.1")
     try:
