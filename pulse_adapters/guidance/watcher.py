@@ -83,7 +83,9 @@ class GuidanceWatcher:
                 root, partial(self._files.observe, root, project.hashes), "observe"
             )
             try:
-                while change := next_change(root, project, seen, self._now(), secrets.token_hex(4)):
+                while change := next_change(
+                    root, project, seen, self._context.clock.now().at, secrets.token_hex(4)
+                ):
                     draft, project = change
                     await self._context.append(draft)
                 break
@@ -91,9 +93,6 @@ class GuidanceWatcher:
                 continue
         publish = partial(self._files.publish, root, partial(self._project, root), None)
         await self._threads.ask(root, publish, "publish")
-
-    def _now(self) -> int:
-        return self._context.clock.now().at
 
     def _projects(self) -> Mapping[str, GuidedProject]:
         found = self._context.state().of(GUIDANCE).projects

@@ -80,12 +80,9 @@ def _no(words: str, last: Acknowledgement | None = None) -> Answer:
 
 def context(project: GuidedProject, texts: Mapping[str, str]) -> str:
     """The resource: all that an agent needs before it goes on. texts: what the files hold, by name."""
-    now = interrupt(project, 0)
-    now = {
-        **now,
-        "needs_replan": str(now["needs_replan"]).lower(),
-        "pending_replan_files": ", ".join(now["pending_replan_files"]),
-    }
+    now = dict(interrupt(project, 0))
+    now["needs_replan"] = str(now["needs_replan"]).lower()
+    now["pending_replan_files"] = ", ".join(now["pending_replan_files"])
     parts = {
         "Status": "\n".join(f"- {name}: {now[name] or 'none'}" for name in _STATUS),
         "Security Boundary": _BOUNDARY,

@@ -112,7 +112,10 @@ def after(state: Guidance, events: Iterable[Event]) -> Guidance:
 
 def changes_in(event: Event) -> Iterator[Change]:
     """The changes that an event tells of."""
-    data = decode_plain(event.data)
+    return _changes(event, decode_plain(event.data))
+
+
+def _changes(event: Event, data: Mapping[str, Any]) -> Iterator[Change]:
     if event.kind == GuidanceChanged.kind and data:
         at, id_ = time_of(data["event_id"]) or event.at, data["event_id"]
         values = data["change"], data["file"], data.get("sha256"), data.get("size")
@@ -126,7 +129,8 @@ def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> G
     is_import = event.kind == GuidanceImported.kind
     if is_import == bool(project.initialized_at) or data.get("number") != project.count + 1:
         return project
-    return replace(project.after_changes(*changes_in(event)), imports=project.imports + is_import)
+    project = project.after_changes(*_changes(event, data))
+    return replace(project, imports=project.imports + 1) if is_import else project
 
 
 def _initialized(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> GuidedProject:
