@@ -20,21 +20,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.config.home import Home
+from pulse_adapters.config.home import Home, refuse_strangers
 from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
-from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable
+from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
+from pulse_adapters.sqlite.reserve import make_room
 from pulse_adapters.workers.control_group import leave_life
-from pulse_adapters.workers.file_systems import answer_in_time
-from pulse_adapters.workers.plain_file import open_plain
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
@@ -236,50 +234,6 @@ def taken(home: Home) -> Iterator[HomeLock]:
             make_room(home)
             stack.enter_context(lock)
         yield lock
-
-
-def make_room(home: Home) -> None:
-    """Free what exists for a full disk, or else what may be deleted at any time."""
-    if home.reserve.exists():
-        home.reserve.unlink()
-        return
-    for cache in (home.vitals, home.state):
-        for path in home.path.glob(f"{cache.name}*"):
-            path.unlink()
-
-
-def refuse_strangers(home: Home) -> None:
-    """Root does not run what another user's settings say: that user could have root start anything."""
-    owner = os.stat(home.path).st_uid
-    if os.geteuid() != owner:
-        raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
-    refuse_owners(owner, home.config, home.run, home.events)
-    engine = (home.path / "engine", home.path / "staging")
-    with suppress(OSError):  # without an engine that can't be looked at the daemon guards all the same
-        answer_in_time(str(engine[0]), partial(refuse_owners, owner, *engine))
-
-
-def refuse_owners(owner: int, *paths: Path) -> None:
-    """Raise PulseError for what belongs to neither root nor this user."""
-    for path in paths:
-        with suppress(FileNotFoundError):
-            if (other := os.lstat(path).st_uid) not in (0, owner):
-                raise PulseError(
-                    f"{path} belongs to user {other}, whose home this is not; see: upulse doctor"
-                )
-
-
-@contextmanager
-def own_pid(path: Path) -> Iterator[None]:
-    """Leave the process id in a file, for tools that want one."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with suppress(OSError), open(open_plain(path, flags), "w") as file:  # nobody needs it
-        file.write(f"{os.getpid()}\n")
-    try:
-        yield
-    finally:
-        with suppress(OSError):
-            path.unlink()
 
 
 if __name__ == "__main__":

@@ -7,8 +7,11 @@ import os
 import pwd
 import re
 import stat
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import is_text
@@ -127,3 +130,24 @@ class Home(HomeLayout):
             raise NotUsable(f"{error.filename} is a file; a Pulse home needs a directory") from error
         except OSError as error:
             raise NotUsable(f"{self.path} can't become a Pulse home: {error.strerror}") from error
+
+
+def refuse_strangers(home: Home) -> None:
+    """Root does not run what another user's settings say: that user could have root start anything."""
+    owner = os.stat(home.path).st_uid
+    if os.geteuid() != owner:
+        raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
+    refuse_owners(owner, home.config, home.run, home.events)
+    engine = (home.path / "engine", home.path / "staging")
+    with suppress(OSError):  # without an engine that can't be looked at the daemon guards all the same
+        answer_in_time(str(engine[0]), partial(refuse_owners, owner, *engine))
+
+
+def refuse_owners(owner: int, *paths: Path) -> None:
+    """Raise PulseError for what belongs to neither root nor this user."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            if (other := os.lstat(path).st_uid) not in (0, owner):
+                raise PulseError(
+                    f"{path} belongs to user {other}, whose home this is not; see: upulse doctor"
+                )

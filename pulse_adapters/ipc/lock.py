@@ -15,10 +15,12 @@ import os
 import stat
 import struct
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.home_status import LockHolder
 
@@ -224,3 +226,16 @@ def _parse(words: bytes) -> LockHolder | None:
 
 def _boot() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+@contextmanager
+def own_pid(path: Path) -> Iterator[None]:
+    """Leave the process id in a file, for tools that want one."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with suppress(OSError), open(open_plain(path, flags), "w") as file:  # nobody needs it
+        file.write(f"{os.getpid()}\n")
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from pulse_core.home import HomeLayout
+
 SIZE = 4 * 1024 * 1024
 
 
@@ -35,3 +37,13 @@ class Reserve:
         except OSError:
             return False
         return held
+
+
+def make_room(home: HomeLayout) -> None:
+    """Free what exists for a full disk, or else what may be deleted at any time."""
+    if home.reserve.exists():
+        home.reserve.unlink()
+        return
+    for cache in (home.vitals, home.state):
+        for path in home.path.glob(f"{cache.name}*"):
+            path.unlink()

@@ -59,7 +59,9 @@ class HomeBusy(PulseError):
 
     def __init__(self, home: str, pid: int | None) -> None:
         who = f"process {pid}" if pid else "another process"
-        super().__init__(f"{home} is held by {who}; stop it first (upulse daemon stop)")
+        super().__init__(
+            f"{home} is held by {who}; stop it first (upulse daemon stop), or let it end if it is a command"
+        )
         self.pid = pid
 
 

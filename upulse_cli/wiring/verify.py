@@ -10,13 +10,12 @@ from pathlib import Path
 from pulse_adapters.anchor.places import lines_of_file, lines_of_journal
 from pulse_adapters.config.toml_file import read_toml
 from pulse_adapters.sqlite.backup.databases import examine
-from pulse_adapters.sqlite.backup.known_rows import compare_with_log, last_backup, last_checkpoint_row
+from pulse_adapters.sqlite.backup.known_rows import compare_with_backup, last_checkpoint_row
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import read_anchors
 from pulse_core.model.errors import PulseError
-from pulse_core.model.moment import iso
 
 
 def verify_log(home: HomeLayout) -> VerifyResult:
@@ -32,29 +31,13 @@ def compared(home: HomeLayout, verdict: VerifyResult) -> VerifyResult:
         return verdict
     notes = list[str]()
     try:
-        for fault, note in (*_backup(home), *_anchors(home)):
+        for fault, note in (*compare_with_backup(home), *_anchors(home)):
             if fault:
                 return verdict._replace(fault=fault, notes=tuple(notes), fits_itself=True)
             notes += [note] if note else []
     except PulseError as error:
         notes.append(str(error))
     return verdict._replace(notes=tuple(notes))
-
-
-def _backup(home: HomeLayout) -> Iterable[tuple[str, str]]:
-    if (last := last_backup(home)) is None:
-        return
-    from pulse_adapters.sqlite.backup.manifest import read_manifest
-
-    rows = {last.row: last.made_at}
-    with suppress(PulseError, OSError), SqliteEventReader(home.path) as log:
-        manifest, newest = read_manifest(Path(last.path)), next(log.events(limit=1, newest_first=True), None)
-        if newest and manifest.host == newest.host:
-            rows[manifest.head] = manifest.made_at
-    for row, made_at in rows.items():
-        who = f"the backup of {iso(made_at)} in {last.path}"
-        agrees, words = compare_with_log(home, row, who, made_at)
-        yield ("", words) if agrees else (words, "")
 
 
 def last_anchored(home: HomeLayout, host: str) -> int:

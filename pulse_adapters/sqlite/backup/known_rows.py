@@ -4,6 +4,7 @@ A log that was cut short is sound in itself; only who knows one of its later row
 """
 
 import json
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -14,6 +15,7 @@ from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.moment import iso
 from pulse_core.ports.readers import EventQuery
 
 if TYPE_CHECKING:
@@ -87,3 +89,20 @@ def last_backup(home: HomeLayout) -> LastBackup | None:
         row = int(kept["seq"]), bytes.fromhex(kept["chain"])
         return LastBackup(str(kept["path"]), int(kept["made_at"]), row)
     return None
+
+
+def compare_with_backup(home: HomeLayout) -> Iterator[tuple[str, str]]:
+    """What the last backup has against this log, or says of it: of its own last row, and of the newest it was made of."""
+    if (last := last_backup(home)) is None:
+        return
+    from pulse_adapters.sqlite.backup.manifest import read_manifest
+
+    rows = {last.row: last.made_at}
+    with suppress(PulseError, OSError), SqliteEventReader(home.path) as log:
+        manifest, newest = read_manifest(Path(last.path)), next(log.events(limit=1, newest_first=True), None)
+        if newest and manifest.host == newest.host:
+            rows[manifest.head] = manifest.made_at
+    for row, made_at in rows.items():
+        who = f"the backup of {iso(made_at)} in {last.path}"
+        agrees, words = compare_with_log(home, row, who, made_at)
+        yield ("", words) if agrees else (words, "")
