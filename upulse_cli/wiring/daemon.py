@@ -241,7 +241,7 @@ def occasional_services(
     """What not every daemon does: keep the lock that it was given, read logs first, speak to who looks on."""
     services: dict[str, Service] = {}
     if lock:
-        services["lock"] = lambda _, begun: later(begun, keep_lock(lock, failed))
+        services["lock"] = lambda _, begun: later(begun, keep_lock(lock, FileThreads(), failed))
     if logs:
         services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
     if sys.stderr.isatty():
@@ -307,12 +307,11 @@ async def end_earlier_hosts(home: Home, failed: Callable[[str, str], None]) -> N
     await asyncio.Event().wait()
 
 
-async def keep_lock(lock: HomeLock, failed: Failed) -> None:
+async def keep_lock(lock: HomeLock, files: FileThreads, failed: Failed) -> None:
     """Hold on to the home's lock even if its file is removed; ends the daemon if another one has the home.
 
     What is wrong with the file or its disk is no reason to end: what is held still keeps others away.
     """
-    files = FileThreads()
     while True:
         await asyncio.sleep(coalesced(LOCK_CHECK))
         try:

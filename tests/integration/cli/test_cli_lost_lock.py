@@ -9,6 +9,7 @@ import pytest
 
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.memory.clock import virtual_loop
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.model.errors import HomeBusy
 from upulse_cli.wiring.daemon import keep_lock
 
@@ -16,8 +17,11 @@ from upulse_cli.wiring.daemon import keep_lock
 def kept(lock: HomeLock) -> list[str]:
     """What is said within a minute; raises what ends the daemon."""
     said = list[str]()
+    at_once = FileThreads(is_needed=lambda: False)  # what another test has mounted is none of this one's
     with asyncio.Runner(loop_factory=virtual_loop) as runner, suppress(TimeoutError):
-        runner.run(asyncio.wait_for(keep_lock(lock, lambda *words: said.append(": ".join(words))), 60))
+        runner.run(
+            asyncio.wait_for(keep_lock(lock, at_once, lambda *words: said.append(": ".join(words))), 60)
+        )
     return said
 
 
