@@ -134,6 +134,7 @@ def group(about: str, epilog: str = "") -> CommandGroup:
     return CommandGroup(
         help=about,
         epilog=epilog or None,
+        callback=lambda: None,  # else a group of one command would be that command
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,

@@ -55,7 +55,6 @@ class DiskRunFiles:
                 worktree.close()
 
     async def workspace(self, task: TaskState, project: Project, user: str = "") -> Workspace:
-        """The task's folder, made if it is not there."""
         above = workspaces_in(self._home, self._settings())
         path = above / user / task.id
         try:
@@ -71,7 +70,6 @@ class DiskRunFiles:
     async def program(
         self, run: str, token: int, task: TaskState, agent: AgentSettings, workspace: Workspace
     ) -> ProgramSpec:
-        """What to start; its prompt lies in its folder."""
         folder, tool = RunFolder.of(self._home, run), TOOLS[agent.kind]
         prompt, told_by, user = prompt_of(task), agent.prompt or tool.prompt, process_user(agent.user)
         try:
@@ -128,7 +126,6 @@ class DiskRunFiles:
         return RunSample(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
 
     async def output(self, run: Run, most: int) -> str:
-        """The end of what it has printed."""
         try:
             return await asyncio.to_thread(_end_of, RunFolder.of(self._home, run.id).output, most)
         except OSError as error:
@@ -150,11 +147,9 @@ class DiskRunFiles:
         return 128 - code if 128 < code <= 192 else code
 
     async def is_disk_full(self, run: Run) -> bool:
-        """Whether the disk of its folder, or of the home, is full."""
         return await self._do(lambda: is_full(self._home) or is_full(run.workspace or self._home))
 
     async def commits(self, path: str, project: Project) -> Sequence[str]:
-        """What lies on the branch of a worktree alone."""
         worktree = Worktree(project, Path(path))
         return await self._do(worktree.commits, worktree) if project.repository else ()
 
@@ -173,7 +168,6 @@ class DiskRunFiles:
         return await self._do(lambda: worktree.open_pull_request(branch, title, body, said.draft), worktree)
 
     async def remove_workspace(self, path: str, project: Project) -> str:
-        """Remove a task's folder, or say why not."""
         folder, worktree = Path(path), Worktree(project, Path(path))
 
         def remove() -> str:

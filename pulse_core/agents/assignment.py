@@ -46,10 +46,6 @@ class AvailableAgent:
     room: int
     trial: bool
 
-    def fits(self, task: TaskState, tasks: PendingTasks) -> bool:
-        """Whether it can do this task, and may."""
-        return self.room > 0 and not _unfitness(self.agent, task, tasks)
-
     def rank(self, task: TaskState) -> tuple[float, float, float, str]:
         """The least is the best: by its load, its success with the task's labels, its speed, its name."""
         average = self.stats.average_duration_us or 0
@@ -65,11 +61,10 @@ class AvailableAgent:
 
 def candidates(curr: Snapshot) -> list[AvailableAgent]:
     """The agents that may be given a task now."""
-    agents, general, runs = AGENTS.of(curr.settings), GENERAL.of(curr.settings), curr.of(RUNS)
     stats, found = curr.of(STATS), []
     loads = Counter(task.agent for task in curr.of(TASKS).tasks.values() if task.status in HELD)
-    for agent in agents:
-        left = pause_left(agent.name, stats[agent.name], runs, general, curr.now)
+    for agent in AGENTS.of(curr.settings):
+        left = pause_left(agent.name, curr.state, curr.settings, curr.now)
         load = loads[agent.name]
         room = (agent.concurrency if left is None else 1) - load
         if room > 0 and not unavailable(agent, curr):
@@ -79,13 +74,11 @@ def candidates(curr: Snapshot) -> list[AvailableAgent]:
 
 def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
     """Why an agent gets no task at this moment, whatever task; empty if it may get one."""
-    runs = curr.of(RUNS)
-    if agent.name in runs.paused:
+    if agent.name in curr.of(RUNS).paused:
         return "paused by a person"
-    stats = curr.of(STATS)[agent.name]
-    left = pause_left(agent.name, stats, runs, GENERAL.of(curr.settings), curr.now)
-    if left:
-        return f"set aside for {rough_duration(left)} after {stats.consecutive_failures} failures in a row"
+    if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
+        failures = curr.of(STATS)[agent.name].consecutive_failures
+        return f"set aside for {rough_duration(left)} after {failures} failures in a row"
     spent, words = over_budget(agent, curr)
     return f"{words} a day for another {rough_duration(spent)}" if spent else ""
 
@@ -136,7 +129,7 @@ def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
     for task in ready(curr):
         wanted = (task.column, task.project, task.labels)
         if (fitting := able.get(wanted)) is None:
-            fitting = able[wanted] = [one for one in free if one.fits(task, tasks)]
+            fitting = able[wanted] = [one for one in free if not unfitness(one.agent, task, tasks)]
         if not fitting:
             waiting.append(task)
             continue
@@ -163,10 +156,10 @@ def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
 def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: Snapshot) -> str:
     if why := unavailable(agent, curr):
         return f"is {why}"
-    return _unfitness(agent, task, tasks) or f"has {count(agent.concurrency, 'task')} already"
+    return unfitness(agent, task, tasks) or f"has {count(agent.concurrency, 'task')} already"
 
 
-def _unfitness(agent: AgentSettings, task: TaskState, tasks: PendingTasks) -> str:
+def unfitness(agent: AgentSettings, task: TaskState, tasks: PendingTasks) -> str:
     """Why an agent may not do a task, or can't; empty if it may."""
     if lacking := sorted(set(task.labels) - set(agent.labels)) if agent.labels else []:
         return f"can't do {', '.join(lacking)}"

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -71,9 +71,8 @@ class _OfAgents(RecordingExecutor):
     def runs(self) -> AgentRuns:
         return self.context.state().of(RUNS)
 
-    @property
-    def agents(self) -> Mapping[str, AgentSettings]:
-        return agents_of(self.context.settings())
+    def agent(self, name: str) -> AgentSettings | None:
+        return agents_of(self.context.settings()).get(name)
 
     async def append(self, payload: Payload, subject: str, event: Event) -> Event:
         """Record what happened because of this effect."""
@@ -84,10 +83,10 @@ class _OfAgents(RecordingExecutor):
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
         return await self.files.workspace(task, project, user)
 
-    async def record_workspace(self, task: TaskState, found: Workspace, event: Event) -> None:
+    async def record_workspace(self, task: str, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
-        if found.path and self.runs.worktrees.get(task.id) != found.path:
-            await self.append(WorkspaceMade(path=found.path, branch=found.branch), task.id, event)
+        if found.path and self.runs.worktrees.get(task) != found.path:
+            await self.append(WorkspaceMade(path=found.path, branch=found.branch), task, event)
 
     async def stop(self, run: Run, soft: float, event: Event) -> None:
         """End all that came out of a run."""
@@ -114,35 +113,27 @@ class RunAgent(_OfAgents):
             token = (await self.append(claim, task.id, event)).seq
         except PulseError as error:
             raise GivenUp(str(error)) from error
+        workspace = None
         try:
             workspace = await self.workspace(task, agent.user)
-        except PulseError as error:
-            await self._fail(task.id, token, agent, str(error), event, unbegun=True)
-            raise GivenUp(str(error)) from error
-        try:
             program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
-            await self._fail(task.id, token, agent, str(error), event)
-            await self.record_workspace(task, workspace, event)
+            await self._fail(task.id, token, agent, str(error), event, unbegun=workspace is None)
+            if workspace:
+                await self.record_workspace(task.id, workspace, event)
             raise GivenUp(str(error)) from error
-        return await self._started(task, token, agent, workspace, main, event)
+        return await self._started(task.id, token, agent, workspace, main, event)
 
     async def _started(
-        self,
-        task: TaskState,
-        token: int,
-        agent: AgentSettings,
-        place: Workspace,
-        main: ProcessId,
-        event: Event,
+        self, task: str, token: int, agent: AgentSettings, place: Workspace, main: ProcessId, event: Event
     ) -> Result:
         process, where = main._asdict(), {"token": token, "workspace": place.path}
         is_limited = agent.memory or agent.processes or agent.cpu_weight
         fault = await self.context.programs.limits_fault() if is_limited else ""
         started = AgentRunStarted(run=event.id, agent=agent.name, unlimited=fault, **process, **where)
         try:
-            await self.append(started, task.id, event)
+            await self.append(started, task, event)
         except PulseError:
             await self.context.programs.stop(event.id, main, 0.0)  # nobody would watch it
             raise
@@ -151,13 +142,7 @@ class RunAgent(_OfAgents):
         return Result({**process, **where})
 
     async def _fail(
-        self,
-        task: str,
-        token: int,
-        agent: AgentSettings | None,
-        error: str,
-        event: Event,
-        unbegun: bool = False,
+        self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event, unbegun: bool
     ) -> None:
         """Record the failure of an attempt. unbegun: its project's repository is to blame, or Pulse, not the agent."""
         settings, is_short = self.context.settings(), any(words in error for words in SHORTAGES)
@@ -174,13 +159,13 @@ class RunAgent(_OfAgents):
             return None
         if any(run.token == task.token for run in self.runs.runs.values()):
             return None  # another run has the claim; this one can't get it
-        agent = self.agents.get(params.agent)
+        agent = self.agent(params.agent)
         if agent and (main := await self.context.programs.find(event.id)):
             try:
                 workspace = await self.workspace(task, agent.user)
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
-            return await self._started(task, task.token, agent, workspace, main, event)
+            return await self._started(task.id, task.token, agent, workspace, main, event)
         await self._fail(
             task.id, task.token, agent, "Pulse ended before the agent was started", event, unbegun=True
         )
@@ -197,7 +182,7 @@ class StopRun(_OfAgents):
         if run is None or run.ended is not None:
             return Result({"already": True})
         await self.append(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
-        agent = self.agents.get(run.agent)
+        agent = self.agent(run.agent)
         await self.stop(run, agent.soft / US_PER_SECOND if agent else SOFT_S, event)
         return Result({"pid": run.pid})
 
@@ -230,7 +215,7 @@ class CleanAgentRun(_OfAgents):
             text = await self.files.output(run, most)
         if text:
             await self.append(AgentRunPrinted(text=text), run.id, event)
-        agent = self.agents.get(run.agent)
+        agent = self.agent(run.agent)
         await self.files.clean(run, agent.output if agent else 1 << 20)
         await self.append(AgentRunCleaned(run=run.id), run.task, event)
         return Result()
@@ -260,7 +245,7 @@ class MakeWorkspace(_OfAgents):
         if task.status is not Status.EXECUTING:
             return Result({"already": True})
         found = await self.workspace(task)
-        await self.record_workspace(task, found, event)
+        await self.record_workspace(task.id, found, event)
         return Result({"workspace": found.path, "branch": found.branch})
 
 

@@ -28,7 +28,6 @@ from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
 
 CONDITION = "agent:"
@@ -48,8 +47,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if not tasks or not AGENTS.of(curr.settings) or not GENERAL.of(curr.settings).assign:
         return verdict
     given, waiting = plan(curr)
-    wished = {str(one.params.get("task")) for one in verdict.effects if one.action == ASSIGN_TASK.name}
-    assigning = (one for one in verdict.effects if one.action == ASSIGN_TASK.name)
+    assigning = [one for one in verdict.effects if one.action == ASSIGN_TASK.name]
+    wished = {str(one.params.get("task")) for one in assigning}
     if vetoes := [one for one in assigning if not one.params.get("agent")]:
         words = "goes to nobody, as"
         notes = (f"{one.params.get('task')} {words} {one.rule} wishes: {one.reason}" for one in vetoes)
@@ -64,11 +63,8 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     pausing = (one for one in tasks.values() if one.retry_us and one.status is Status.PENDING)
     retries = (one.retry_left(curr.now) for one in pausing)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
-    stats, runs, general = curr.of(STATS), curr.of(RUNS), GENERAL.of(curr.settings)
-    for one in AGENTS.of(
-        curr.settings
-    ):  # when the next one may get tasks again that is set aside or over its budget
-        trial = pause_left(one.name, stats[one.name], runs, general, curr.now) or None
+    for one in AGENTS.of(curr.settings):  # when it may get tasks again that is set aside or over its budget
+        trial = pause_left(one.name, curr.state, curr.settings, curr.now) or None
         verdict = verdict.after_wait(trial).after_wait(over_budget(one, curr)[0] or None)
     return verdict.noting(*obstacles_of(waiting, curr))
 

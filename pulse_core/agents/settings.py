@@ -103,9 +103,7 @@ class AgentSettings(Group):
         if self.kind == "command" and not self.command:
             raise ValueError("an agent of kind 'command' needs a command")
         if self.user and (self.prompt == "file" or "{prompt_file}" in "".join((*self.command, *self.args))):
-            raise ValueError(
-                "an agent with a user can't read a file of the home; give it its prompt on stdin"
-            )
+            raise ValueError("an agent with a user can't read files of the home; give it its prompt on stdin")
         return self
 
 

@@ -27,22 +27,18 @@ class RunAnswer(NamedTuple):
     usage: Mapping[str, Json] = {}
 
 
-Reader = Callable[[Sequence[str]], RunAnswer]
-"""Reads an answer from the last lines of an output."""
-
-
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A kind of agent.
 
-    program: looked for in PATH; turn: the type of the records that are counted as its turns; before, after: arguments around
-    the model's and the settings' own; model: the option that names a model; prompt: how it is told what to do; version,
-    login: arguments that show whether it is there, and logged in; logged_in: what the latter prints then, of one whose
-    exit code does not say.
+    program: looked for in PATH; read: the answer in the last lines of an output; turn: the type of the records that are
+    counted as its turns; before, after: arguments around the model's and the settings' own; model: the option that names a
+    model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in;
+    logged_in: what the latter prints then, of one whose exit code does not say.
     """
 
     program: str
-    read: Reader
+    read: Callable[[Sequence[str]], RunAnswer]
     turn: str = ""
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()

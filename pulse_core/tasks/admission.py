@@ -38,7 +38,7 @@ def check_project(draft: Draft, role: Role, state: State, settings: Settings) ->
     columns = draft.payload.columns
     if len(set(columns)) < len(columns):
         raise Refused("a column is named twice")
-    lost = {one.column for one in state.of(TASKS).by_project.get(draft.subject, ())} - set(columns)
+    lost = {one.column for one in state.of(TASKS).of_project(draft.subject)} - set(columns)
     if lost:
         raise Refused(f"open tasks lie in {', '.join(sorted(lost))}; move them, or keep the column")
 
@@ -47,7 +47,7 @@ def check_removal(draft: Draft, role: Role, state: State, settings: Settings) ->
     """Refuse to remove a project that is unknown or has open tasks."""
     tasks = state.of(TASKS)
     known_project(draft.subject, tasks)
-    if left := tasks.by_project.get(draft.subject, ()):
+    if left := tasks.of_project(draft.subject):
         raise Refused(f"{len(left)} tasks of {draft.subject} are open; close them, or give them up")
 
 
@@ -60,7 +60,7 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
         raise Refused(f"{draft.subject[:100]!r} {words}")
     if tasks.find(draft.subject):
         raise Refused(f"there is a task {draft.subject} already")
-    if tasks.count >= (most := SETTINGS.of(settings).most):
+    if len(tasks.tasks) >= (most := SETTINGS.of(settings).most):
         raise Refused(f"{most:,} tasks are open; close some, or raise [tasks] most")
     check_column(made.column, made.project, known_project(made.project, tasks))
     if made.parent and len(known_task(made.parent, tasks).parts) >= MOST_PARTS:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from pulse_core.capability import ExecutorContext
 from pulse_core.model.errors import PulseError
@@ -28,23 +28,16 @@ from pulse_core.tasks.task import Status, TaskState
 
 
 @dataclass(frozen=True)
-class RecordingExecutor:
+class RecordingExecutor(Executor):
     """Base: an executor that may record, and reads the tasks as they are now."""
 
     context: ExecutorContext
-    action: ClassVar[str]
 
     def policy(self, params: Any) -> Policy:
         # A rule that wishes again what has just failed would be woken by the failure, for ever. Who is given a task again at
         # once has failed at it.
         pause = 0.0 if self.action == ASSIGN_TASK.name else 2.0
         return Policy(Safety.IDEMPOTENT, timeout=30.0, cooldown=pause)
-
-    def check(self, params: Any) -> None:
-        return
-
-    async def verify(self, effect: Effect, params: Any, event: Event) -> Result | None:
-        return None
 
     @property
     def tasks(self) -> PendingTasks:
@@ -66,8 +59,6 @@ class RecordingExecutor:
 
 
 class CreateTask(RecordingExecutor):
-    """`create-task`."""
-
     action, params = CREATE_TASK.name, CreateParams
 
     async def execute(self, effect: Effect, params: CreateParams, event: Event) -> Result:
@@ -82,8 +73,6 @@ class CreateTask(RecordingExecutor):
 
 
 class AssignTask(RecordingExecutor):
-    """`assign-task`."""
-
     action, params = ASSIGN_TASK.name, AssignParams
 
     async def execute(self, effect: Effect, params: AssignParams, event: Event) -> Result:
@@ -97,8 +86,6 @@ class AssignTask(RecordingExecutor):
 
 
 class ReleaseTask(RecordingExecutor):
-    """`release-task`."""
-
     action, params = RELEASE_TASK.name, ReleaseParams
 
     async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
@@ -114,8 +101,6 @@ class ReleaseTask(RecordingExecutor):
 
 
 class CloseTask(RecordingExecutor):
-    """`close-task`."""
-
     action, params = CLOSE_TASK.name, CloseParams
 
     async def execute(self, effect: Effect, params: CloseParams, event: Event) -> Result:

@@ -96,7 +96,7 @@ def task_of(said: Mapping[str, Any], now: Moment) -> TaskState:
 
 def project_json(name: str, tasks: PendingTasks) -> Mapping[str, Any]:
     """A project as JSON values; raises Refused if there is none of that name."""
-    project, open_ = known_project(name, tasks), len(tasks.by_project.get(name, ()))
+    project, open_ = known_project(name, tasks), len(tasks.of_project(name))
     return {"name": name, **asdict(project), "repository": project.repository or None, "open": open_}
 
 

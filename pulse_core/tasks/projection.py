@@ -34,8 +34,6 @@ FEW = 50
 """Open tasks up to which they are stored with each tick that emitted effects."""
 COLUMN_OF: Mapping[Status, str] = {Status.EXECUTING: "In progress", Status.ACKED: "Review"}
 """The column to which a task moves by itself, if its project has one of that name."""
-
-
 _CREATED = ("project", "title", "prompt", "priority", "column", "parent", "due", "key")
 """What a task takes over from the event that created it, beside its labels and blockers."""
 
@@ -48,18 +46,9 @@ class PendingTasks:
     ended: Mapping[str, TaskState] = field(default_factory=dict)
     projects: Mapping[str, Project] = field(default_factory=dict)
 
-    @property
-    def count(self) -> int:
-        """How many are open."""
-        return len(self.tasks)
-
-    @property
-    def by_project(self) -> Mapping[str, tuple[TaskState, ...]]:
-        """The open tasks of each project that has some."""
-        found: dict[str, list[TaskState]] = {}
-        for task in self.tasks.values():
-            found.setdefault(task.project, []).append(task)
-        return {name: tuple(tasks) for name, tasks in found.items()}
+    def of_project(self, name: str) -> list[TaskState]:
+        """The open tasks of a project."""
+        return [task for task in self.tasks.values() if task.project == name]
 
     def find(self, id_: str) -> TaskState | None:
         """The task of this id, if it is open or remembered."""
@@ -73,7 +62,7 @@ def after(state: PendingTasks, events: Iterable[Event]) -> PendingTasks:
         if act := _ACTS.get(event.kind):
             act(table, event)
             touched = True
-    return table.state() if touched else state
+    return PendingTasks(table.tasks, table.ended, table.projects) if touched else state
 
 
 class _TaskTable:
@@ -82,9 +71,6 @@ class _TaskTable:
     def __init__(self, before: PendingTasks) -> None:
         self.tasks, self.ended, self.projects = dict(before.tasks), dict(before.ended), dict(before.projects)
         self.dependents: dict[str, dict[str, None]] | None = None
-
-    def state(self) -> PendingTasks:
-        return PendingTasks(self.tasks, self.ended, self.projects)
 
     def project_set(self, event: Event) -> None:
         data = decode_plain(event.data)
@@ -141,8 +127,7 @@ class _TaskTable:
         if self.dependents is None:
             self.dependents = {}
             for task in self.tasks.values():
-                for one in task.waits_for:
-                    self.dependents.setdefault(one, {})[task.id] = None
+                self._put(task)
         found = (self.tasks.get(other) for other in self.dependents.get(id_, ()))
         return [one for one in found if one and id_ in one.waits_for]
 
@@ -199,10 +184,6 @@ class _TaskTable:
                 del self.ended[id_]
 
 
-OVER: Mapping[str, Any] = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
-"""Whatever else happens, a claim is over, and so is the pause after a failure."""
-
-
 def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskState:
     """The task after an event that may happen to it."""
     kind = event.kind
@@ -215,7 +196,9 @@ def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskStat
     status = MOVES[task.status][kind] or task.status
     if kind == TaskFailed.kind and data.get("retry_us") is None:
         status = Status.FAILED
-    return task.changed(**{**OVER, "status": status, "since": event.moment, **_news(task, event, data)})
+    # Whatever else happens, a claim is over, and so is the pause after a failure.
+    over = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
+    return task.changed(**{**over, "status": status, "since": event.moment, **_news(task, event, data)})
 
 
 def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -253,5 +236,5 @@ _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
 }
 
 TASKS = StateProjection(
-    "pending-tasks", 5, PendingTasks, frozenset(_ACTS), after, lambda state: state.count <= FEW
+    "pending-tasks", 5, PendingTasks, frozenset(_ACTS), after, lambda state: len(state.tasks) <= FEW
 )

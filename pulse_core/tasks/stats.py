@@ -114,17 +114,16 @@ def after(state: AgentCapabilityStats, events: Iterable[Event]) -> AgentCapabili
                 labels = _counted(stats.labels, work.labels, closed=1)
                 agents[agent] = replace(stats, closed=stats.closed + 1, labels=labels)
             del open_[event.subject]
-        elif work.claimed and _is_failure(event, data):
-            agents[agent] = replace(
-                stats,
-                failed=stats.failed + 1,
-                given_up=stats.given_up + (event.kind == TaskGivenUp.kind),
-                consecutive_failures=stats.consecutive_failures + 1,
-                failed_at=event.moment,
-                labels=_counted(stats.labels, work.labels, failed=1),
-            )
-            open_[event.subject] = replace(work, claimed=None)
         elif work.claimed:
+            if _is_failure(event, data):
+                agents[agent] = replace(
+                    stats,
+                    failed=stats.failed + 1,
+                    given_up=stats.given_up + (event.kind == TaskGivenUp.kind),
+                    consecutive_failures=stats.consecutive_failures + 1,
+                    failed_at=event.moment,
+                    labels=_counted(stats.labels, work.labels, failed=1),
+                )
             open_[event.subject] = replace(work, claimed=None)
     return AgentCapabilityStats(agents, open_)
 

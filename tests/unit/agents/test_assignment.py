@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from pulse_core.agents.assignment import AvailableAgent, obstacles_of, plan
+from pulse_core.agents import assignment
+from pulse_core.agents.assignment import obstacles_of, plan
 from pulse_core.agents.projection import RUNS, AgentRuns
 from pulse_core.composition import Settings
 from pulse_core.model.moment import Moment
@@ -144,9 +145,9 @@ def test_of_many_that_wait_only_the_first_are_told_of() -> None:
 def test_thousands_of_tasks_that_want_the_same_are_held_against_an_agent_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked, fits = list[str](), AvailableAgent.fits
+    asked, look = list[str](), assignment.unfitness
     monkeypatch.setattr(
-        AvailableAgent, "fits", lambda one, *more: asked.append(one.agent.name) or fits(one, *more)
+        assignment, "unfitness", lambda one, *more: asked.append(one.name) or look(one, *more)
     )
     tasks = [task(number, labels=("go",)) for number in range(3_000)]
     curr = seen([agent("ada", concurrency=2, labels=["go"]), agent("bob", labels=["python"])], tasks)

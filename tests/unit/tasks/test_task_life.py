@@ -231,19 +231,11 @@ def test_ended_tasks_are_bounded_and_closed_ones_lose_their_prompt() -> None:
     for number in range(REMEMBERED + 3):
         log.create(f"task_{number:06}", prompt="p" * LONGEST_PROMPT)
         log.say("task-closed", f"task_{number:06}")
-    assert (len(log.state.ended), log.state.count) == (REMEMBERED, 0)
+    assert (len(log.state.ended), len(log.state.tasks)) == (REMEMBERED, 0)
     assert {task.prompt for task in log.state.ended.values()} == {""}
     log.create(ONE, prompt="p")
     log.say("task-given-up", ONE)
     assert log.task(ONE).prompt == "p"
-
-
-def test_tasks_are_counted_by_project() -> None:
-    log = TaskLog()
-    log.create(ONE)
-    log.create(OTHER)
-    assert log.state.count == 2
-    assert {name: len(tasks) for name, tasks in log.state.by_project.items()} == {"app": 2}
 
 
 _SAID = st.tuples(st.sampled_from(OF_TASKS), st.sampled_from((ONE, OTHER)), st.integers(-2, 0))

@@ -1,5 +1,6 @@
 """`upulse run`: what agents print."""
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -17,12 +18,7 @@ if TYPE_CHECKING:
 
 runs = group("Runs of agents: what they print.")
 
-LOOK_S, PIECE = 0.2, 1 << 16
-
-
-@runs.callback()
-def of_runs() -> None:
-    """Runs of agents: what they print."""
+LOOK_S = 0.2
 
 
 @runs.command()
@@ -61,9 +57,8 @@ def show(output: Path, at: int) -> int:
     """Print what was printed from there on; returns where it ends by now."""
     with output.open("rb") as file:
         file.seek(at)
-        while piece := file.read(PIECE):
-            sys.stdout.buffer.write(piece)
-            at += len(piece)
+        shutil.copyfileobj(file, sys.stdout.buffer)
+        at = file.tell()
     sys.stdout.flush()
     return at
 

@@ -75,7 +75,7 @@ def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
         return put_json(found)
     from upulse_cli.capabilities.tasks.views import project_page
 
-    return console().print(project_page(found, known.by_project.get(name, ()), where.clock.now()))
+    return console().print(project_page(found, known.of_project(name), where.clock.now()))
 
 
 @projects.change()
