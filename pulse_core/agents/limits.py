@@ -52,8 +52,8 @@ def reason_to_stop(
         return f"it took longer than {rough_duration(agent.timeout)}"
     if run.paused and now.since(run.paused) >= agent.hold:
         return f"{run.held}, and nobody has had it go on"
-    if sample.output > agent.output:
-        return f"it printed {format_size(sample.output)}, of at most {format_size(agent.output)}"
+    if far := excess_output(agent, sample):
+        return far
     if agent.silence and sample.quiet_us >= agent.silence:
         return f"it printed nothing for {rough_duration(agent.silence)}"
     if agent.memory and sample.memory > agent.memory:
@@ -77,6 +77,13 @@ def reason_to_pause(
     if agent.times_usual and usual.tokens and tokens > agent.times_usual * usual.tokens:
         return f"it took {tokens:,.0f} tokens a minute, and {usual.tokens:,.0f} are usual"
     return ""
+
+
+def excess_output(agent: AgentSettings | None, sample: RunSample) -> str:
+    """In words, that a run has printed more than it may; empty if it has not."""
+    if agent is None or sample.output <= agent.output:
+        return ""
+    return f"it printed {format_size(sample.output)}, of at most {format_size(agent.output)}"
 
 
 def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:

@@ -9,6 +9,7 @@ from pulse_core.agents.events import AgentRunCounted, AgentRunEnded
 from pulse_core.agents.limits import (
     RunSample,
     excess_cost,
+    excess_output,
     failed_attempt,
     failure_of,
     reason_to_pause,
@@ -108,10 +109,9 @@ class AgentRunsWatcher:
             answer, progress = RunAnswer(False, error=str(fault)), RunSample()
         code = code if (written := await self._files.exit_code(run)) is None else written
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
-        error = failure_of(answer, code, run.stop)
+        error = failure_of(answer, code, run.stop) or excess_output(agent, progress)
         told = {name: getattr(progress, name) for name in ("output", "turns", "tokens")}
-        told |= {"run": run.id, "exit": code, "error": error, "usage": dict(answer.usage)}
-        ended = AgentRunEnded.model_validate(told)
+        ended = AgentRunEnded(run=run.id, exit=code, error=error, usage=dict(answer.usage), **told)
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:

@@ -58,6 +58,8 @@ def check_created(draft: Draft, role: Role, state: State, settings: Settings) ->
     if not TASK_ID.fullmatch(draft.subject):
         words = "is no id of a task: 'task_' and 6 to 32 small letters or digits"
         raise Refused(f"{draft.subject[:100]!r} {words}")
+    if not made.title.strip():
+        raise Refused("its title is blank; say in a few words what is to be done")
     if tasks.find(draft.subject):
         raise Refused(f"there is a task {draft.subject} already")
     if len(tasks.tasks) >= (most := SETTINGS.of(settings).most):

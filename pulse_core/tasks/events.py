@@ -3,7 +3,8 @@
 import re
 from typing import Annotated
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints
+from pydantic_core import PydanticCustomError
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.json_types import Json
@@ -12,19 +13,29 @@ from pulse_core.model.payload import Payload, Role, Text, Wake
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TASK_ID = re.compile(r"task_[a-z0-9]{6,32}")
 
-Name = Annotated[str, StringConstraints(pattern=rf"^{NAME.pattern}$")]
+
+def _shape(pattern: str | re.Pattern[str], words: str) -> AfterValidator:
+    """Refuses a text that is not of this pattern, in these words."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise PydanticCustomError("shape", words)
+        return text
+
+    return AfterValidator(check)
+
+
+Name = Annotated[str, _shape(NAME, "must be letters, digits, '.', '_' and '-', at most 64, no sign first")]
 """Of a project or an agent."""
-TaskId = Annotated[str, StringConstraints(pattern=rf"^{TASK_ID.pattern}$")]
-PRINTABLE = r"^[^\x00-\x1f\x7f]+$"
-"""Lengths are bounds of their own: a pattern that counts any characters to a thousand takes two mebibytes."""
-Line = Annotated[str, StringConstraints(pattern=PRINTABLE, max_length=200)]
-"""One printable line."""
-Column = Annotated[str, StringConstraints(pattern=PRINTABLE, max_length=60)]
-Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}$")]
+TaskId = Annotated[str, _shape(TASK_ID, "must be 'task_' and 6 to 32 small letters or digits")]
+_LINE = _shape(r"[^\x00-\x1f\x7f]+", "must be one line, without newlines, tabs and other control characters")
+Line = Annotated[str, StringConstraints(max_length=200), _LINE]
+Column = Annotated[str, StringConstraints(max_length=60), _LINE]
+_LABEL = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}"
+Label = Annotated[str, _shape(_LABEL, "must be letters, digits and '._:/-', at most 64, no sign first")]
 
 LONGEST_PROMPT = 8_000
 LONGEST_RESULT = 4_000
-LONGEST_LEASE = UNITS["d"]
 COLUMNS = ("Backlog", "Ready", "In progress", "Review", "Test", "Done")
 
 Token = Annotated[int, Field(ge=1, lt=1 << 63, description="row of the claim that this is said under")]
@@ -81,7 +92,7 @@ class TaskExecuting(Payload, kind="task-executing", by=Role.AGENT, wakes=Wake.SO
     """An agent has claimed it and works on it. This event's row is the token of the claim."""
 
     agent: Name
-    lease_us: int = Field(gt=0, le=LONGEST_LEASE, description="how long the claim holds without a heartbeat")
+    lease_us: int = Field(gt=0, le=UNITS["d"], description="how long the claim holds without a heartbeat")
     why: Text = ""
 
 

@@ -126,6 +126,19 @@ def test_a_run_that_goes_beyond_a_bound_is_ended_and_has_failed(
     told(story, {**ADA, **bound})
 
 
+def test_a_run_that_ends_by_itself_beyond_its_output_has_failed() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.files.printed[scene.run.id] = RunSample(4_096)
+        run = scene.finish(answer=RunAnswer(True, "done"))
+        await asyncio.sleep(1)
+        assert (scene.task().status, scene.task().error) == (Status.PENDING, BOUNDS[1][3])
+        assert scene.programs.stopped == [run]  # to clean up: nobody had looked at it before its end
+
+    told(story, {**ADA, "output": 2_048})
+
+
 def test_a_run_is_ended_when_its_claim_is_over_and_its_late_answer_counts_for_nothing() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()

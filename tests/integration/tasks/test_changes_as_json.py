@@ -1,5 +1,7 @@
 """`--json` of commands that change a task, a project or an agent: what each of these is afterwards."""
 
+import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -65,6 +67,41 @@ def test_a_change_is_told_as_json(
         assert {**shown, "lease_left_s": 0} == {**said, "lease_left_s": 0, "events": shown["events"]}
     board = home.upulse("board", "app", "--json").json
     assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
+
+
+def test_a_project_is_shown_without_python_s_signs(home: CliHome) -> None:
+    shown = home.upulse("project", "show", "app").out
+    assert "Backlog, Ready, In progress" in shown
+    assert "members" not in shown
+    home.upulse("project", "add", "two", "--member", "ada", "--member", "bob")
+    assert re.search(r"members +ada, bob +\n", home.upulse("project", "show", "two").out)
+
+
+BYTES: tuple[tuple[bytes, str], ...] = (
+    (b"\xff\xfe\x00a" * 100_000, "what is on stdin is no UTF-8 text; convert it (iconv), or name a file"),
+    ("é".encode() * 8_001, "what is on stdin has more than {most} characters; put the rest in a file"),
+    ("é".encode() * 4_000, ""),
+    (b"", ""),
+)
+
+
+@pytest.mark.parametrize(("given", "words"), BYTES, ids=("bytes", "long", "text", "empty"))
+def test_a_text_on_stdin_is_taken_or_refused_with_what_would_work(
+    home: CliHome, monkeypatch: pytest.MonkeyPatch, given: bytes, words: str
+) -> None:
+    task = home.upulse("task", "add", "app", "Mend it").out.strip()
+    home.upulse("task", "claim", task, "--agent", "ada")
+    commands = (("task", "add", "app", "x", "--prompt"), ("task", "ack", task, "--result"))
+    for (*command, option), most, name in zip(
+        commands, ("8,000", "4,000"), ("prompt", "result"), strict=True
+    ):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(given), "utf-8", "surrogateescape"))
+        said = home.upulse(*command, option, "-", "--json", code=2 if words else 0)
+        if words:
+            assert words.format(most=most) in said.err
+            assert option in said.err
+        else:
+            assert (said.json[name] or "") == given.decode()
 
 
 def test_a_project_whose_repository_is_not_there_is_told_so_at_once(home: CliHome, tmp_path: Path) -> None:

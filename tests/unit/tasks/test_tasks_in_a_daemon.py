@@ -130,6 +130,12 @@ def test_what_is_not_possible_is_refused_with_what_is(kind: str, data: dict[str,
 @pytest.mark.parametrize(
     ("subject", "data", "words"),
     [
+        (OTHER, {"project": "app", "title": " \u00a0"}, "its title is blank; say in a few words"),
+        (OTHER, {"project": "app", "title": "a\nb"}, "title: must be one line, without newlines"),
+        (OTHER, {"project": "app", "title": "\x1b[31m"}, "title: must be one line, without newlines"),
+        (OTHER, {"project": "my app"}, "project: must be letters, digits, '.'"),
+        (OTHER, {"project": "app", "labels": ["a b"]}, "labels.0: must be letters, digits and"),
+        (OTHER, {"project": "app", "parent": "1"}, "parent: must be 'task_' and 6 to 32"),
         ("nonsense", {"project": "app"}, "'nonsense' is no id of a task"),
         (OTHER, {"project": "apt"}, "no project 'apt'; there are app"),
         (OTHER, {"project": "app", "column": "Later"}, "has no column 'Later'"),
@@ -141,7 +147,7 @@ def test_a_task_without_a_place_is_refused(subject: str, data: dict[str, Any], w
     async def story(world: World) -> None:
         await begun(world)
         with pytest.raises(PulseError) as refused:
-            await say(world, "task-created", subject, title="no", **data)
+            await say(world, "task-created", subject, **{"title": "no", **data})
         assert words in str(refused.value)
 
     told(story)

@@ -43,6 +43,21 @@ After = Annotated[
 ]
 
 
+def text_arg(given: str, most: int, option: str) -> str:
+    """The text of an option; of `-`, what is on stdin."""
+    if given != "-":
+        return given
+    try:
+        text = typer.get_text_stream("stdin", "utf-8", "strict").read(most + 1)
+    except UnicodeDecodeError as error:
+        words = "what is on stdin is no UTF-8 text; convert it (iconv), or name a file that has it"
+        raise typer.BadParameter(words, param_hint=option) from error
+    if len(text) > most:
+        words = f"what is on stdin has more than {most:,} characters; put the rest in a file, and name that"
+        raise typer.BadParameter(words, param_hint=option)
+    return text
+
+
 @tasks.change()
 def add(
     project: Annotated[str, typer.Argument(help="Its project.", autocompletion=completed_by(project_names))],
@@ -60,12 +75,13 @@ def add(
 ) -> Change:
     """Make a task and print its id."""
     from pulse_core.app.append import append
+    from pulse_core.tasks.events import LONGEST_PROMPT
     from pulse_core.tasks.listing import find_task, new_task_id
     from upulse_cli.time_args import moment_arg
 
     where = open_home(home)
     data: dict[str, Any] = {"project": project, "title": title, "priority": priority, "column": column}
-    data["prompt"] = typer.get_text_stream("stdin").read() if prompt == "-" else prompt
+    data["prompt"] = text_arg(prompt, LONGEST_PROMPT, "--prompt")
     if label:
         data["labels"] = label
     if part_of or after:
@@ -177,7 +193,9 @@ def ack(
     home: HomeDir = None,
 ) -> Change:
     """Say that the work is done."""
-    words = typer.get_text_stream("stdin").read() if result == "-" else result
+    from pulse_core.tasks.events import LONGEST_RESULT
+
+    words = text_arg(result, LONGEST_RESULT, "--result")
     return change(home, task, "task-acked", {"token": token, "result": words})
 
 

@@ -65,8 +65,8 @@ def _facts(said: Mapping[str, Any], names: Sequence[str]) -> Table:
     facts = Table.grid(padding=(0, 2))
     for name in names:
         value = said[name]
-        if value not in (None, [], ""):
-            words = ", ".join(value) if isinstance(value, list) else value
+        if value not in (None, [], (), ""):
+            words = ", ".join(value) if isinstance(value, list | tuple) else value
             words = local(words, date=True) if name in ("due", "created") else words
             facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
     return facts
@@ -93,10 +93,8 @@ def project_table(projects: Sequence[Mapping[str, Any]]) -> Table:
 def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Moment) -> RenderableType:
     """All of one project."""
     title = Text(f"{said['name']}: {count(len(tasks), 'task')} open", style="bold")
-    parts: list[RenderableType] = [
-        title,
-        _facts(said, ("repository", "base", "columns", "members", "review")),
-    ]
+    names = ("repository", "base", "columns", "members", "review")
+    parts: list[RenderableType] = [title, _facts(said, names)]
     if tasks:
         parts += [Text(), task_table(tasks, now)]
     return Group(*parts)
