@@ -65,6 +65,8 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     eventually(lambda: start_time_of(pid) is None, "the daemon to be dead")
     home.upulse("daemon", "start")
     workspace = Path(run["workspace"])
+    listed = f"{workspace}: its task has not ended"
+    eventually(lambda: listed in home.upulse("agents", "worktrees").out, "the worktree to be listed")
     git(workspace, "commit", "-q", "--allow-empty", "-m", "mend it")
     (workspace / "go").touch()
     eventually(lambda: task(home, id_)["status"] == "closed", "the task to be closed")

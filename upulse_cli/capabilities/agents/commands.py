@@ -87,7 +87,9 @@ def worktrees(
     runs = current_value(where, RUNS)
     found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
-    text = "\n".join(f"{one['task']}  {one['path']}: {one['kept'] or 'in use'}" for one in found)
+    text = "\n".join(
+        f"{one['task']}  {one['path']}: {one['kept'] or 'its task has not ended'}" for one in found
+    )
     return Change(text, lambda: found, "" if found else "No task has a folder.")
 
 
