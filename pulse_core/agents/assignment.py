@@ -146,8 +146,7 @@ def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
     """Why each of the first of these goes to nobody, in words."""
     tasks = curr.of(TASKS)
     for task in waiting[:TOLD]:
-        agents = AGENTS.of(curr.settings)
-        reasons = (f"{agent.name} {_obstacle(agent, task, tasks, curr)}" for agent in agents)
+        reasons = (f"{one.name} {_obstacle(one, task, tasks, curr)}" for one in AGENTS.of(curr.settings))
         yield f"{task.id} goes to nobody: {'; '.join(reasons)}"
     if len(waiting) > TOLD:
         yield f"{len(waiting) - TOLD} more tasks go to nobody"

@@ -81,8 +81,7 @@ def worktrees(
 
     where = open_home(home)
     if remove:
-        busy = current_tasks(where).tasks
-        for id_ in current_value(where, RUNS).kept.keys() - busy.keys():
+        for id_ in current_value(where, RUNS).kept.keys() - current_tasks(where).tasks.keys():
             carry_out(where, "remove-workspace", id_)
     runs = current_value(where, RUNS)
     found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
