@@ -91,7 +91,7 @@ class CommandOfHome(TyperCommand):
 
 
 class ChangeCommand(CommandOfHome):
-    """A command that returns a `Change`, which is shown as JSON if `--json` is given."""
+    """A command that returns a `CommandResult`, which is shown as JSON if `--json` is given."""
 
     def __init__(self, name: str | None, **more: Any) -> None:
         params = list(more.pop("params", None) or ())

@@ -94,7 +94,7 @@ def say_when(answer: "Appended") -> None:
         say("no daemon runs; this takes effect when one starts (upulse daemon start)")
 
 
-class Change(NamedTuple):
+class CommandResult(NamedTuple):
     """What a command has changed. text: data for people; value: what was changed as it is now, for programs, None if it is
     gone; note: words for people; answer: of the append, if an event was recorded."""
 
@@ -104,7 +104,7 @@ class Change(NamedTuple):
     answer: "Appended | None" = None
 
 
-def show_change(change: Change, as_json: bool) -> None:
+def show_change(change: CommandResult, as_json: bool) -> None:
     """Print a change: the value as JSON, or the text."""
     if as_json:
         put_json(change.value())

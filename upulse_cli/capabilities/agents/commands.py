@@ -8,7 +8,7 @@ import typer
 from upulse_cli.capabilities.tasks.commands import Task, tasks
 from upulse_cli.capabilities.tasks.current import current_tasks, task_change
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import Change, put, put_json, put_or_draw
+from upulse_cli.output import CommandResult, put, put_json, put_or_draw
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -74,7 +74,7 @@ def worktrees(
         bool, typer.Option("--remove", help="Remove those of ended tasks that hold no work any more.")
     ] = False,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.projection import RUNS
     from pulse_core.app.state import current_value
@@ -89,7 +89,7 @@ def worktrees(
     text = "\n".join(
         f"{one['task']}  {one['path']}: {one['kept'] or 'its task has not ended'}" for one in found
     )
-    return Change(text, lambda: found, "" if found else "No task has a folder.")
+    return CommandResult(text, lambda: found, "" if found else "No task has a folder.")
 
 
 @tasks.change("pull-request")
@@ -99,7 +99,7 @@ def pull_request(
     body: Annotated[str, typer.Option("--body", help="Else what came of the task.")] = "",
     draft: Annotated[bool, typer.Option("--draft", help="It is not ready for review.")] = False,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Open a pull request for a task's branch.
 
     Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
@@ -148,7 +148,7 @@ def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 
 @agents.change()
-def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> Change:
+def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Have an agent begin nothing more.
 
     What it is at it goes on with.
@@ -157,17 +157,17 @@ def pause(agent: Agent, why: Why = "", home: HomeDir = None) -> Change:
 
 
 @agents.change()
-def resume(agent: Agent, why: Why = "", home: HomeDir = None) -> Change:
+def resume(agent: Agent, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Have an agent go on that was paused or set aside."""
     return agent_change(home, "agent-resumed", agent, why)
 
 
-def agent_change(home: str | None, kind: str, name: str, why: str) -> Change:
+def agent_change(home: str | None, kind: str, name: str, why: str) -> CommandResult:
     """Record what happens to an agent."""
     from pulse_core.agents.listing import agents_json
     from pulse_core.app.append import append
 
     answer = append(open_home(home), kind, name, {"why": why})
-    return Change(
+    return CommandResult(
         value=lambda: next(one for one in agents_json(seen(home)) if one["name"] == name), answer=answer
     )

@@ -13,7 +13,7 @@ from upulse_cli.capabilities.tasks.current import (
     task_ids,
 )
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import Change, console, put_json, put_or_draw, say
+from upulse_cli.output import CommandResult, console, put_json, put_or_draw, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
 
@@ -72,7 +72,7 @@ def add(
     after: After = None,
     due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="In ISO 8601.")] = None,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Make a task and print its id."""
     from pulse_core.app.append import append
     from pulse_core.tasks.events import LONGEST_PROMPT
@@ -148,7 +148,7 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
 
 @tasks.change("start")
 @tasks.change()
-def claim(task: Task, agent: Agent = "", lease: Lease = "15m", home: HomeDir = None) -> Change:
+def claim(task: Task, agent: Agent = "", lease: Lease = "15m", home: HomeDir = None) -> CommandResult:
     """Claim a task for an agent and print the token.
 
     Of all who try, one gets it. It holds until its lease ends; `upulse task heartbeat` begins that anew.
@@ -169,7 +169,7 @@ def heartbeat(
     task: Task,
     token: Annotated[int, typer.Option("--token", help="Token of the claim.")],
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Begin the lease of a claim anew."""
     return change(home, task, "task-heartbeat", {"token": token})
 
@@ -180,7 +180,7 @@ def assign(
     agent: Annotated[str, typer.Argument(help="Who is to do it.")],
     why: Why = "",
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Give a task to an agent, and to nobody else."""
     return change(home, task, "task-assigned", {"agent": agent, "why": why})
 
@@ -191,7 +191,7 @@ def ack(
     token: Token = None,
     result: Annotated[str, typer.Option("--result", help="What came of it; - reads it.")] = "",
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Say that the work is done."""
     from pulse_core.tasks.events import LONGEST_RESULT
 
@@ -200,19 +200,19 @@ def ack(
 
 
 @tasks.change()
-def close(task: Task, why: Why = "", home: HomeDir = None) -> Change:
+def close(task: Task, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Accept what was done, or say that it needs not be done."""
     return change(home, task, "task-closed", {"why": why})
 
 
 @tasks.change("give-up")
-def give_up(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> Change:
+def give_up(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Say that nobody goes on with a task."""
     return change(home, task, "task-given-up", {"token": token, "why": why})
 
 
 @tasks.change()
-def release(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> Change:
+def release(task: Task, token: Token = None, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Give a task back, for somebody else to do."""
     return change(home, task, "task-released", {"token": token, "why": why})
 
@@ -223,13 +223,13 @@ def block(
     why: Annotated[str, typer.Argument(help="What a person has to do about it.")],
     token: Token = None,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Say that a task needs a person before it goes on."""
     return change(home, task, "task-blocked", {"token": token, "why": why})
 
 
 @tasks.change()
-def retry(task: Task, why: Why = "", home: HomeDir = None) -> Change:
+def retry(task: Task, why: Why = "", home: HomeDir = None) -> CommandResult:
     """Have a task done after all, or again.
 
     One that failed, is blocked or was given up; or whose result is not accepted.
@@ -243,7 +243,7 @@ def move(
     column: Annotated[str, typer.Argument(help="Where it is to lie.")],
     why: Why = "",
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Move a task to another column."""
     return change(home, task, "task-moved", {"column": column, "why": why})
 
@@ -256,7 +256,7 @@ def deps(
     ] = None,
     none: Annotated[bool, typer.Option("--none", help="It waits for no task any more.")] = False,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Say or show which tasks must be closed before one."""
     from pulse_core.tasks.listing import find_task
 
@@ -267,6 +267,6 @@ def deps(
         )
     one = find_task(known, task)
     said = [f"{id_}{' (open)' if id_ in one.waits_for else ''}" for id_ in one.blockers]
-    return Change(
+    return CommandResult(
         "\n".join(said), lambda: [{"id": id_, "open": id_ in one.waits_for} for id_ in one.blockers]
     )

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from upulse_cli.options import open_home
-from upulse_cli.output import Change
+from upulse_cli.output import CommandResult
 
 if TYPE_CHECKING:
     from pulse_core.app.append import Appended
@@ -30,7 +30,7 @@ def is_outside(home: "HomeContext") -> bool:
     return bool(os.environ.get("PULSE_TASK")) and not os.access(home.layout.path, os.X_OK)
 
 
-def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> Change:
+def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> CommandResult:
     """Record what happens to the task of this id, or of its beginning or end."""
     from pulse_core.app.append import append
     from pulse_core.tasks.listing import find_task
@@ -41,7 +41,9 @@ def change(home: str | None, name: str, kind: str, data: Mapping[str, Any]) -> C
     return task_change(where, task.id, answer=append(where, kind, task.id, given))
 
 
-def task_change(home: "HomeContext", id_: str, text: str = "", answer: "Appended | None" = None) -> Change:
+def task_change(
+    home: "HomeContext", id_: str, text: str = "", answer: "Appended | None" = None
+) -> CommandResult:
     """What has become of a task; a run that may not enter the home knows of another one no more than its id."""
 
     def value() -> Mapping[str, Any]:
@@ -50,7 +52,7 @@ def task_change(home: "HomeContext", id_: str, text: str = "", answer: "Appended
         task = current_tasks(home).find(id_)
         return task_json(task, home.clock.now()) if task else {"id": id_}
 
-    return Change(text, value, answer=answer)
+    return CommandResult(text, value, answer=answer)
 
 
 def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:

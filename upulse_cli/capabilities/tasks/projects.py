@@ -7,7 +7,7 @@ import typer
 
 from upulse_cli.capabilities.tasks.current import current_tasks, project_names
 from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
-from upulse_cli.output import Change, console, put_json, put_or_draw
+from upulse_cli.output import CommandResult, console, put_json, put_or_draw
 
 projects = group("Projects, which tasks belong to: a repository, columns, and who may do their tasks.")
 
@@ -33,7 +33,7 @@ def add(
         bool | None, typer.Option("--review/--no-review", help="A person closes what was done.")
     ] = None,
     home: HomeDir = None,
-) -> Change:
+) -> CommandResult:
     """Add a project, or change what is said of one."""
     from dataclasses import asdict
 
@@ -47,7 +47,7 @@ def add(
     data |= {key: one for key, one in said.items() if one not in (None, [])}
     is_one = place is None or any((Path(place) / sign).exists() for sign in (".git", "HEAD"))
     note = "" if is_one else f"{place} is no git repository yet; its tasks can't be claimed until it is"
-    return Change(
+    return CommandResult(
         "", lambda: project_json(name, current_tasks(where)), note, append(where, "project-set", name, data)
     )
 
@@ -79,8 +79,8 @@ def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
 
 
 @projects.change()
-def remove(name: Name, home: HomeDir = None) -> Change:
+def remove(name: Name, home: HomeDir = None) -> CommandResult:
     """Remove a project without open tasks."""
     from pulse_core.app.append import append
 
-    return Change(answer=append(open_home(home), "project-removed", name))
+    return CommandResult(answer=append(open_home(home), "project-removed", name))
