@@ -111,6 +111,7 @@ class DiskRunFiles:
             agent.processes,
             agent.cpu_weight,
             str(folder.status) if tool.read is read_text else "",
+            agent.output,
         )
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
@@ -132,9 +133,9 @@ class DiskRunFiles:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
-        """What the end of its output says; what is too much is cut at once: a full disk would take no record of it."""
-        said, most = await self.output(run, LAST), agent.output if agent else LAST
-        await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id).output, most)
+        said = await self.output(run, LAST)
+        if await self.is_disk_full(run):  # which would take no record
+            await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id).output, LAST)
         return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.splitlines())
 
     async def exit_code(self, run: Run) -> int | None:

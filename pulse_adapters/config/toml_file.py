@@ -20,6 +20,7 @@ MOST_ENTRIES = 256
 """Elements of a list, and tables of one name: each tick looks at every process, silence and disk."""
 
 _SAID_AT = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_SAID_TABLE = re.compile(r"Cannot declare \((.*)\) twice")
 _PLAINLY = {
     "Cannot overwrite a value": "this key is there twice",
     "Unclosed array": "a list is not closed; a ']' is missing",
@@ -116,4 +117,8 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         said = _SAID_AT.search(str(error))
         line = int(said[1]) if said and said[1] else text.count("\n") + 1
         words = str(error)[: said.start()] if said else str(error)
+        if table := _SAID_TABLE.fullmatch(words):
+            name = tuple(re.findall(r"'([^']*)'", table[1]))
+            first = locate("".join(text.splitlines(keepends=True)[: line - 1])).get(name)
+            words = f"[{'.'.join(name)}] is there already, on line {first}; put both under one header"
         raise refusal(path, line, f"no valid TOML: {_PLAINLY.get(words, words)}") from error

@@ -61,6 +61,7 @@ class LifePrograms:
             user=process_user(program.user),
             inherits=False,
             status=Path(program.status) if program.status else None,
+            output_limit=program.output_limit,
         )
         if self._groups:
             limits = (program.processes or None, program.memory or None, program.cpu_weight or None)
@@ -88,6 +89,7 @@ class LifePrograms:
     async def look(self, main: ProcessId) -> ProgramObservation:
         """How it is now."""
         if not is_alive(main):
+            await self._spawner.read_output(main)
             ended = self._spawner.ended(main)
             return ProgramObservation(False, ended.code if ended else None)
         return await asyncio.to_thread(_observation, main)

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import resource
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,6 +29,9 @@ LOG = logging.getLogger("pulse.host")
 STATUS_WRITER = ("/bin/sh", "-c", 'trap : HUP INT QUIT TERM; "$@" 2>&1; s=$?; echo $s >&2; exit $s', "sh")
 """Runs a program and writes its exit status to where its own errors would go. It outlives signals that its group is sent
 for as long as the program does: a trap of a shell, unlike a signal that is ignored, is not handed on."""
+OUTPUT_READER, OUTPUT_READER_S = "/bin/cat", 1.0
+"""Copies what a program prints to its file, of which the kernel lets it write so much and no more; and seconds that it has
+for the rest when the program is over. It bears no mark, since it ends by itself once nobody is left who could print."""
 REMEMBERED = 256
 """Ends of processes that are remembered."""
 
@@ -90,6 +94,7 @@ class Spawner:
         self._inherited = inherited_environment()
         self._children: dict[int, _Child] = {}
         self._ended: dict[ProcessId, ProcessEnded] = {}
+        self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
 
     @property
@@ -113,12 +118,14 @@ class Spawner:
         stdin: Path | None = None,
         inherits: bool = True,
         status: Path | None = None,
+        output_limit: int = 0,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
         unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse;
         stdin: the file that it reads, if any; inherits: else `env` is its whole environment; status: the file to which its
-        exit status is written by whoever is started in its place.
+        exit status is written by whoever is started in its place; output_limit: bytes that it may print, 0 for any number:
+        after one more its output is a broken pipe.
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
@@ -132,13 +139,32 @@ class Spawner:
                 program, argv = STATUS_WRITER[0], (*STATUS_WRITER, program, *argv[1:])
                 opened.callback(os.close, writing := open_plain(status, os.O_WRONLY))
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
-            found = launch(
-                program, argv, whole, log.target, cwd=cwd, user=user, stdin=reading, errors=writing
-            )
+            target, reader = log.target, None
+            if output_limit:
+                source, target = os.pipe()
+                opened.callback(os.close, source)
+                opened.callback(os.close, target)
+                reader = self._start_reader(source, log.target, output_limit)
+            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading, errors=writing)
+        if reader:
+            self._readers[found] = reader
         if log.why:
             unlogged(log.why)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
+
+    def _start_reader(self, source: int, log: int, limit: int) -> asyncio.Future[int]:
+        """Start what copies an output; its end."""
+        reader = launch(OUTPUT_READER, (OUTPUT_READER,), {}, log, cwd=None, stdin=source)
+        exited = self._adopt(reader, None).exited
+        resource.prlimit(reader.pid, resource.RLIMIT_CORE, (0, 0))  # which too large a file would leave
+        resource.prlimit(reader.pid, resource.RLIMIT_FSIZE, (limit + 1, limit + 1))
+        return exited
+
+    async def read_output(self, found: ProcessId) -> None:
+        """Wait until the file has all that a process which is over has printed; what it left behind may print on."""
+        if reader := self._readers.pop(found, None):
+            await asyncio.wait([reader], timeout=OUTPUT_READER_S)
 
     async def _reach(
         self, program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False

@@ -83,7 +83,7 @@ def excess_output(agent: AgentSettings | None, sample: RunSample) -> str:
     """In words, that a run has printed more than it may; empty if it has not."""
     if agent is None or sample.output <= agent.output:
         return ""
-    return f"it printed {format_size(sample.output)}, of at most {format_size(agent.output)}"
+    return f"it printed more than {format_size(agent.output)}"
 
 
 def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:

@@ -1,7 +1,6 @@
 """Which agents there are, what each may do and use, and when one is set aside."""
 
-from collections.abc import Mapping, Sequence
-from itertools import islice
+from collections.abc import Mapping
 from pathlib import Path as Folder
 from typing import Literal
 
@@ -9,9 +8,9 @@ from pydantic import Field, model_validator
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import UnknownName
-from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
+from pulse_core.settings.cross_checks import repeated_names
 from pulse_core.settings.groups import Duration, Group, Path
-from pulse_core.settings.processes import Argv, Name, ProcessSettings
+from pulse_core.settings.processes import Argv, Name
 from pulse_core.settings.secrets import Environment
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
@@ -142,20 +141,12 @@ class AgentsSettings(Group):
     )
 
 
-def agent_disagreements(
-    agents: Sequence[AgentSettings], processes: Sequence[ProcessSettings]
-) -> list[Disagreement]:
-    """A fault for each agent whose name is there twice; at most MOST_FAULTS."""
-    names = [agent.name for agent in agents]
-    found = (
-        Disagreement("agent", place, "name", f"{names[place]!r} is there twice; name one of them differently")
-        for place in repeated_places(names)
-    )
-    return list(islice(found, MOST_FAULTS))
-
-
 AGENTS: SettingsGroup[tuple[AgentSettings, ...]] = SettingsGroup(
-    "agent", tuple[AgentSettings, ...], (), agent_disagreements, {"name": None}
+    "agent",
+    tuple[AgentSettings, ...],
+    (),
+    lambda agents, processes: repeated_names("agent", [agent.name for agent in agents]),
+    {"name": None},
 )
 GENERAL: SettingsGroup[AgentsSettings] = SettingsGroup("agents", AgentsSettings, AgentsSettings())
 

@@ -109,7 +109,7 @@ class AgentRunsWatcher:
             answer, progress = RunAnswer(False, error=str(fault)), RunSample()
         code = code if (written := await self._files.exit_code(run)) is None else written
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
-        error = failure_of(answer, code, run.stop) or excess_output(agent, progress)
+        error = failure_of(answer, code, run.stop or excess_output(agent, progress))
         told = {name: getattr(progress, name) for name in ("output", "turns", "tokens")}
         ended = AgentRunEnded(run=run.id, exit=code, error=error, usage=dict(answer.usage), **told)
         drafts = [Draft(ended, run.task)]

@@ -10,7 +10,8 @@ class ProgramSpec(NamedTuple):
     """What to start. env: its whole environment; stdin: the file that it reads; output: the file that it appends to.
 
     user: whom it runs as, empty for the daemon's own; status: the file to which its exit status is written, if any, so that
-    a daemon that did not start it learns it. What all that comes out of it may have together, 0 for any amount:
+    a daemon that did not start it learns it; output_limit: bytes that it may print, 0 for any number, of which
+    one more is written and no other. What all that comes out of it may have together, 0 for any amount:
     memory in bytes, processes with threads, cpu_weight against 100 of others.
     """
 
@@ -24,6 +25,7 @@ class ProgramSpec(NamedTuple):
     processes: int = 0
     cpu_weight: int = 0
     status: str = ""
+    output_limit: int = 0
 
 
 class ProgramObservation(NamedTuple):

@@ -33,15 +33,20 @@ def disagreements(processes: Sequence[ProcessSettings]) -> list[Disagreement]:
 def _wrong_names(processes: Sequence[ProcessSettings]) -> Iterator[Disagreement]:
     names = [process.name for process in processes]
     known = set(names)
-    for place in repeated_places(names):
-        text = f"process {names[place]!r} is there twice; names must differ"
-        yield Disagreement("process", place, "name", text)
+    yield from repeated_names("process", names)
     for place, process in enumerate(processes):
         for other in process.depends_on:
             if other not in known:
                 near = hint(other, known - {process.name})
                 text = f"process {process.name!r} depends_on unknown {other!r}{near}"
                 yield Disagreement("process", place, "depends_on", text)
+
+
+def repeated_names(table: str, names: Sequence[str]) -> list[Disagreement]:
+    """A fault for each name that is there twice, at most MOST_FAULTS."""
+    places = islice(repeated_places(names), MOST_FAULTS)
+    text = "is there twice; names must differ"
+    return [Disagreement(table, place, "name", f"{table} {names[place]!r} {text}") for place in places]
 
 
 def dependency_cycles(processes: Sequence[ProcessSettings], most: int = MOST_FAULTS) -> list[Disagreement]:

@@ -11,27 +11,23 @@ class CreateParams(TaskFields, ActionParams):
     """What is to be done. While a task of the effect's key is open, no other one is made."""
 
 
-class AssignParams(ActionParams):
-    """Which task, and to whom; no agent: nobody gets it for now, whatever the rules outside wish."""
-
-    task: TaskId
-    agent: str = Field("", max_length=64)
-    why: Text = ""
-
-
-class ReleaseParams(ActionParams):
-    """Which claim: the task, and the token under which it is held."""
-
-    task: TaskId
-    token: int = Field(ge=1)
-    why: Text = ""
-
-
 class CloseParams(ActionParams):
     """Which task was done."""
 
     task: TaskId
     why: Text = ""
+
+
+class AssignParams(CloseParams):
+    """Which task, and to whom; no agent: nobody gets it for now, whatever the rules outside wish."""
+
+    agent: str = Field("", max_length=64)
+
+
+class ReleaseParams(CloseParams):
+    """Which claim: the task, and the token under which it is held."""
+
+    token: int = Field(ge=1)
 
 
 CREATE_TASK = ActionDeclaration("create-task", CreateParams, "Makes a task for agents or people.")

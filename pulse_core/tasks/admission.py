@@ -23,11 +23,9 @@ from pulse_core.tasks.events import (
 )
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
-from pulse_core.tasks.task import HELD_BY_TOKEN, MOVES, Project, Status, TaskState, obstacles
+from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN, MOVES, Project, Status, TaskState, obstacles
 
 MOST_PARTS = 1_000
-ALWAYS = frozenset({TaskMoved.kind, TaskBlockersSet.kind, TaskHeartbeat.kind})
-"""Kinds that need no mention: they lead nowhere."""
 
 
 def check_project(draft: Draft, role: Role, state: State, settings: Settings) -> None:
@@ -81,7 +79,8 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     if is_claim and task.token and task.agent == getattr(payload, "agent", ""):
         raise RecordedBefore(f"{task.agent} holds {task.id} already, under {task.token}", task.token)
     if payload.kind not in MOVES[task.status]:
-        raise Refused(f"{task.id} is {described(task)}: {payload.kind} is not possible; {legal(task)}")
+        said = COMMANDS.get(payload.kind, payload.kind)
+        raise Refused(f"{task.id} is {described(task)}: {said} is not possible; {legal(task)}")
     if task.token and token is None and payload.kind in HELD_BY_TOKEN and role < Role.PERSON:
         raise Refused(f"{task.id} is held by {task.agent}; say the token of the claim")
     if isinstance(payload, TaskMoved):
@@ -161,6 +160,6 @@ def described(task: TaskState) -> str:
 
 
 def legal(task: TaskState) -> str:
-    """What may happen to it, in words."""
-    kinds = sorted(kind for kind in MOVES[task.status] if kind not in ALWAYS)
-    return f"possible are {', '.join(kinds)}" if kinds else "nothing more can happen to it"
+    """The commands that are possible now, in words."""
+    found = sorted(COMMANDS[kind] for kind in MOVES[task.status] if kind in COMMANDS)
+    return f"possible: upulse task {', '.join(found)}" if found else "nothing more can happen to it"

@@ -33,6 +33,12 @@ Line = Annotated[str, StringConstraints(max_length=200), _LINE]
 Column = Annotated[str, StringConstraints(max_length=60), _LINE]
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}"
 Label = Annotated[str, _shape(_LABEL, "must be letters, digits and '._:/-', at most 64, no sign first")]
+_REPOSITORY = r"(?:/[^\x00-\x1f\x7f]{1,1000})?"
+Repository = Annotated[
+    str, _shape(_REPOSITORY, "must be an absolute path, at most 1,001 characters of one line")
+]
+_BRANCH = r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,199}"
+Branch = Annotated[str, _shape(_BRANCH, "must be letters, digits and '._/-', at most 200, no '-' first")]
 
 LONGEST_PROMPT = 8_000
 LONGEST_RESULT = 4_000
@@ -44,12 +50,10 @@ Token = Annotated[int, Field(ge=1, lt=1 << 63, description="row of the claim tha
 class ProjectSet(Payload, kind="project-set", by=Role.PERSON, wakes=Wake.SOON):
     """A project was added or changed. Subject: its name."""
 
-    repository: Annotated[str, StringConstraints(pattern=r"^(?:/[^\x00-\x1f\x7f]+)?$", max_length=1_001)] = (
-        Field("", description="path of its git repository; none: its tasks need no workspace")
+    repository: Repository = Field(
+        "", description="path of its git repository; none: its tasks need no workspace"
     )
-    base: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._/][A-Za-z0-9._/-]{0,199}$")] = Field(
-        "main", description="branch on which its tasks' branches begin"
-    )
+    base: Branch = Field("main", description="branch on which its tasks' branches begin")
     columns: tuple[Column, ...] = Field(COLUMNS, min_length=1, max_length=40)
     members: tuple[Name, ...] = Field(
         (), max_length=1_000, description="agents that may do its tasks; none: all"

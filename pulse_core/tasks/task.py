@@ -75,6 +75,13 @@ MOVES: Mapping[Status, Mapping[str, Status | None]] = {
 }
 """What may happen in each status, and the status after it; None: the same. A failure without a retry leads to FAILED."""
 
+COMMANDS: Mapping[str, str] = {
+    TaskAssigned.kind: "assign", TaskExecuting.kind: "claim", TaskHeartbeat.kind: "heartbeat", TaskAcked.kind: "ack",
+    TaskClosed.kind: "close", TaskGivenUp.kind: "give-up", TaskReleased.kind: "release", TaskBlocked.kind: "block",
+    TaskRetried.kind: "retry", TaskMoved.kind: "move", TaskBlockersSet.kind: "deps",
+}  # fmt: skip
+"""The command of `upulse task` by which a person or an agent says each of them; of a failure only its run does."""
+
 HELD_BY_TOKEN = frozenset(
     one.kind for one in (TaskHeartbeat, TaskAcked, TaskFailed, TaskReleased, TaskBlocked, TaskGivenUp)
 )

@@ -101,7 +101,7 @@ def test_a_failed_attempt_is_tried_again_until_a_person_has_to_decide() -> None:
 
 BOUNDS: list[tuple[dict[str, Any], RunSample, float, str]] = [
     ({"timeout": "5m"}, RunSample(), 300, "it took longer than 5m"),
-    ({"output": 2_048}, RunSample(4_096), 1, "it printed 4.0 KiB, of at most 2.0 KiB"),
+    ({"output": 2_048}, RunSample(4_096), 1, "it printed more than 2.0 KiB"),
     ({"silence": "2m"}, RunSample(1, 121_000_000), 1, "it printed nothing for 2m"),
     ({"memory": 1_000}, RunSample(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
 ]

@@ -125,6 +125,8 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     eventually(lambda: home.upulse("agents", "ps", "--json").json == [], "the run to be cleaned up")
     (home.path / "runs" / run["run"] / "output.log").unlink()
     assert home.upulse("run", "logs", id_).out.strip() == printed.strip()
+    said = json.loads(home.upulse("run", "logs", id_, "--json").out)
+    assert (said["task"], said["text"].strip()) == (id_, printed.strip())
     (recorded,) = home.upulse("events", "--kind", "agent-run-printed", "--json").lines
     assert recorded["subject"] == run["run"]
 
@@ -166,4 +168,4 @@ def test_what_a_task_waits_for_is_told_for_programs_too(quiet: CliHome) -> None:
     quiet.upulse("task", "close", first)
     assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": False}]
     words = quiet.upulse("task", "ack", first, code=1).err
-    assert f"{first} is closed: task-acked is not possible; nothing more can happen to it" in words
+    assert f"{first} is closed: ack is not possible; nothing more can happen to it" in words

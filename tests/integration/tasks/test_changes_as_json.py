@@ -74,7 +74,12 @@ def test_a_project_is_shown_without_python_s_signs(home: CliHome) -> None:
     assert "Backlog, Ready, In progress" in shown
     assert "members" not in shown
     home.upulse("project", "add", "two", "--member", "ada", "--member", "bob")
-    assert re.search(r"members +ada, bob +\n", home.upulse("project", "show", "two").out)
+    home.upulse("project", "add", "two", "--review")
+    assert re.search(r"members +ada, bob +\nreview +yes +\n", home.upulse("project", "show", "two").out)
+    words = home.upulse("project", "add", "two", "--base=-x", code=1).err
+    assert "base: must be letters, digits and '._/-', at most 200, no '-' first" in words
+    words = home.upulse("project", "add", "two", "--repository", "a\nb", code=1).err
+    assert "repository: must be an absolute path, at most 1,001 characters of one line" in words
 
 
 BYTES: tuple[tuple[bytes, str], ...] = (

@@ -207,6 +207,8 @@ def test_a_typo_is_not_told_twice_as_a_missing_key(tmp_path: Path) -> None:
     [
         ("[daemon]\ntick_ms 5\n", "2: no valid TOML: Expected '=' after a key in a key/value pair"),
         ("[daemon]\ntick_ms = 500\ntick_ms = 500\n", "3: no valid TOML: this key is there twice"),
+        ("[agents]\nassign = true\n\n[agents]\nfailures = 2\n",
+         "4: no valid TOML: [agents] is there already, on line 1; put both under one header"),
         ("a = [1,\n2\n", "3: no valid TOML: a list is not closed; a ']' is missing"),
         (b"[daemon]\n# caf\xe9\n", "2: byte 0xe9 is no UTF-8; save it as UTF-8 text"),
         ("a = " + "[" * 100_000, "1: no usable TOML: lists and tables lie more than 8 deep in each other"),

@@ -90,7 +90,7 @@ def test_of_fifty_who_claim_at_once_one_wins_and_the_others_are_told_who() -> No
         refusals = {str(one) for one in answers if isinstance(one, Refused)}
         assert len([one for one in answers if isinstance(one, Refused)]) == 49
         (words,) = refusals
-        assert words.startswith(f"{ONE} is executing by {winner.agent}: task-executing is not possible")
+        assert words.startswith(f"{ONE} is executing by {winner.agent}: claim is not possible")
         assert len(world.events("task-executing")) == 1
 
     told(story)
@@ -101,10 +101,10 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     (
         "task-acked",
         {"token": 1},
-        "is over: it is pending; possible are task-assigned, task-blocked, task-closed",
+        "is over: it is pending; possible: upulse task assign, block, claim, close, deps, give-up, move",
     ),
     ("task-heartbeat", {"token": 7}, "the claim 7 of task_000001 is over: it is pending"),
-    ("task-retried", {}, "task-retried is not possible"),
+    ("task-retried", {}, "retry is not possible; possible: upulse task assign, block"),
     ("task-executing", {"agent": "eve", "lease_us": 1}, "eve is no member of app"),
     ("task-moved", {"column": "Nowhere"}, "no column 'Nowhere'; it has Backlog, Ready, In progress, Review"),
     ("task-blockers-set", {"blockers": [ONE]}, f"{ONE} would wait for itself"),

@@ -1,24 +1,22 @@
 """`upulse run`: what agents print."""
 
-import shutil
-import sys
 import time
-from pathlib import Path
+from codecs import getincrementaldecoder
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from upulse_cli.capabilities.tasks.commands import Task
 from upulse_cli.capabilities.tasks.current import current_tasks
-from upulse_cli.options import HomeDir, group, open_home
-from upulse_cli.output import put, say
+from upulse_cli.options import AsJson, HomeDir, group, open_home
+from upulse_cli.output import put_line, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
 
 runs = group("Runs of agents: what they print.")
 
-LOOK_S = 0.2
+LOOK_S, PIECE = 0.2, 1 << 20
 
 
 @runs.command()
@@ -27,9 +25,13 @@ def logs(
     follow: Annotated[
         bool, typer.Option("--follow", "-f", help="Wait for a run, and go on until it ends.")
     ] = False,
+    as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Print what the last run of a task has printed."""
+    """Print what the last run of a task has printed.
+
+    With --json a line for each piece, which has the run and the text of that.
+    """
     from pulse_core.agents.events import AgentRunEnded, AgentRunPrinted, AgentRunStarted
     from pulse_core.agents.run_files import RunFolder
     from pulse_core.model.errors import PulseError
@@ -41,26 +43,29 @@ def logs(
         if not follow:
             raise PulseError(f"no agent has been at {id_} yet")
         time.sleep(LOOK_S)
-    output = RunFolder.of(where.layout.path, found[-1]).output
-    if not output.is_file():
-        kept = said_of(where, found[-1], AgentRunPrinted.kind, "text")
-        return put(kept[-1]) if kept else say("What it has printed is not kept any more.")
-    at = show(output, 0)
-    while follow and found[-1] not in said_of(where, id_, AgentRunEnded.kind):
-        time.sleep(LOOK_S)
-        at = show(output, at)
-    show(output, at)
-    return None
+    run, decoder = found[-1], getincrementaldecoder("utf-8")("replace")
 
+    def show(raw: bytes, is_last: bool = False) -> None:
+        text = decoder.decode(raw, is_last)
+        if as_json and text:
+            put_line({"task": id_, "run": run, "text": text})
+        elif text:
+            print(text, end="", flush=True)
 
-def show(output: Path, at: int) -> int:
-    """Print what was printed from there on; returns where it ends by now."""
-    with output.open("rb") as file:
-        file.seek(at)
-        shutil.copyfileobj(file, sys.stdout.buffer)
-        at = file.tell()
-    sys.stdout.flush()
-    return at
+    try:
+        file = RunFolder.of(where.layout.path, run).output.open("rb")
+    except FileNotFoundError:
+        if not (kept := said_of(where, run, AgentRunPrinted.kind, "text")):
+            return say("What it has printed is not kept any more.")
+        return show(kept[-1].encode(), is_last=True)
+    with file:
+        is_over = False
+        while not is_over:
+            is_over = not follow or run in said_of(where, id_, AgentRunEnded.kind)
+            while piece := file.read(PIECE):
+                show(piece)
+            time.sleep(0 if is_over else LOOK_S)
+    return show(b"", is_last=True)
 
 
 def said_of(home: "HomeContext", subject: str, kind: str, name: str = "run") -> list[str]:

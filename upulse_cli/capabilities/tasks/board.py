@@ -1,5 +1,6 @@
 """`upulse board`: the tasks of a project in their columns."""
 
+from itertools import chain
 from typing import Annotated
 
 import typer
@@ -33,15 +34,15 @@ def board(
     with where.events() as log:
         head = log.head().seq
     changes = follow(where, head, [kind.kind for kind in KINDS]) if watch else ()
+    states = chain((known,), (current_tasks(where) for _ in changes))
     if as_json:
-        put_line(board_json(known, project, where.clock.now()))
-        for _ in changes:
-            put_line(board_json(current_tasks(where), project, where.clock.now()))
+        for state in states:
+            put_line(board_json(state, project, where.clock.now()))
     elif not watch:
         console().print(boards(known, project))
     else:
         from rich.live import Live
 
-        with Live(boards(known, project), console=console(), auto_refresh=False) as live:
-            for _ in changes:
-                live.update(boards(current_tasks(where), project), refresh=True)
+        with Live(console=console(), auto_refresh=False) as live:
+            for state in states:
+                live.update(boards(state, project), refresh=True)

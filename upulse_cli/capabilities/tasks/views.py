@@ -67,6 +67,7 @@ def _facts(said: Mapping[str, Any], names: Sequence[str]) -> Table:
         value = said[name]
         if value not in (None, [], (), ""):
             words = ", ".join(value) if isinstance(value, list | tuple) else value
+            words = ("no", "yes")[value] if isinstance(value, bool) else words
             words = local(words, date=True) if name in ("due", "created") else words
             facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
     return facts
