@@ -13,9 +13,9 @@ from typing import NamedTuple
 from pulse_adapters.guidance.project_folder import ProjectFolder
 from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.file_formats import state_text
-from pulse_core.guidance.project_files import Lines
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import EVENTS, FILES, FOLDER, STATE, TEMPLATES
+from pulse_core.guidance.service import Lines
 from pulse_core.model.errors import PulseError
 
 LONGEST_TEXT = 256 * 1024
@@ -102,7 +102,7 @@ class DiskProjectFiles:
                 lines = folder.read(EVENTS, LONGEST_EARLIER)
         return state, iter(lines.split(b"\n"))
 
-    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines) -> None:
         # Without the folder there is no place for them.
         with suppress(OSError), ProjectFolder.open(root) as folder:
             last = self._published.get(root)
@@ -120,7 +120,7 @@ class DiskProjectFiles:
 
 
 def _publish_events(
-    folder: ProjectFolder, last: Published | None, project: GuidedProject, lines: Lines | None
+    folder: ProjectFolder, last: Published | None, project: GuidedProject, lines: Lines
 ) -> int | None:
     """Append what is missing at the end of a file that is known; another one is compared with the log, line by line. The
     changes that are in it then; None if that is not known."""
@@ -132,13 +132,12 @@ def _publish_events(
             last.changes if now == last.events else _known_end(folder, project, recent) if is_longer else None
         )
     if count is None or not 0 <= project.count - count <= len(recent):
-        if project.count == len(recent):
-            lines = lambda: iter(recent)  # noqa: E731
-        if lines is None:
+        known: Lines = (lambda: iter(recent)) if project.count == len(recent) else lines
+        if (whole := known()) is None:
             count = _known_end(folder, project, recent)
         else:
-            if not _is_same(folder, EVENTS, lines()):
-                folder.replace(EVENTS, lines())
+            if not _is_same(folder, EVENTS, whole):
+                folder.replace(EVENTS, known() or ())
             count = project.count
     if count is not None and (missing := recent[len(recent) - (project.count - count) :]):
         folder.append(EVENTS, "".join(missing))

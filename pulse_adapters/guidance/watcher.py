@@ -9,13 +9,11 @@ from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
 from pulse_adapters.guidance.file_watch import FileWatch
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.capability import WatcherContext
-from pulse_core.guidance.admission import Superseded
-from pulse_core.guidance.change_detection import next_change
 from pulse_core.guidance.events import GuidanceUnwatched, GuidanceWatched
-from pulse_core.guidance.projection import GUIDANCE, GuidedProject
-from pulse_core.guidance.service import MOST_TRIES
+from pulse_core.guidance.projection import GUIDANCE, Guidance, GuidedProject
+from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError
-from pulse_core.model.event import Event
+from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import Reading, Window
 
@@ -26,6 +24,29 @@ PATIENCE_S = 10.0
 """Seconds within which the file system of a project answers."""
 
 
+class DaemonGuidanceLog:
+    """`GuidanceLog` of the daemon, for the threads that read files. It knows the newest changes alone."""
+
+    def __init__(self, context: WatcherContext) -> None:
+        self._context, self._loop = context, asyncio.get_running_loop()
+
+    def state(self) -> Guidance:
+        return self._context.state().of(GUIDANCE)
+
+    def append(self, *drafts: Draft) -> None:
+        async def record() -> None:
+            for draft in drafts:
+                await self._context.append(draft)
+
+        asyncio.run_coroutine_threadsafe(record(), self._loop).result()
+
+    def find(self, root: str, event_id: str) -> None:
+        return None
+
+    def changes(self, root: str) -> None:
+        return None
+
+
 class GuidanceWatcher:
     """The watcher `guidance`. A sample has the number of watched projects, and of those that wait for an agent."""
 
@@ -33,7 +54,9 @@ class GuidanceWatcher:
     timeout = 120.0
 
     def __init__(self, context: WatcherContext) -> None:
-        self._context, self._files = context, DiskProjectFiles()
+        self._context = context
+        now, digits = lambda: context.clock.now().at, lambda: secrets.token_hex(4)
+        self._service = GuidanceService(DaemonGuidanceLog(context), DiskProjectFiles(), now, digits)
         self._faults = set[str]()
         self.nudge = asyncio.Event()
         self._watch = FileWatch(self.nudge.set)
@@ -63,7 +86,8 @@ class GuidanceWatcher:
         before, self._faults = self._faults, set()
         for root in roots:
             try:
-                await self._look(root)
+                await self._threads.ask(root, partial(self._watch.watch, root), "watch")
+                await self._threads.ask(root, partial(self._service.look, root), "look")
             except (PulseError, OSError) as error:
                 self._faults.add(f"{root}: {error}")
         # Said once: a watcher that fails is asked less often, and all other projects would wait for this one.
@@ -75,28 +99,6 @@ class GuidanceWatcher:
         }
         return Reading(data)
 
-    async def _look(self, root: str) -> None:
-        await self._threads.ask(root, partial(self._watch.watch, root), "watch")
-        for _ in range(MOST_TRIES):
-            project = self._project(root)
-            seen = await self._threads.ask(
-                root, partial(self._files.observe, root, project.hashes), "observe"
-            )
-            try:
-                while change := next_change(
-                    root, project, seen, self._context.clock.now().at, secrets.token_hex(4)
-                ):
-                    draft, project = change
-                    await self._context.append(draft)
-                break
-            except Superseded:
-                continue
-        publish = partial(self._files.publish, root, partial(self._project, root), None)
-        await self._threads.ask(root, publish, "publish")
-
     def _projects(self) -> Mapping[str, GuidedProject]:
         found = self._context.state().of(GUIDANCE).projects
         return {root: project for root, project in found.items() if project.is_watched}
-
-    def _project(self, root: str) -> GuidedProject:
-        return self._context.state().of(GUIDANCE).projects[root]

@@ -1,10 +1,15 @@
 """What may be recorded about guidance: whoever comes second with the same change is refused, and looks again."""
 
+from collections.abc import Mapping
+
+from pulse_core.capability import Check
 from pulse_core.guidance.events import (
     GuidanceAcknowledged,
     GuidanceChanged,
     GuidanceImported,
     GuidanceInitialized,
+    GuidanceUnwatched,
+    GuidanceWatched,
 )
 from pulse_core.guidance.projection import GUIDANCE, GuidedProject
 from pulse_core.guidance.protocol import ChangeKind
@@ -59,3 +64,13 @@ def check_acknowledgement(draft: Draft, role: Role, state: State, settings: Sett
 def check_known(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse what is about a project that nobody has added."""
     state.of(GUIDANCE).known(draft.subject)
+
+
+ADMITS: Mapping[str, Check] = {
+    GuidanceImported.kind: check_import,
+    GuidanceInitialized.kind: check_import,
+    GuidanceChanged.kind: check_change,
+    GuidanceAcknowledged.kind: check_acknowledgement,
+    GuidanceWatched.kind: check_known,
+    GuidanceUnwatched.kind: check_known,
+}

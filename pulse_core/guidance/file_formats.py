@@ -3,9 +3,9 @@
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, NotRequired
 
-from pydantic import OnErrorOmit, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, Field, OnErrorOmit, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from pulse_core.guidance.events import (
@@ -16,25 +16,46 @@ from pulse_core.guidance.events import (
     ImportedChange,
     OldEventId,
     Sha256,
+    Time,
 )
 from pulse_core.guidance.projection import GuidedProject
-from pulse_core.guidance.protocol import FILES, FOLDER
+from pulse_core.guidance.protocol import FILES, FOLDER, ChangeKind
 from pulse_core.model.moment import EPOCH, iso
 
 SCHEMA = 2
-_CHANGE: TypeAdapter[ImportedChange] = TypeAdapter(ImportedChange)
+
+
+def _microseconds(text: object) -> int:
+    """A time in ISO 8601 as UTC microseconds; raises ValueError if it is none."""
+    moment = datetime.fromisoformat(str(text))
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1)
+
+
+WrittenTime = Annotated[Time, BeforeValidator(_microseconds)]
+
+
+class EarlierLine(TypedDict):
+    """A line of another program's `events.jsonl`."""
+
+    id: OldEventId
+    timestamp: WrittenTime
+    kind: ChangeKind
+    path: Annotated[File, BeforeValidator(lambda path: str(path).removeprefix(f"{FOLDER}/"))]
+    sha256: NotRequired[Sha256 | None]
+    size: NotRequired[Annotated[int, Field(ge=0)] | None]
 
 
 class EarlierState(TypedDict, total=False):
     """What is used of another program's `state.json`; what does not fit counts as missing."""
 
     last_hashes: OnErrorOmit[dict[OnErrorOmit[File], OnErrorOmit[Sha256 | None]]]
-    initialized_at: Any
+    initialized_at: OnErrorOmit[WrittenTime]
     last_acknowledged_event_id: OnErrorOmit[OldEventId]
     last_acknowledged_plan_sha256: OnErrorOmit[Sha256]
-    last_acknowledged_at: Any
+    last_acknowledged_at: OnErrorOmit[WrittenTime]
 
 
+_LINE: TypeAdapter[EarlierLine] = TypeAdapter(EarlierLine)
 _STATE: TypeAdapter[EarlierState] = TypeAdapter(EarlierState)
 
 
@@ -66,24 +87,28 @@ def read_earlier(state: bytes | None, events: Iterable[bytes], now: dict[str, st
     """What there is in these files. now: the hashes of the four files, the baseline for what the record doesn't know."""
     changes, unread = [], 0
     for line in events:
-        if change := _read_line(line):
-            changes.append(change)
-        elif line.strip():
-            unread += 1
-    said = _STATE.validate_python(_read_object(state))
+        try:
+            row = _LINE.validate_json(line)
+        except ValidationError:
+            unread += bool(line.strip())
+            continue
+        change = row["id"], row["timestamp"], row["kind"], row["path"], row.get("sha256"), row.get("size")
+        changes.append(ImportedChange(*change))
+    try:
+        said = _STATE.validate_json(state or b"{}")
+    except ValidationError:
+        said = {}
     recorded = said.get("last_hashes", {change.file: change.sha256 for change in changes})
+    acknowledged = said.get("last_acknowledged_event_id")
+    places = {change.id: number for number, change in enumerate(changes, 1)}
     initialized = GuidanceInitialized(
-        hashes={**now, **recorded}, initialized_at=_microseconds(said.get("initialized_at"))
+        hashes={**now, **recorded},
+        initialized_at=said.get("initialized_at"),
+        acknowledged=acknowledged,
+        acknowledged_number=places.get(acknowledged or "", 0),
+        acknowledged_plan=said.get("last_acknowledged_plan_sha256"),
+        acknowledged_at=said.get("last_acknowledged_at"),
     )
-    if acknowledged := said.get("last_acknowledged_event_id"):
-        places = {change.id: number for number, change in enumerate(changes, 1)}
-        values = {
-            "acknowledged": acknowledged,
-            "acknowledged_number": places.get(acknowledged, 0),
-            "acknowledged_plan": said.get("last_acknowledged_plan_sha256"),
-            "acknowledged_at": _microseconds(said.get("last_acknowledged_at")),
-        }
-        initialized = initialized.model_copy(update=values)
     return EarlierRecord(changes, initialized, unread)
 
 
@@ -91,36 +116,3 @@ def imports(changes: Sequence[ImportedChange], known: int) -> Iterator[GuidanceI
     """What is to be recorded of them if the first ones are recorded already. known: how many."""
     for begin in range(known, len(changes), MOST_IMPORTED):
         yield GuidanceImported(number=begin + 1, changes=tuple(changes[begin : begin + MOST_IMPORTED]))
-
-
-def _read_line(line: bytes) -> ImportedChange | None:
-    row = _read_object(line)
-    path, at = row.get("path"), _microseconds(row.get("timestamp"))
-    if not isinstance(path, str) or at is None or not path.startswith(f"{FOLDER}/"):
-        return None
-    values = (row.get("id"), at, row.get("kind"), path[len(FOLDER) + 1 :], row.get("sha256"), row.get("size"))
-    try:
-        return _CHANGE.validate_python(values)
-    except ValidationError:
-        return None
-
-
-def _read_object(text: bytes | None) -> dict[str, Any]:
-    try:
-        found = json.loads(text or b"")
-    except (ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _microseconds(text: object) -> int | None:
-    """A time in ISO 8601 as UTC microseconds; None if it is none, or lies before 1970."""
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text)
-        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-        found = (moment - EPOCH) // timedelta(microseconds=1)
-    except (ValueError, OverflowError):
-        return None
-    return found if found >= 0 else None

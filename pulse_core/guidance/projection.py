@@ -17,7 +17,7 @@ from pulse_core.guidance.protocol import FILES, INVALIDATING, Change, time_of
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Event
 from pulse_core.model.payload import decode_plain
-from pulse_core.projections.state import StateProjection
+from pulse_core.projections.state import Snapshot, StateProjection
 
 RECENT = 20
 FEW = 20
@@ -175,3 +175,13 @@ GUIDANCE = StateProjection(
     after,
     lambda state: len(state.projects) <= FEW,
 )
+
+
+def lines(curr: Snapshot) -> Iterator[str]:
+    """How many projects are looked at, and in which an agent has to replan."""
+    watched = {root: one for root, one in curr.of(GUIDANCE).projects.items() if one.is_watched}
+    if watched:
+        pending = [root for root, one in watched.items() if one.pending]
+        words = "with changes that no agent has acknowledged"
+        waits = f", {len(pending)} {words}: {', '.join(pending)}" if pending else ""
+        yield f"guidance  {len(watched)} project{'s' if len(watched) > 1 else ''}{waits}"

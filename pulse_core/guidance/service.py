@@ -1,24 +1,33 @@
 """Guidance for agents: each question first looks at the files, and records what has changed."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from threading import RLock
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from pulse_core.guidance import answers
 from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.answers import Answer
-from pulse_core.guidance.change_detection import next_change
+from pulse_core.guidance.change_detection import FileObservation, next_change
 from pulse_core.guidance.events import GuidanceAcknowledged
 from pulse_core.guidance.file_formats import imports, read_earlier
-from pulse_core.guidance.project_files import ProjectFiles
 from pulse_core.guidance.projection import Guidance, GuidedProject
 from pulse_core.guidance.protocol import PLAN, Change
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 
+T = TypeVar("T")
 MOST_TRIES = 100
 """Looks of one question, each of which another process has made of no use."""
+Lines = Callable[[], Iterator[str] | None]
+"""The lines of `events.jsonl`, from the first one on, as often as they are asked for; None where they are not known."""
+
+
+def until_first(look: Callable[[], T]) -> T:
+    """What a look returns that nobody has made of no use by recording something else before."""
+    for _ in range(MOST_TRIES):
+        with suppress(Superseded):
+            return look()
+    raise PulseError("others change the guidance faster than this can be recorded; ask again")
 
 
 class GuidanceLog(Protocol):
@@ -34,12 +43,38 @@ class GuidanceLog(Protocol):
     def find(self, root: str, event_id: str) -> Change | None:
         """The change of this id."""
 
-    def changes(self, root: str) -> Iterator[Change]:
-        """All changes of a project, the first one first."""
+    def changes(self, root: str) -> Iterator[Change] | None:
+        """All changes of a project, the first one first; None where only the newest are known."""
+
+
+class ProjectFiles(Protocol):
+    """What lies in `.pulse`. A file that is a link out of the project counts as none; so does what can't be read."""
+
+    def prepare(self, root: str) -> None:
+        """Make the folder, and of the four files those that are missing; raises PulseError if that can't be."""
+
+    def is_empty(self, root: str) -> bool:
+        """Whether there is none of the four files."""
+
+    def observe(self, root: str, known: Mapping[str, str | None]) -> Mapping[str, FileObservation]:
+        """What the four files hold. known: hashes; what differs from them is read again until nobody writes it any more."""
+
+    def texts(self, root: str) -> Mapping[str, str]:
+        """The texts of the four files; what is long is cut, with a word about it."""
+
+    def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
+        """`state.json` and the lines of `events.jsonl` as they are; None and none if they are missing."""
+
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines) -> None:
+        """Write `state.json` and `events.jsonl` where they are not what they should be; the folder is never made.
+
+        project: returns the newest state, asked once nobody else writes. Without lines only that is written for which the
+        state is enough.
+        """
 
 
 class GuidanceService:
-    """Answers for all projects; calls of several threads wait for each other.
+    """Answers for all projects, one question at a time.
 
     now: UTC microseconds; digits: eight random ones, hexadecimal.
     """
@@ -48,65 +83,57 @@ class GuidanceService:
         self, log: GuidanceLog, files: ProjectFiles, now: Callable[[], int], digits: Callable[[], str]
     ) -> None:
         self._log, self._files, self._now, self._digits = log, files, now, digits
-        self._lock = RLock()
 
     def begin(self, root: str) -> int:
         """Make a project's files where they are missing, and know it from now on; how many lines of an earlier record could
         not be read. What the files hold at first is no change, what has changed since the last time is."""
-        unread = 0
-        with self._lock:
-            known = self._log.state().projects.get(root)
-            if known is None or not known.initialized_at:
-                self._files.prepare(root)
-                unread = self._import(root)
+        unread, known = 0, self._log.state().projects.get(root)
+        if known is None or not known.initialized_at:
+            self._files.prepare(root)
+            unread = self._import(root)
+        self.look(root)
+        if self._files.is_empty(root):
+            self._files.prepare(root)
             self.look(root)
-            if self._files.is_empty(root):
-                self._files.prepare(root)
-                self.look(root)
         return unread
 
     def look(self, root: str) -> GuidedProject:
         """Record what has changed in a project's files, and write what other tools read."""
-        with self._lock:
-            for _ in range(MOST_TRIES):
-                project = self.project(root)
-                seen = self._files.observe(root, project.hashes)
-                try:
-                    while change := next_change(root, project, seen, self._now(), self._digits()):
-                        draft, project = change
-                        self._log.append(draft)
-                    break
-                except Superseded:
-                    continue
-            self._publish(root)
-            return self.project(root)
+
+        def record() -> None:
+            project = self.project(root)
+            seen = self._files.observe(root, project.hashes)
+            while change := next_change(root, project, seen, self._now(), self._digits()):
+                draft, project = change
+                self._log.append(draft)
+
+        until_first(record)
+        self._publish(root)
+        return self.project(root)
 
     def should_interrupt(self, root: str, last_seen: str | None) -> Answer:
         """The answer of `pulse_should_interrupt`."""
-        with self._lock:
-            project = self.look(root)
-            found = self._find(root, project, last_seen) if last_seen else None
-            return answers.interrupt(project, found.number if found else 0)
+        project = self.look(root)
+        found = self._find(root, project, last_seen) if last_seen else None
+        return answers.interrupt(project, found.number if found else 0)
 
     def acknowledge(self, root: str, event_id: str) -> Answer:
         """The answer of `pulse_ack_replan`; what counts is recorded before it is given."""
-        with self._lock:
-            for _ in range(MOST_TRIES):
-                project = self.look(root)
-                if no := answers.refused(project, event_id, self._find(root, project, event_id)):
-                    return no
-                plan = project.hashes.get(PLAN)
-                with suppress(Superseded):
-                    self._log.append(Draft(GuidanceAcknowledged(event_id=event_id, plan_sha256=plan), root))
-                    self._publish(root)
-                    return answers.accepted(event_id, plan)
-        raise PulseError(
-            "others acknowledge and change the guidance faster than this can be recorded; ask again"
-        )
+
+        def acknowledged() -> Answer:
+            project = self.look(root)
+            if no := answers.refused(project, event_id, self._find(root, project, event_id)):
+                return no
+            plan = project.hashes.get(PLAN)
+            self._log.append(Draft(GuidanceAcknowledged(event_id=event_id, plan_sha256=plan), root))
+            return answers.accepted(event_id, plan)
+
+        answer = until_first(acknowledged)
+        self._publish(root)
+        return answer
 
     def context(self, root: str) -> str:
-        with self._lock:
-            return answers.context(self.look(root), self._files.texts(root))
+        return answers.context(self.look(root), self._files.texts(root))
 
     def project(self, root: str) -> GuidedProject:
         """How a project stands; raises Refused if it is not known."""
@@ -121,15 +148,19 @@ class GuidanceService:
         seen = self._files.observe(root, {})
         state, lines = self._files.earlier(root)
         record = read_earlier(state, lines, {name: one.sha256 for name, one in seen.items()})
-        for _ in range(MOST_TRIES):
+
+        def append() -> None:
             known = self._log.state().projects.get(root, GuidedProject())
-            if known.initialized_at:
-                break
-            with suppress(Superseded):
+            if not known.initialized_at:
                 payloads = (*imports(record.changes, known.count), record.initialized)
                 self._log.append(*(Draft(payload, root) for payload in payloads))
+
+        until_first(append)
         return record.unread
 
     def _publish(self, root: str) -> None:
-        lines = lambda: (change.line() for change in self._log.changes(root))  # noqa: E731
+        def lines() -> Iterator[str] | None:
+            changes = self._log.changes(root)
+            return None if changes is None else (change.line() for change in changes)
+
         self._files.publish(root, lambda: self.project(root), lines)

@@ -7,10 +7,9 @@ from random import Random
 
 from pulse_core.composition import ADMITS
 from pulse_core.guidance.change_detection import FileObservation
-from pulse_core.guidance.project_files import Lines
 from pulse_core.guidance.projection import GUIDANCE, Guidance, GuidedProject, changes_in
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change
-from pulse_core.guidance.service import GuidanceService
+from pulse_core.guidance.service import GuidanceService, Lines
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Role, encode
 from pulse_core.projections.state import State
@@ -107,6 +106,5 @@ class GuidanceWorld:
     def earlier(self, root: str) -> tuple[bytes | None, Iterator[bytes]]:
         return self.earlier_state, iter(self.earlier_lines)
 
-    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines | None) -> None:
-        assert lines is not None
-        self.published = list(lines())
+    def publish(self, root: str, project: Callable[[], GuidedProject], lines: Lines) -> None:
+        self.published = list(lines() or ())

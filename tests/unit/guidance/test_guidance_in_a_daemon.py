@@ -19,10 +19,9 @@ from pulse_core.guidance.events import (
     GuidanceUnwatched,
     GuidanceWatched,
 )
-from pulse_core.guidance.projection import GUIDANCE, GuidedProject
+from pulse_core.guidance.projection import GUIDANCE, GuidedProject, lines
 from pulse_core.guidance.protocol import ChangeKind, make_event_id
 from pulse_core.guidance.rules import remind_of_guidance
-from pulse_core.guidance.status import lines
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Draft

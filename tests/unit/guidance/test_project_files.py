@@ -145,7 +145,7 @@ def lines_of(project: GuidedProject) -> Iterator[str]:
 
 
 def publish(files: DiskProjectFiles, root: Path, project: GuidedProject, is_whole: bool = True) -> None:
-    files.publish(str(root), lambda: project, (lambda: lines_of(project)) if is_whole else None)
+    files.publish(str(root), lambda: project, lambda: lines_of(project) if is_whole else None)
 
 
 def is_right(root: Path, project: GuidedProject) -> bool:

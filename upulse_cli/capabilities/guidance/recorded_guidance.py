@@ -4,21 +4,24 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from functools import lru_cache
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from pulse_core.app.append import append_all
-from pulse_core.app.state import checkpoints_of, foldable, in_batches
+from pulse_core.app.state import checkpoints_of, foldable, in_batches, resumed
 from pulse_core.guidance.events import GuidanceChanged, GuidanceImported
 from pulse_core.guidance.projection import GUIDANCE, Guidance, changes_in
 from pulse_core.guidance.protocol import EVENT_ID, Change, row_id
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Draft, Head
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.fold import Fold
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
     from pulse_core.ports.readers import EventReader
 
+FOLD = Fold((GUIDANCE,))
 CHANGES = (GuidanceImported.kind, GuidanceChanged.kind)
 REMEMBERED = 1_000
 """Ids that were looked for."""
@@ -31,8 +34,7 @@ class RecordedGuidance:
         self._home = home
         self._opened = ExitStack()
         self._reader: EventReader | None = None
-        self._inode = 0
-        self._state, self._head = Guidance(), Head()
+        self._inode, self._head, self._state = 0, Head(), FOLD.start
         self.find = lru_cache(REMEMBERED)(self._found)
 
     def close(self) -> None:
@@ -43,16 +45,14 @@ class RecordedGuidance:
         """How it stands now; from its beginning on if the log is another one than before."""
         log = self._log()
         head = log.head()
-        if head == self._head:
-            return self._state
-        if log.chain_at(self._head.seq) != self._head.chain:
-            self._begin(log)
-        query = EventQuery(since_seq=self._head.seq, kinds=tuple(GUIDANCE.kinds))
-        for batch in in_batches(log.events(query)):
-            events = [foldable(event) for event in batch if event.seq <= head.seq]
-            self._state = GUIDANCE.after(self._state, events)
-        self._head = head
-        return self._state
+        if head != self._head:
+            if not self._head.seq or log.chain_at(self._head.seq) != self._head.chain:
+                self._state = resumed(log, checkpoints_of(self._home, log), fold=FOLD)
+            query = EventQuery(since_seq=self._state.seq, kinds=tuple(FOLD.kinds))
+            for batch in in_batches(takewhile(lambda event: event.seq <= head.seq, log.events(query))):
+                self._state = FOLD(self._state, [foldable(event) for event in batch])
+            self._state, self._head = FOLD(self._state, (), upto=head.seq), head
+        return self._state.of(GUIDANCE)
 
     def append(self, *drafts: Draft) -> None:
         """Record them through the daemon, or without one."""
@@ -84,7 +84,7 @@ class RecordedGuidance:
             with suppress(UnknownName):
                 event = foldable(log.event(row_id(root, event_id)))
                 return next((one for one in changes_in(event) if one.id == event_id), None)
-        project = self._state.projects.get(root)
+        project = self._state.of(GUIDANCE).projects.get(root)
         if project is None or not project.imports:
             return None
         query = EventQuery(kinds=(GuidanceImported.kind,), subject=root)
@@ -100,12 +100,4 @@ class RecordedGuidance:
             self._inode, self._head = inode, Head()
             self._reader = self._opened.enter_context(self._home.events())
             self.find.cache_clear()
-            self._begin(self._reader)
         return self._reader
-
-    def _begin(self, log: "EventReader") -> None:
-        """Begin at the checkpoint, or with the first row."""
-        self._state, self._head = Guidance(), Head()
-        found = checkpoints_of(self._home, log).get(GUIDANCE.name)
-        if found and found.version == GUIDANCE.version:
-            self._state, self._head = GUIDANCE.load(found.state), found.head
