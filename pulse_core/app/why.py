@@ -13,7 +13,10 @@ from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.effects import Phase
 
-NEWS = ("process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested")
+NEWS = (
+    "process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested",
+    "process-restart-requested",
+)  # fmt: skip
 """What a rule may have seen of a process."""
 
 FOLLOWED = ("process-up", "process-died")

@@ -178,6 +178,12 @@ class ProcessStartRequested(Payload, kind="process-start-requested", by=Role.PER
     why: Text = ""
 
 
+class ProcessRestartRequested(Payload, kind="process-restart-requested", by=Role.PERSON, wakes=Wake.NOW):
+    """A person wants this process ended and started again; ends a stop and resets its budget. Subject: its name."""
+
+    why: Text = ""
+
+
 class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
     """Something has been wrong for long enough. Subject: the condition, as `memory` or `disk:/var`.
 

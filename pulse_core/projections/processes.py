@@ -13,6 +13,7 @@ from pulse_core.model.kinds import (
     EffectAcked,
     EffectFailed,
     ProcessDied,
+    ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopped,
     ProcessStopRequested,
@@ -49,6 +50,14 @@ class Intent(NamedTuple):
         return now.since(self.moment) < self.expires_us
 
 
+class RestartRequest(NamedTuple):
+    """A restart that a person asked for, and no effect has been wished for yet: when, who, and why."""
+
+    moment: Moment
+    by: str
+    why: str
+
+
 class LastStart(NamedTuple):
     """The newest start that worked: the effect's id, and the process that was started."""
 
@@ -81,8 +90,8 @@ class ProcessHistory(NamedTuple):
     it was last healthy; free: the first of them is its first start of all, which no budget is charged with; first: the
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
-    start: what Pulse started last, which may have left another process to stand for it; unlogged: why its output is not
-    in its log.
+    request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
+    for it; unlogged: why its output is not in its log.
     """
 
     pid: int | None = None
@@ -98,6 +107,7 @@ class ProcessHistory(NamedTuple):
     restarts: int = 0
     error: str = ""
     stop: Intent | None = None
+    request: RestartRequest | None = None
     evidence: str = ""
     recent: tuple[Restart, ...] = ()
     lived_us: int = 0
@@ -206,9 +216,13 @@ def after(state: Processes, events: Iterable[Event]) -> Processes:
 def _request_restart(history: _History, event: Event) -> None:
     # The first ones say when the budget was spent, the last one when it was last tried.
     now, history.starting = event.moment, None
+    asked, history.request = history.request, None
     history.attempts = (*history.attempts[: ATTEMPTS - 1], now)
     if history.stage is not Stage.NEW:  # its first start of all is no restart
-        history.more.append(Restart(now, history.lived_us))
+        if asked:  # what a person asks for is charged to no budget
+            history.free = True
+        else:
+            history.more.append(Restart(now, history.lived_us))
         history.lived_us = 0
     if history.stage < Stage.STARTED:
         history.free = history.free or history.stage is Stage.NEW
@@ -231,7 +245,9 @@ def _settle_restart(history: _History, event: Event) -> None:
             history.start = LastStart(event.subject, result["pid"], result["started"])
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
-        history.starting = history.starting if history.up is not None else event.moment
+        # The death of a live one that it replaced may not be known yet.
+        is_known = history.up is not None and result.get("pid") == history.pid
+        history.starting = history.starting if is_known else event.moment
         history.pid, history.started, history.boot = result.get("pid"), result.get("started"), event.boot
 
 
@@ -255,7 +271,8 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
         history.stop = None if stop.by == SYSTEMD else stop._replace(worked=stop.worked or stayed)
     history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
     history.evidence, history.stage = data.get("evidence", ""), Stage.UP
-    history.up, history.down, history.starting = history.up or event.moment, None, None
+    is_new = history.up is None or history.starting is not None
+    history.up, history.down, history.starting = event.moment if is_new else history.up, None, None
 
 
 def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
@@ -276,7 +293,7 @@ def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 
 def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.stop = Intent(event.moment, data.get("expires_us") or 0, event.actor)
+    history.stop, history.request = Intent(event.moment, data.get("expires_us") or 0, event.actor), None
 
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
@@ -285,11 +302,17 @@ def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) 
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 
+def _restart_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    _start_requested(history, event, data)
+    history.request = RestartRequest(event.moment, event.actor, data.get("why", ""))
+
+
 CHANGES: Mapping[str, Callable[[_History, Event, Mapping[str, Json]], None]] = {
     ProcessUp.kind: _up,
     ProcessDied.kind: _died,
     ProcessStopped.kind: _stopped,
     ProcessStopRequested.kind: _stop_requested,
     ProcessStartRequested.kind: _start_requested,
+    ProcessRestartRequested.kind: _restart_requested,
 }
 KINDS = frozenset({*CHANGES, Effect.kind, *SETTLING})

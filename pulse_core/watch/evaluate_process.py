@@ -89,6 +89,8 @@ def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
         return (_up(look, found),)
     if history.pid is None:
         return (_up(look, found),) if found else ()
+    if history.starting is not None:  # it was restarted while it lived, and none has seen the new one yet
+        return (_up(look, found),)
     if history.boot == look.now.boot and (look.sight.known or found == (history.pid, history.started)):
         return ()
     if found is None and look.process.systemd_unit:

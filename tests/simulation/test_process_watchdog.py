@@ -16,6 +16,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     Effect,
     Paused,
+    ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopRequested,
     ReloadRequested,
@@ -346,6 +347,46 @@ def test_a_commanded_start_ends_a_stop_at_once() -> None:
         await world.ask(ProcessStartRequested(), "gateway")
         await asyncio.sleep(0.1)
         assert states(world) == {"gateway": "up"}
+
+    simulate(story, ONE)
+
+
+def test_a_person_has_processes_restarted_those_first_that_others_depend_on() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        before = dict(world.host.processes)
+        for name in ("gateway", "worker"):
+            await world.ask(ProcessRestartRequested(why="new model"), name)
+        await asyncio.sleep(1)
+        assert [name for name, _ in world.host.starts[2:]] == ["gateway", "worker"]
+        assert world.host.processes.keys() == before.keys()
+        up = world.events("process-up", subject="gateway")[-1]
+        wishes = [(one, json.loads(one.data)) for one in world.events("effect")[2:]]
+        assert [wish["params"] for _, wish in wishes] == [{"process": "gateway"}, {"process": "worker"}]
+        assert "to be restarted: person asked for it (new model)" in wishes[0][1]["reason"]
+        assert up.seq < wishes[1][0].seq
+        assert world.daemon is not None
+        assert world.daemon.parts.view().processes["gateway"].charged == ()
+
+    simulate(story, TWO)
+
+
+def test_what_a_person_wants_restarted_is_restarted_after_a_crash_and_when_a_pause_is_over() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        await world.ask(ProcessStopRequested(expires_us=HOUR_US), "gateway")
+        await asyncio.sleep(10)
+        await world.ask(Paused())
+        await world.ask(ProcessRestartRequested(), "gateway")
+        await asyncio.sleep(1)
+        assert starts(world) == 1
+        await world.crash()
+        await world.start()
+        await world.ask(Resumed())
+        await asyncio.sleep(1)
+        assert (starts(world), states(world)) == (2, {"gateway": "up"})
 
     simulate(story, ONE)
 

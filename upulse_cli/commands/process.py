@@ -7,7 +7,7 @@ import typer
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
 from upulse_cli.output import put_or_draw, say, say_when
 
-app = group("List guarded processes, stop and start them.")
+app = group("List guarded processes, stop, start and restart them.")
 
 Name = Annotated[
     str,
@@ -68,3 +68,31 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
     answer = append(open_home(home), "process-start-requested", name, {"why": why})
     say(f"{name} is to be up.")
     say_when(answer)
+
+
+@app.command()
+def restart(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...",
+            help="Their names in the settings.",
+            autocompletion=completed_by("processes"),
+            show_default=False,
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All guarded processes.")] = False,
+    why: Why = "",
+    home: HomeDir = None,
+) -> None:
+    """End processes and start them again.
+
+    Those first that others depend on. Ends `upulse process stop`, and gives them a fresh budget of restarts.
+    """
+    from pulse_core.app.restarts import request_restarts
+
+    if bool(names) == everything:
+        raise typer.BadParameter("name the processes to be restarted, or give --all", param_hint="NAME")
+    answers = request_restarts(open_home(home), None if everything else names, why)
+    say(f"To be restarted: {', '.join(answer.event['subject'] for answer in answers)}.")
+    say_when(answers[-1])

@@ -16,7 +16,7 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.processes import STAYED_US, Intent, ProcessHistory, Stage
+from pulse_core.projections.processes import STAYED_US, Intent, ProcessHistory, RestartRequest, Stage
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
@@ -87,12 +87,14 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
     """The effect that restarts it; it names the dead process so that no live one is replaced."""
     name, history = process.name, curr.process(process.name)
+    key, reason = restart_key(name), f"{name} is {why}"
+    if history.request:
+        return survival_effect(RESTART_PROCESS, key, {"process": name}, reason, curr.samples(WATCHER))
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
     # Seen to die a moment ago: another probe before the restart would only cost time.
     fresh = history.down is not None and curr.now.since(history.down) < FRESH_US
     params = {"process": name, "instead_of": dead, "if_dead": True, "fresh": fresh}
-    reason = f"{name} is {why}"
-    return survival_effect(RESTART_PROCESS, restart_key(name), params, reason, curr.samples(WATCHER))
+    return survival_effect(RESTART_PROCESS, key, params, reason, curr.samples(WATCHER))
 
 
 def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:
@@ -173,11 +175,39 @@ def evaluate_status(
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
         return _unwanted_status(process, history, history.stop, curr)
+    if history.request and (history.up or history.down):
+        return _requested_status(process, history, history.request, curr)
     if history.up is not None:
         return ProcessStatus(ProcessState.UP, why=history.evidence)
     if history.down is None:
         return ProcessStatus(ProcessState.UNKNOWN, why="not looked at yet")
     return _dead_status(process, history, curr, look)
+
+
+# A process that a person wants restarted
+
+
+def _requested_status(
+    process: ProcessSettings, history: ProcessHistory, request: RestartRequest, curr: Snapshot
+) -> ProcessStatus:
+    """The status of a process until its restart is wished for: after those it depends on that are to be restarted, too."""
+    waiting = ProcessState.WAITING if history.up is None else ProcessState.UP
+    asked = f"to be restarted: {request.by} asked for it{f' ({request.why})' if request.why else ''}"
+    if curr.control.paused:
+        return ProcessStatus(waiting, why=f"{asked}, and Pulse is paused by {curr.control.by}")
+    restarting = curr.state.processes.restarting.values()
+    if process.name in restarting:
+        return ProcessStatus(ProcessState.RESTARTING, why=f"{asked}; a restart is under way")
+    if missing := [name for name in process.depends_on if not _is_settled(name, curr)]:
+        return ProcessStatus(waiting, why=f"{asked}; waits for {', '.join(missing)}")
+    return ProcessStatus(ProcessState.DUE, why=asked)
+
+
+def _is_settled(name: str, curr: Snapshot) -> bool:
+    """Whether it is up, and no restart of it is due, under way, or not confirmed yet."""
+    history = curr.process(name)
+    is_at_work = history.request or history.starting or name in curr.state.processes.restarting.values()
+    return history.up is not None and not is_at_work
 
 
 # A process that is dead and should run

@@ -105,6 +105,16 @@ def test_a_refusal_of_the_daemon_is_its_sentence(live: CliHome) -> None:
     assert "did you mean 'demo'?" in live.upulse("process", "stop", "dmo", code=1).err
 
 
+def test_a_restart_that_a_person_asks_for_is_shown_as_such_by_why(live: CliHome) -> None:
+    before = live.pid_when_up("demo")
+    assert "To be restarted: demo." in live.upulse("process", "restart", "demo", "--why", "new model").err
+    live.pid_when_up("demo", other_than=before)
+    story = live.upulse("why", "demo", "--json").json
+    assert story["seen"]["kind"] == "process-restart-requested"
+    assert "asked for it (new model)" in story["wish"]["data"]["reason"]
+    assert story["wish"]["data"]["params"] == {"process": "demo"}
+
+
 def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     before = live.pid_when_up("demo")
     os.kill(before, signal.SIGKILL)

@@ -98,6 +98,7 @@ def test_an_open_key_prints_the_id_that_it_has(quiet: CliHome) -> None:
         ("effect add run-command --key k --wait", "no daemon runs"),
         ("process stop dem", "did you mean 'demo'?"),
         ("process start dem", "did you mean 'demo'?"),
+        ("process restart demo dem", "no guarded process 'dem'; there are: demo"),
         ("events --kind proces-up", "did you mean 'process-up'?"),
         ("why", "there has been no effect yet"),
         ("why nosuch", "no effect 'nosuch'"),
@@ -117,6 +118,7 @@ def test_what_cannot_be_done_is_said_and_changes_nothing(quiet: CliHome, words: 
     "words",
     ["events --since soon", "effect add run-command", "effect add run-command --key k --param argv",
      "effect add run-command --key k --param a=1 --param a=2", "effect add run-command --key k --not-after 5",
+     "process restart", "process restart demo --all",
      "process stop demo --for ever", "process stop demo --for 0s", "status --jsn"],
 )  # fmt: skip
 def test_a_command_line_that_makes_no_sense_exits_2(quiet: CliHome, words: str) -> None:

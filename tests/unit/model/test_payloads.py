@@ -115,6 +115,7 @@ def test_only_the_daemon_may_say_how_an_effect_went() -> None:
         "event-redacted",
         "gc-requested",
         "paused",
+        "process-restart-requested",
         "process-start-requested",
         "promote-requested",
         "rollback-requested",
