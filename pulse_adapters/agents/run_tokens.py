@@ -64,14 +64,11 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
     the daemon's own user could take off that mark.
     """
 
-    def is_run(pid: int, uid: int) -> bool:
-        if uid != os.getuid() and user_name(uid) in {agent.user for agent in AGENTS.of(context.settings())}:
-            return True
-        return any(context.programs.is_of(run, pid) for run in context.state().of(RUNS).runs)
-
     def scope(pid: int, uid: int, token: str) -> RunScope | None:
+        own = [run for run in context.state().of(RUNS).runs if context.programs.is_of(run, pid)]
         if not token:
-            if is_run(pid, uid):
+            users = {agent.user for agent in AGENTS.of(context.settings())}
+            if own or (uid != os.getuid() and user_name(uid) in users):
                 raise Refused("a run of an agent is answered if it says its token, that of PULSE_TOKEN")
             return None
         run = token.partition(":")[0]
@@ -83,6 +80,8 @@ def run_scopes(context: WatcherContext) -> Callable[[int, int, str], RunScope | 
         if not known or not hmac.compare_digest(known, token.encode(errors="replace")):
             words = "has said a token that is no run's, or was one's long ago"
             raise Refused(f"process {pid} of uid {uid} {words}")
+        if own and run not in own:
+            raise Refused(f"process {pid} of uid {uid} has said the token of another run than its own")
         _, task, claim, agent, _ = token.split(":")
         return RunScope(agent, task, int(claim), context.clock.now)
 

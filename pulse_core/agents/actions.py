@@ -7,10 +7,15 @@ from pulse_core.model.payload import Text
 from pulse_core.tasks.events import Name, TaskId
 
 
-class RunParams(ActionParams):
-    """Which task, and which agent does it."""
+class WorkspaceParams(ActionParams):
+    """Whose worktree."""
 
     task: TaskId
+
+
+class RunParams(WorkspaceParams):
+    """Which task, and which agent does it."""
+
     agent: Name
 
 
@@ -32,12 +37,6 @@ class PauseRunParams(StopRunParams):
     over: bool = False
 
 
-class WorkspaceParams(ActionParams):
-    """Whose worktree."""
-
-    task: TaskId
-
-
 class EndOrphanParams(CleanRunParams):
     """Which process, of which run that is over. dry_run: only say what would be ended."""
 
@@ -46,10 +45,9 @@ class EndOrphanParams(CleanRunParams):
     dry_run: bool = True
 
 
-class PullRequestParams(ActionParams):
+class PullRequestParams(WorkspaceParams):
     """Whose branch, and what is said of it; by default the task's title and its result."""
 
-    task: TaskId
     title: str = Field("", max_length=200)
     body: str = Field("", max_length=20_000)
     draft: bool = False

@@ -14,6 +14,9 @@ from pulse_core.model.json_types import Json
 
 MOST_TEXT = 4_000
 """Characters of an answer that are kept with the task; all of it is in the output."""
+MOST_NAME, MOST_AMOUNT = 100, 10**15
+"""Characters of the name of an amount; and the largest one."""
+_TOLD = ("total_cost_usd", "num_turns", "duration_ms")
 _USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
 
@@ -78,9 +81,9 @@ def read_result_record(lines: Sequence[str]) -> RunAnswer:
             text, failed = str(record.get("result") or ""), bool(record.get("is_error"))
             failed = failed or str(record.get("subtype", "success")) != "success"
             error = (text or str(record.get("subtype", "")) or "it failed") if failed else ""
-            told = ("total_cost_usd", "num_turns", "duration_ms", "session_id")
-            usage = {name: record[name] for name in told if isinstance(record.get(name), str | int | float)}
-            usage |= _tokens(record.get("usage"))
+            usage = {**_amounts(record.get("usage")), **_amounts(record, _TOLD)}
+            if session := record.get("session_id"):
+                usage["session_id"] = str(session)[:MOST_NAME]
             return RunAnswer(not failed, text[:MOST_TEXT], error[:MOST_TEXT], usage)
     return RunAnswer(False, error="its output ends without a result")
 
@@ -99,7 +102,7 @@ def read_turn_records(lines: Sequence[str]) -> RunAnswer:
     if end is None:
         return RunAnswer(False, text, "its output ends without the end of a turn")
     if end["type"] == "turn.completed":
-        return RunAnswer(True, text, "", _tokens(end.get("usage")))
+        return RunAnswer(True, text, "", _amounts(end.get("usage")))
     told = end.get("error")
     words = told.get("message") if isinstance(told, dict) else end.get("message")
     return RunAnswer(False, text, str(words or "it failed")[:MOST_TEXT])
@@ -129,13 +132,15 @@ class Amounts(NamedTuple):
                 continue
             id_ = str(said.get("id", ""))
             if not id_ or id_ != message:
-                tokens, message = tokens + sum(_tokens(said.get("usage"), _USED).values()), id_
+                tokens, message = tokens + int(sum(_amounts(said.get("usage"), _USED).values())), id_
         return Amounts(turns, tokens, message)
 
 
-def _tokens(usage: object, names: Collection[str] = ()) -> dict[str, Any]:
-    known = list(usage.items())[:20] if isinstance(usage, dict) else ()
-    return {str(name): n for name, n in known if isinstance(n, int | float) and (not names or name in names)}
+def _amounts(said: object, names: Collection[str] = ()) -> dict[str, Any]:
+    """The amounts of these names, or the first ones; what is negative, no number, or larger than any true one is none."""
+    known = said if isinstance(said, dict) else {}
+    found = ((name, known.get(name)) for name in names or list(known)[:20])
+    return {name[:MOST_NAME]: n for name, n in found if isinstance(n, int | float) and 0 <= n <= MOST_AMOUNT}
 
 
 TOOLS: Mapping[str, Tool] = {

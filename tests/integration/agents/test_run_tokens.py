@@ -28,13 +28,14 @@ from tests.engine_user import ROOT_ALONE
 from tests.integration.cli.cli_home import eventually
 from tests.processes import child_of_test
 
+OTHER = "0190a0a0-0000-7000-8000-000000000002"
 NOW = Moment(1_800_000_000_000_000, "boot", 1)
 RUN, TASK = "0190a0a0-0000-7000-8000-000000000001", TaskState("task_000001", "app", "Mend it", NOW, "eve")
 
 
 @pytest.fixture
 def context(tmp_path: Path) -> WatcherContext:
-    """A home in which one run of ada goes on, which is another user's if root runs this."""
+    """A home in which two runs of ada go on."""
     settings = Settings.model_validate(
         {
             "agent": [
@@ -43,7 +44,8 @@ def context(tmp_path: Path) -> WatcherContext:
             ]
         }
     )
-    runs = AgentRuns({RUN: Run(RUN, TASK.id, "ada", 7, 1, 1, NOW)})
+    ids = (RUN, TASK.id, 7), (OTHER, "task_000002", 8)
+    runs = AgentRuns({id_: Run(id_, task, "ada", claim, 1, 1, NOW) for id_, task, claim in ids})
     state = SimpleNamespace(of=lambda one: runs if one is RUNS else None)
     return cast(
         WatcherContext,
@@ -106,6 +108,16 @@ def caller(request: pytest.FixtureRequest) -> Iterator[int]:
 def test_who_came_out_of_a_run_needs_its_token(context: WatcherContext, caller: int) -> None:
     with pytest.raises(Refused, match="if it says its token"):
         run_scopes(context)(caller, os.getuid(), "")
+
+
+@pytest.mark.parametrize("caller", [OTHER], indirect=True)
+async def test_a_run_is_refused_that_has_read_the_token_of_another_one(
+    context: WatcherContext, caller: int
+) -> None:
+    token, scope = await token_of(context), run_scopes(context)
+    assert scope(os.getpid(), os.getuid(), token)  # of a run that is known, by whoever is none: an MCP server
+    with pytest.raises(Refused, match="has said the token of another run than its own"):
+        scope(caller, os.getuid(), token)
 
 
 @pytest.mark.parametrize("caller", ["another-effect"], indirect=True)

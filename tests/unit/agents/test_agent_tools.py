@@ -5,7 +5,9 @@ from typing import Any, get_args
 
 import pytest
 
+from pulse_core.agents.events import AgentRunEnded
 from pulse_core.agents.limits import failure_of
+from pulse_core.agents.projection import cost_in
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill
 
@@ -93,6 +95,25 @@ def test_tokens_are_counted_as_they_are_told_those_of_a_message_once() -> None:
     }
     lines = ['{"type": "item.completed", "item": {}}', json.dumps(codex)]
     assert Amounts().after(lines, "item.completed")[:2] == (1, 10)
+
+
+@pytest.mark.parametrize(
+    "lie", ["-5", "NaN", "Infinity", "-Infinity", "1e308", "9" * 400, '"7"', "[]", "true", "2.5"]
+)
+def test_what_an_agent_says_of_its_usage_can_be_recorded_and_counted_whatever_it_is(lie: str) -> None:
+    used = f'{{"input_tokens": {lie}, "output_tokens": 4, "{"x" * 5_000}": 1}}'
+    cost, session = f'"total_cost_usd": {lie}, "num_turns": {lie}', "s" * 5_000
+    lines = [
+        f'{{"type": "assistant", "message": {{"id": "m", "usage": {used}}}}}',
+        f'{{"type": "result", "result": "done", {cost}, "session_id": "{session}", "usage": {used}}}',
+    ]
+    answer, seen = TOOLS["claude"].read(lines), Amounts().after(lines, "assistant")
+    assert (answer.done, seen.turns) == (True, 1)
+    assert 4 <= seen.tokens <= 6
+    ended = AgentRunEnded(run="r", tokens=seen.tokens, usage=dict(answer.usage))
+    assert AgentRunEnded.model_validate_json(ended.model_dump_json()) == ended
+    assert len(ended.model_dump_json()) < 1_000
+    assert 0 <= cost_in(ended.usage) <= 2.5
 
 
 def test_of_any_program_the_exit_code_decides_and_the_end_of_its_output_is_the_answer() -> None:

@@ -121,17 +121,16 @@ def list_(
     some = [one for one in some if not ready or is_ready(one, ready, known, now)]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
     if as_json:
-        put_json([task_json(one, now) for one in some])
-        return
+        return put_json([task_json(one, now) for one in some])
     if not some:
-        say("There is no such task; upulse task add makes one.")
-        return
+        return say("There is no such task; upulse task add makes one.")
     from upulse_cli.capabilities.tasks.views import task_table
 
     shown = some[: limit or None]
     console().print(task_table(shown, now))
     if left := len(some) - len(shown):
         say(f"And {left:,} more; --limit 0 shows all, --project and --status some.")
+    return None
 
 
 @tasks.command()
