@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError
 
 from pulse_adapters.guidance.file_watch import FileWatch
@@ -19,6 +19,18 @@ from pulse_core.model.errors import PulseError, describe_error
 T = TypeVar("T")
 LOOK_S = 10.0
 """Seconds between two looks where inotify says nothing."""
+
+
+class ProtocolServer(MCPServer[Any]):
+    """Refuses an acknowledgement without an id, or with one that is no text, in the words of the protocol, too."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> Any:
+        if name == "pulse_ack_replan":
+            said = arguments.get("event_id")
+            arguments = {**arguments, "event_id": "" if said is None else str(said)}
+        return await super().call_tool(name, arguments, context)
 
 
 class GuidanceServer:
@@ -38,7 +50,7 @@ class GuidanceServer:
 
     def mcp(self) -> "MCPServer[Any]":
         """What there is to ask."""
-        server: MCPServer[Any] = MCPServer("PulseAgent", log_level="ERROR", subscriptions=False)
+        server = ProtocolServer("PulseAgent", log_level="ERROR", subscriptions=False)
 
         @server.resource(CONTEXT_URI, mime_type="text/plain")
         async def latest_context() -> str:

@@ -46,6 +46,11 @@ class Incident:
     times: int = 1
     measures: dict[str, "IncidentMeasure"] = field(default_factory=dict)
 
+    def is_history(self, now: Moment) -> bool:
+        """Whether nothing that happens now belongs to it any more."""
+        settled = all(one.outcomes.total() == one.times for one in self.measures.values())
+        return settled and (self.over or self.about in FADING) and now.since(self.last) > FADED_US
+
     def spelled(self) -> dict[str, Any]:
         """The story as JSON values; `helped`: None while nothing was done but telling people."""
         acted = any(measure.action != "notify" for measure in self.measures.values())
@@ -187,11 +192,16 @@ def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:
 
 def incident(home: HomeContext, id_: str) -> Incident:
     """The incident that began with the event of this id. Raises UnknownName if none did."""
+    fold = IncidentFold()
     with home.events() as log:
         began = log.event(id_)
-        found = incidents_in(log, EventQuery(since_seq=began.seq - 1), home.clock.now())
+        for row in log.events(EventQuery(since_seq=began.seq - 1, kinds=KINDS)):
+            fold.take(row)
+            if not fold.all or fold.all[0].id != began.id or fold.all[0].is_history(row.moment):
+                break
+    found = fold.at(home.clock.now())
     if not found or found[0].id != began.id:
-        raise UnknownName("incident", id_, [one.id for one in found[:5]])
+        raise UnknownName("incident", id_, [one.id for one in found])
     return found[0]
 
 

@@ -1,9 +1,15 @@
 """How the log of a while is told as stories: what belongs together, and when it is over."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
-from pulse_core.app.incidents import IncidentFold
+import pytest
+
+from pulse_adapters.memory.clock import VirtualClock
+from pulse_core.app.incidents import IncidentFold, incident
+from pulse_core.model.errors import UnknownName
+from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -98,3 +104,54 @@ def test_what_has_an_end_is_one_story_until_then() -> None:
     up = ProcessUp(pid=6, started=1, evidence="there")
     first, second = told(9 * HOUR, (0, died, "web"), (SECOND, up, "web"), (HOUR, died, "web"))
     assert (first["lasted_ms"], second["ended"]) == (1_000, None)
+
+
+class CountedRows:
+    """A log, and how many of its rows were read one after the other."""
+
+    def __init__(self, *said: tuple[int, Payload, str]) -> None:
+        self.rows = [
+            event(seq, payload, subject, at=at) for seq, (at, payload, subject) in enumerate(said, 1)
+        ]
+        self.read = 0
+
+    def event(self, name: str) -> Event:
+        return next(row for row in self.rows if row.id == name)
+
+    def events(self, query: Any) -> Iterator[Event]:
+        for row in self.rows[query.since_seq :]:
+            self.read += 1
+            yield row
+
+
+def read_incident(log: CountedRows, row: int) -> dict[str, Any]:
+    """The incident that began with this row."""
+
+    class Context:
+        clock, events = VirtualClock(lambda: 0.0), lambda: nullcontext(log)
+
+    context: Any = Context
+    return incident(context, log.rows[row].id).spelled()
+
+
+DIED = ProcessDied(pid=7, healthy=True, evidence="killed")
+UP = ProcessUp(pid=8, started=1, evidence="alive")
+
+
+def test_one_incident_is_read_to_its_end_and_no_further() -> None:
+    later = [(3 * HOUR + place * SECOND, LINES, LOG) for place in range(1_000)]
+    log = CountedRows((0, DIED, "web"), (SECOND, UP, "web"), (2 * HOUR, LINES, LOG), *later)
+    one = read_incident(log, 0)
+    assert (one["about"], one["lasted_ms"], log.read) == ("process", 1_000, 3)
+    key = "restart-process:web"
+    wish = (SECOND, Effect(action="restart-process", key=key, params={"process": "web"}), key)
+    log = CountedRows((0, DIED, "web"), wish, (2 * SECOND, UP, "web"), *later)
+    read_incident(log, 0)
+    assert log.read == 1_003, "what was done about it has not ended yet"
+
+
+def test_what_began_no_incident_is_said_without_reading_on() -> None:
+    log = CountedRows((0, UP, "web"), (SECOND, DIED, "web"), *[(2 * SECOND, LINES, LOG)] * 100)
+    with pytest.raises(UnknownName, match="no incident"):
+        read_incident(log, 0)
+    assert log.read == 1

@@ -183,9 +183,6 @@ ODD: list[bytes] = [
     b"\xff\xfe",
     b"[" * 20_000,
     b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call"}',
-    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={})).encode(),
-    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={"event_id": 7})).encode(),
-    json.dumps(asked("tools/call", name="pulse_ack_replan", arguments={"event_id": ["x"]})).encode(),
     json.dumps(
         asked("tools/call", name="pulse_should_interrupt", arguments={"last_seen_event_id": {}})
     ).encode(),
@@ -271,6 +268,20 @@ async def test_odd_requests_end_with_an_error_and_the_next_is_answered() -> None
         ):
             assert not (await call(client, "pulse_ack_replan", event_id=id_))["accepted"]
             assert not (await call(client, "pulse_should_interrupt", last_seen_event_id=id_))["needs_replan"]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [({}, "required"), ({"event_id": None}, "required"), ({"event_id": 7}, "Event 7 was not found")],
+    ids=str,
+)
+async def test_an_acknowledgement_without_a_proper_id_is_refused_in_the_words_of_the_protocol(
+    said: Mapping[str, Any], words: str
+) -> None:
+    async with served(GuidanceWorld()) as client:
+        answer = await call(client, "pulse_ack_replan", **said)
+    assert (answer["accepted"], answer["acknowledged_event_id"], answer["plan_sha256"]) == (False, None, None)
+    assert words in answer["reason"]
 
 
 async def test_a_client_of_the_sdk_is_answered_in_both_eras() -> None:
