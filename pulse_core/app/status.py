@@ -5,7 +5,7 @@ from typing import Any
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
-from pulse_core.model.home_status import DaemonStatus, HomeStatus, LockHolder
+from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import iso
 
 LAST_TICKS = 1_000
@@ -21,6 +21,15 @@ def home_status(home: HomeContext) -> HomeStatus:
         return home.daemon.status()
     except NotAnswering:
         return offline_status(home, home.daemon.lock_holder())
+
+
+def guarded_process(home: HomeContext, name: str) -> GuardedProcessStatus | None:
+    """How a guarded process stands, by the word of the daemon; None if none answers, or none guards it."""
+    try:
+        processes = home.daemon.status()["processes"]
+    except NotAnswering:
+        return None
+    return next((process for process in processes if process["name"] == name), None)
 
 
 def daemon_status(home: HomeContext) -> DaemonStatus:
@@ -40,6 +49,36 @@ def why_unheard(home: HomeContext) -> str | None:
         return "no daemon runs; start one with: upulse daemon start"
     who = f"process {daemon['pid']}" if daemon["pid"] else "whoever holds the home"
     return f"the daemon ({who}) does not answer; see: upulse daemon logs"
+
+
+WELL = frozenset({"up", "stopped", "starting", "unknown"})
+"""States of a guarded process in which nothing is wrong with it, as far as is known."""
+
+
+def is_wrong(status: HomeStatus) -> bool:
+    """Whether something needs to be looked at: a process that should be up, a condition, the log, settings or the engine."""
+    log, engine = status["log"], status.get("engine") or {}
+    return bool(
+        status["conditions"]
+        or any(process["state"] not in WELL for process in status["processes"])
+        or status.get("unguarded")
+        or log["damage"]
+        or log["unwritten"]
+        or status.get("settings_refused")
+        or status.get("settings_faults")
+        or status.get("safe_mode")
+        or (status["notices"]["waiting"] and status["notices"]["held_back"])
+        or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined"))
+    )
+
+
+def why_last_known(daemon: DaemonStatus) -> str:
+    """Why the state of processes is the last known one, in words; empty while a daemon answers."""
+    if daemon["state"] == "stopped":
+        return "no daemon runs; the states are the last known ones"
+    if daemon["state"] == "not-answering":
+        return f"the daemon (process {daemon['pid']}) does not answer; the states are the last known ones"
+    return ""
 
 
 def silent_daemon(holder: LockHolder | None, stopped: str = "") -> DaemonStatus:

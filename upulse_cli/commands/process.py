@@ -20,9 +20,13 @@ Name = Annotated[
 @app.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is guarded, and how it stands."""
-    from pulse_core.app.status import home_status
+    from pulse_core.app.status import home_status, why_last_known
+    from upulse_cli.time_args import local
 
     stands = home_status(open_home(home))
+    if words := why_last_known(daemon := stands["daemon"]):
+        since = daemon["since"] if daemon["state"] == "stopped" else None
+        say(f"{words}, of {local(since)}" if since else words)
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
     nothing = "No process is guarded; add [[process]] to the settings (upulse config path)."
@@ -64,8 +68,15 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
     Ends `upulse process stop`, and gives it a fresh budget of restarts.
     """
     from pulse_core.app.append import append
+    from pulse_core.app.status import guarded_process
 
-    answer = append(open_home(home), "process-start-requested", name, {"why": why})
+    where = open_home(home)
+    before = guarded_process(where, name)
+    answer = append(where, "process-start-requested", name, {"why": why})
+    if before and before["state"] == "up":
+        pid = f" (process {before['pid']})" if before["pid"] else ""
+        say(f"{name} is up already{pid}; nothing is started. To restart it: upulse process restart {name}")
+        return
     say(f"{name} is to be up.")
     say_when(answer)
 

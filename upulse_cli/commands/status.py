@@ -14,20 +14,28 @@ if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
 
 
+NOT_RUNNING, WRONG = 3, 4
+"""Exit codes of `upulse status --exit-code`; 3 is that of `systemctl status`, too."""
+
+
 def status(
     watch: Annotated[bool, typer.Option("--watch", "-w", help="A live screen; ends with q.")] = False,
     as_json: AsJson = False,
+    exit_code: Annotated[
+        bool,
+        typer.Option("--exit-code", help="Exit with 3 if no daemon runs, with 4 if something is wrong."),
+    ] = False,
     home: HomeDir = None,
 ) -> None:
     """Show how everything stands.
 
     The daemon, the guarded processes with why they stand so, the effects and the ticks.
     """
-    from pulse_core.app.status import home_status
+    from pulse_core.app.status import home_status, is_wrong
 
     where = open_home(home)
     if as_json:
-        put_json(home_status(where))
+        put_json(now := home_status(where))
     elif watch:
         from upulse_cli.views.watch import show
 
@@ -37,6 +45,11 @@ def status(
 
         console().print(overview(now := home_status(where)))
         say_if_main_moved(where, now)
+    if exit_code and not watch:
+        if now["daemon"]["state"] in ("stopped", "not-answering"):
+            raise typer.Exit(NOT_RUNNING)
+        if is_wrong(now):
+            raise typer.Exit(WRONG)
 
 
 def say_if_main_moved(home: "HomeContext", now: Mapping[str, Any]) -> None:

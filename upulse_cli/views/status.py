@@ -103,7 +103,8 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
         "process", "state", "pid", "for", "restarts", "why", right=("pid", "for", "restarts"), fold=("why",)
     )
     for one in processes:
-        pid, since, why = one["pid"] or None, ago(one.get("since")), one.get("why", "")
+        since = ago(one.get("since")) if one["state"] != "unknown" else ""
+        pid, why = one["pid"] or None, one.get("why", "")
         if left := one.get("leftovers"):
             why += f"; of earlier lives {', '.join(map(str, left))}"
         table.line(one["name"], coloured_state(one), pid, since, one["restarts"], why)

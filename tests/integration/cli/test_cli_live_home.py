@@ -35,6 +35,19 @@ def test_status_says_who_runs(live: CliHome) -> None:
     assert "demo" in text
 
 
+def test_status_exits_0_unless_something_is_wrong(live: CliHome) -> None:
+    live.pid_when_up("demo")
+    live.upulse("status", "--exit-code")
+    live.upulse("pause")
+    os.kill(live.pid_when_up("demo"), signal.SIGKILL)
+    eventually(lambda: live.process("demo")["state"] == "waiting", "its death to be seen")
+    live.upulse("status", "--exit-code", "--json", code=4)
+    live.upulse("resume")
+    pid = live.pid_when_up("demo")
+    assert f"demo is up already (process {pid})" in live.upulse("process", "start", "demo").err
+    assert "last known" not in live.upulse("process", "list").err
+
+
 def test_a_projection_is_told_over_the_socket(live: CliHome) -> None:
     with Client(live.path / "run" / "pulse.sock") as client:
         told = client.ask("state", projection="processes")

@@ -299,6 +299,13 @@ def test_events_are_chosen_by_row_time_kind_and_number(quiet: CliHome) -> None:
     assert "resumed" in quiet.upulse("events").out
 
 
+def test_without_a_daemon_no_state_is_shown_as_the_present_one(quiet: CliHome) -> None:
+    assert "no daemon runs; the states are the last known ones" in quiet.upulse("process", "list").err
+    quiet.upulse("status")
+    quiet.upulse("status", "--exit-code", code=3)
+    quiet.upulse("status", "--exit-code", "--json", code=3)
+
+
 def test_an_event_has_all_its_fields(quiet: CliHome) -> None:
     quiet.upulse("pause", "--why", "because")
     (event,) = quiet.upulse("events", "--json").lines
