@@ -177,6 +177,12 @@ class Client:
         lock = self._path.with_name("lock")
         return os.access(lock, os.R_OK) and holder(lock) is None
 
+    def _is_own(self) -> bool:
+        """Whether the directory of the socket is this user's."""
+        with suppress(OSError):
+            return os.stat(self._path.parent).st_uid == os.geteuid()
+        return False
+
     def _silent(self) -> NotAnswering:
         return NotAnswering(
             f"the daemon at {self._path} has not answered for {self._timeout:g} s; "
@@ -193,7 +199,7 @@ class Client:
                 return NotAnswering(f"no daemon answers at {self._path}; start one with: upulse daemon start")
             case PermissionError() if self._is_left_over():
                 return NotAnswering(f"no daemon answers at {self._path}; its owner can start one")
-            case PermissionError():
+            case PermissionError() if not self._is_own():
                 return NotWelcome(f"{self._path} is not for this user; ask its owner for the socket's group")
             case _:
                 return NotAnswering(f"{self._path} can't be reached: {error.strerror or error}")

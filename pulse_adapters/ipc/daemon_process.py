@@ -15,7 +15,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from pulse_adapters.ipc.client import Client
-from pulse_adapters.ipc.lock import PATIENCE, holder
+from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
@@ -134,16 +134,13 @@ class DaemonProcess:
 
     def _pid(self) -> int | None:
         """Who holds the home; or, if the disk doesn't say, who answers. None if nobody does, 0 if that can't be told."""
-        if held := holder(self.home.lock):
-            return held.pid
         try:
-            os.close(open_plain(self.home.lock))
-        except FileNotFoundError:
-            return None
-        except OSError:
-            daemon = _answer(self.home)
-            return int(daemon["pid"]) if daemon else None
-        return None
+            held = holder(self.home.lock)
+        except LockUnusable:
+            if daemon := _answer(self.home):
+                return int(daemon["pid"])
+            raise
+        return held.pid if held else None
 
     def _wait(self, process: int, pid: int, patience: float) -> None:
         """Until the process has ended; its pidfd is readable then."""

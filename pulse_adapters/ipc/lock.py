@@ -156,12 +156,19 @@ class HomeLock:
 
 
 def holder(path: Path) -> LockHolder | None:
-    """Who holds the lock now, None if nobody does; asking disturbs nobody. pid 0: its words can't be read."""
+    """Who holds the lock now, None if nobody does; asking disturbs nobody. pid 0: its words can't be read.
+
+    Raises LockUnusable if nobody can tell.
+    """
     for _ in range(20):
         try:
             file = os.open(path, os.O_RDONLY | _FLAGS)
-        except OSError:
+        except FileNotFoundError:
             return None
+        except OSError as error:
+            raise LockUnusable(
+                f"nobody can tell whether a daemon runs here: {path} can't be opened: {error.strerror}"
+            ) from error
         try:
             _require_plain(file, path)
             held, words = is_held(file), _parse(os.pread(file, 4096, 0))

@@ -51,24 +51,27 @@ class SocketService:
         while True:
             try:
                 async with self._served(request_handler, self.current_settings().socket):
+                    mine = os.stat(self.home.socket)
                     begun()
-                    while await self._is_there(files):  # noqa: ASYNC110
+                    while await self._is_there(mine, files):  # noqa: ASYNC110
                         await asyncio.sleep(coalesced(LOOK))
-                self.failed("socket", "its file was removed; it is made again")
+                self.failed("socket", "its file was removed or replaced; it is made again")
             except (PulseError, OSError) as error:
                 self.failed("socket", str(error))
                 if not await self._serve_without_file(request_handler, begun, error):
                     begun()
                     await asyncio.sleep(RETRY)
 
-    async def _is_there(self, files: FileThreads) -> bool:
-        """Whether callers can find the socket. A file that is removed tells nobody; a disk that fails says nothing.
+    async def _is_there(self, mine: os.stat_result, files: FileThreads) -> bool:
+        """Whether callers can find the socket: one that is removed or replaced tells nobody; a disk that fails says nothing.
 
         With a home that was moved the socket was moved, too.
         """
         home, socket = self.home.path, self.home.socket
         try:
-            return await files.ask(str(socket), lambda: socket.exists() or not home.exists())
+            return await files.ask(str(socket), lambda: os.path.samestat(mine, os.stat(socket)))
+        except (FileNotFoundError, NotADirectoryError):
+            return not home.exists()
         except OSError:
             return True
 

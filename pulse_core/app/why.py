@@ -1,13 +1,16 @@
 """Why an effect came about and what became of it, gathered from the log, the vitals and the objects."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_explained, effect_timeline
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.text import count_kinds
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import EventQuery
@@ -25,7 +28,10 @@ Told = dict[str, Any]
 
 @dataclass(frozen=True)
 class EffectExplanation:
-    """Everything that is still known about one effect. process: the one it concerns, if any."""
+    """Everything that is still known about one effect.
+
+    process: the one it concerns, if any; held: how many events of each kind the daemon holds, since the log takes none.
+    """
 
     timeline: EffectTimeline
     process: str | None
@@ -35,6 +41,7 @@ class EffectExplanation:
     snapshot_kept: bool
     origin: Event | None
     followed: Event | None
+    held: Mapping[str, int]
 
     @property
     def began(self) -> Moment:
@@ -114,12 +121,26 @@ class EffectExplanation:
             yield f"the record of tick {tick}: not written yet, or vitals.db was trimmed or deleted"
         if self.tick and self.tick.snapshot and not self.snapshot_kept:
             yield f"the snapshot of tick {tick}: its object was deleted"
+        if self.held:
+            yield _words_of(self.held)
+
+
+def _words_of(held: Mapping[str, int]) -> str:
+    return f"what happened since the log takes nothing is held in memory: {count_kinds(held)}"
 
 
 def why(home: HomeContext, name: str | None) -> EffectExplanation:
     """The explanation of the effect that this id, key or process means; without a name, of the last effect."""
+    held: Mapping[str, int] = {}
+    with suppress(PulseError):  # a daemon that does not answer tells nothing
+        held = home.daemon.status()["log"].get("held", {})
     with home.events() as log, home.vitals() as vitals:
-        one = effect_timeline(log, effect_explained(log, name))
+        try:
+            one = effect_timeline(log, effect_explained(log, name))
+        except PulseError as error:
+            if held:
+                raise PulseError(f"{error}; {_words_of(held)}") from error
+            raise
         named = one.data.get("params", {}).get("process")
         process = (
             named if isinstance(named, str) else None
@@ -133,4 +154,4 @@ def why(home: HomeContext, name: str | None) -> EffectExplanation:
         seen = next((row for row in news if row.seq < one.wish.seq), None)
         later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
         after = next(log.events(later, limit=1), None) if process and one.outcome else None
-        return EffectExplanation(one, process, samples, seen, tick, kept, origin, after)
+        return EffectExplanation(one, process, samples, seen, tick, kept, origin, after, held)

@@ -16,6 +16,7 @@ from pulse_core.model.errors import LogUnavailable, NotAnswering
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.campaign.bad_disk import HangingDisk, NoSuchDisk, campaign
+from tests.integration.cli.cli_home import CliHome
 from tests.read_only_mount import read_only
 
 VICTIM = """
@@ -55,6 +56,9 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
         held = holder(served.home.lock)
         assert held
         assert held.pid == served.daemon.pid
+        told = CliHome(served.home.path).upulse("why", "victim").out
+        assert "held in memory" in told
+        assert "1 process-died" in told
         with pytest.raises(LogUnavailable, match="file system that is read-only"):
             served.append("resumed")
         again = subprocess.run(

@@ -6,17 +6,21 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.config.home import Home
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.git_files import has_repository
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.model.errors import PulseError
 from tests.acceptance.conftest import Served
 from tests.dead_mount import dead
+from tests.integration.cli.cli_home import CliHome
+from upulse_cli.wiring.backup import backups_of
 from upulse_cli.wiring.daemon import LOCK_CHECK
 
 WORDS = "engine does not answer"
@@ -28,6 +32,15 @@ def said(home: Path, *words: str) -> str:
         [*argv, "--home", str(home)], capture_output=True, text=True, timeout=60, cwd=home, check=False
     )
     return done.stdout + done.stderr
+
+
+def test_a_backup_of_a_home_whose_engine_does_not_answer_ends_and_says_so(tmp_path: Path) -> None:
+    (home := CliHome(tmp_path / "home")).upulse("init", "--no-engine")
+    layout = Home(home.path)
+    (engine := home.path / "engine").mkdir()
+    with dead(engine), pytest.raises(PulseError, match=f"{engine} does not answer"):
+        replace(backups_of(layout), patience_s=0.2).make(str(tmp_path / "backup"), lambda *_: None)
+    assert not (tmp_path / "backup").exists()
 
 
 async def test_a_repository_that_does_not_answer_or_fails_has_a_fault(tmp_path: Path) -> None:

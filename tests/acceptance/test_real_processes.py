@@ -269,6 +269,22 @@ def test_a_socket_that_is_removed_is_made_again(served: Served) -> None:
     served.eventually(served.answers, "the daemon answers again")
 
 
+def test_a_socket_that_is_replaced_is_noticed_and_made_again_when_there_is_room(served: Served) -> None:
+    served.configure("# nothing\n")
+    served.start()
+    served.home.socket.unlink()
+    os.mkfifo(served.home.socket)
+
+    def is_said() -> bool:
+        with SqliteEventReader(served.home.path) as log:
+            errors = log.events(EventQuery(kinds=("error",), subject="socket"))
+            return any("in the way" in error.data for error in errors)
+
+    served.eventually(is_said, "what is in the way is named")
+    served.home.socket.unlink()
+    served.eventually(served.answers, "the daemon answers again")
+
+
 def test_a_pipe_in_place_of_an_output_file_hangs_nothing(served: Served) -> None:
     served.configure(f'[[process]]\nname = "victim"\nstart = ["sleep", "9012"]\n{NO_LIMITS}\n')
     served.home.outputs.mkdir()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from pulse_adapters.sqlite.backup.databases import copy_database, examine
@@ -35,6 +36,7 @@ from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
@@ -54,7 +56,8 @@ class HomeBackups:
     """Backups of one home, and restores from them.
 
     lock: makes the home if there is none, and holds it for the caller alone; raises HomeBusy while somebody else does.
-    anchored: the last row of this home's id that is known from outside of the home; 0 for none.
+    anchored: the last row of this home's id that is known from outside of the home; 0 for none. patience_s: seconds within
+    which the file system of each part has told how large that is.
     """
 
     home: HomeLayout
@@ -62,6 +65,7 @@ class HomeBackups:
     objects: Objects
     lock: Callable[[], AbstractContextManager[object]]
     anchored: Callable[[str], int] = lambda host: 0
+    patience_s: float = 60.0
 
     def make(self, destination: str, progress: Progress) -> Backup:
         """Copy the home, read the copy back, and only then give it its name; what fails leaves nothing.
@@ -74,7 +78,8 @@ class HomeBackups:
             raise NoHome(str(home.path))
         path = checked_destination(destination, home.path)
         parts = [home.events, home.vitals, home.objects, home.config, *(home.path / tree for tree in TREES)]
-        needed = sum(map(size_of, parts)) + size_of(home.path / f"{home.events.name}-wal")
+        parts += [home.path / f"{home.events.name}-wal"]
+        needed = sum(answer_in_time(str(part), partial(size_of, part), self.patience_s) for part in parts)
         files = sum(len(names) for _, _, names in os.walk(home.objects)) + 300
         demand_room(path.parent, needed + needed // 20 + MARGIN, files, "the backup")
         try:

@@ -96,6 +96,13 @@ def test_no_file_means_no_holder_and_asking_makes_none(path: Path) -> None:
     assert not path.exists()
 
 
+def test_of_a_lock_that_nobody_can_reach_nobody_is_said_to_hold_it_or_not(path: Path) -> None:
+    path.parent.rmdir()
+    path.parent.symlink_to(path.parent.name)
+    with pytest.raises(LockUnusable, match="nobody can tell whether a daemon runs"):
+        holder(path)
+
+
 def test_a_child_does_not_inherit_the_lock(path: Path) -> None:
     with HomeLock(path, "1"):
         child = subprocess.Popen(["sleep", "60"], close_fds=False)
