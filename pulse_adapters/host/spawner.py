@@ -19,7 +19,7 @@ from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
-from pulse_adapters.workers.spawn import ProcessUser, reach_program, spawn
+from pulse_adapters.workers.spawn import TRACED_S, ProcessUser, reach_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
@@ -205,8 +205,17 @@ class Spawner:
         loop = asyncio.get_running_loop()
         child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
         self._children[found.pid] = child
-        loop.add_reader(handle, self._reap, child)
+        loop.add_reader(handle, self._died, child)
         return child
+
+    def _died(self, child: _Child) -> None:
+        """Reap it; if its tracer holds it, which is told first, look again later."""
+        if self._children.get(child.found.pid) is child:
+            self._reap(child)
+        if self._children.get(child.found.pid) is child:
+            loop = child.exited.get_loop()
+            loop.remove_reader(child.handle)
+            loop.call_later(TRACED_S, self._died, child)
 
     def _reap(self, child: _Child) -> None:
         try:

@@ -29,6 +29,8 @@ class ProcessUser(NamedTuple):
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
+TRACED_S = 0.1
+"""Seconds between two looks at a child that is dead and can't be reaped, since a tracer (gdb, strace) holds it."""
 _INTERPRETERS = 5
 """How many scripts may interpret each other; the kernel allows no more."""
 _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}

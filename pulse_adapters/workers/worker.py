@@ -19,7 +19,7 @@ from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
-from pulse_adapters.workers.spawn import find_program, spawn
+from pulse_adapters.workers.spawn import TRACED_S, find_program, spawn
 from pulse_core.model.text import signal_name
 
 _CHUNK = 256 * 1024
@@ -222,10 +222,14 @@ class Worker:
             self._gone()
 
     def _died(self) -> None:
+        if self.dead.done() or self._is_closed:
+            return
         code = -signal.SIGKILL.value
         with suppress(ChildProcessError):  # reaped by somebody else in this process
             ended = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | self._kept)
-            if ended is None:
+            if ended is None:  # a tracer holds it
+                self._loop.remove_reader(self._handle)
+                self._loop.call_later(TRACED_S, self._died)
                 return
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         self._loop.remove_reader(self._handle)

@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -297,3 +299,52 @@ async def test_pulse_does_not_end_itself(spawner: Spawner) -> None:
     assert own is not None
     with pytest.raises(PulseError, match="upulse daemon stop"):
         await spawner.end(own.found, soft=0.1)
+
+
+TRACER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid = int(sys.argv[1])
+print(libc.ptrace(16, pid, None, None), flush=True)  # PTRACE_ATTACH
+os.waitpid(pid, 0)
+os.kill(pid, 9)
+sys.stdin.read()
+"""
+
+
+class CountingSpawner(Spawner):
+    """Counts how often a child is looked at."""
+
+    looks = 0
+
+    def _reap(self, child: Any) -> None:
+        self.looks += 1
+        super()._reap(child)
+
+
+async def test_a_dead_process_that_its_tracer_holds_costs_no_cpu_and_is_reaped_when_that_lets_go(
+    log: Path,
+) -> None:
+    spawner = CountingSpawner()
+    found = await spawner.start(["sleep", "1000"], output=log)
+    tracer = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", TRACER, str(found.pid),
+        stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert tracer.stdin
+        assert tracer.stdout
+        if (await asyncio.wait_for(tracer.stdout.readline(), 60)).strip() != b"0":
+            pytest.skip("nobody may trace here")
+        await until(lambda: not is_alive(found))
+        before = spawner.looks
+        await asyncio.sleep(0.25)
+        assert spawner.looks - before < 10
+        assert spawner.ended(found) is None
+        tracer.stdin.close()
+        await until(lambda: spawner.end_of(found) == "was killed by SIGKILL")
+    finally:
+        with suppress(ProcessLookupError):
+            tracer.kill()
+        await tracer.wait()
+        spawner.close()
