@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from pulse_core.model.json_types import Json
     from pulse_core.settings.processes import ProcessSettings
 
 
@@ -19,6 +20,34 @@ class Life(NamedTuple):
 
     effect: str
     found: ProcessId
+
+
+class ProcessUsage(NamedTuple):
+    """What a process takes: bytes of memory, the CPU time of its life, threads, and descriptors if that may be known."""
+
+    pid: int
+    name: str
+    memory: int
+    cpu_us: int
+    threads: int
+    descriptors: int | None
+
+
+class TreeUsage(NamedTuple):
+    """What the processes of a tree take, oldest first."""
+
+    processes: tuple[ProcessUsage, ...] = ()
+
+    def as_json(self) -> "Mapping[str, Json]":
+        """The sums, and each process; descriptors are None where those of none may be known."""
+        known = [one.descriptors for one in self.processes if one.descriptors is not None]
+        return {
+            "memory": sum(one.memory for one in self.processes),
+            "cpu_us": sum(one.cpu_us for one in self.processes),
+            "threads": sum(one.threads for one in self.processes),
+            "descriptors": sum(known) if known else None,
+            "processes": [one._asdict() for one in self.processes],
+        }
 
 
 class ProcessObservation(NamedTuple):

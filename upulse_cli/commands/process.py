@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import put_or_draw, say, say_when
+from upulse_cli.output import put, put_or_draw, say, say_when
 
-app = group("List guarded processes, stop, start and restart them.")
+app = group("Show guarded processes, stop, start and restart them.")
 
 Name = Annotated[
     str,
@@ -31,6 +31,36 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
         say(f"DAMAGED LOG {damage}")
     nothing = "No process is guarded; add [[process]] to the settings (upulse config path)."
     put_or_draw(stands["processes"], as_json, "views.status.process_table", nothing)
+
+
+@app.command()
+def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
+    """Show one process: how it stands, and why.
+
+    What its tree takes, its probes, what happened to it last, and the last lines that it printed.
+    """
+    from upulse_cli.wiring.processes import report_of_process
+
+    found = report_of_process(open_home(home), name)
+    if words := found["last_known"]:
+        say(words)
+    put_or_draw(found, as_json, "views.process.report")
+
+
+@app.command()
+def logs(
+    name: Name,
+    last: Annotated[int, typer.Option("-n", metavar="COUNT", min=0, help="The last so many lines.")] = 50,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Go on with what is printed from now on.")
+    ] = False,
+    home: HomeDir = None,
+) -> None:
+    """Print what a process that Pulse started has printed."""
+    from upulse_cli.wiring.processes import process_log_lines
+
+    for line in process_log_lines(open_home(home), name, last, follow):
+        put(line)
 
 
 @app.command()

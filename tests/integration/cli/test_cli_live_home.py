@@ -48,6 +48,22 @@ def test_status_exits_0_unless_something_is_wrong(live: CliHome) -> None:
     assert "last known" not in live.upulse("process", "list").err
 
 
+def test_a_process_is_shown_with_its_tree_its_events_and_its_last_lines(live: CliHome) -> None:
+    pid = live.pid_when_up("demo")
+    (live.path / "logs" / "demo.log").write_text("first\nsecond \x1b[31m\n")
+    shown = live.upulse("process", "show", "demo", "--json").json
+    assert (shown["state"], shown["pid"], shown["last_known"]) == ("up", pid, None)
+    (main,) = shown["tree"]["processes"]
+    assert (main["pid"], main["threads"], main["memory"]) == (pid, 1, shown["tree"]["memory"])
+    assert main["memory"] > 0 < main["descriptors"]
+    assert shown["events"][-1]["kind"] == "process-up"
+    text = live.upulse("process", "show", "demo").out
+    assert f"process {pid}" in text
+    assert "second" in text
+    assert live.upulse("process", "logs", "demo", "-n", "1").out.startswith("second ")
+    assert "\x1b" not in live.upulse("process", "logs", "demo").out + text
+
+
 def test_a_projection_is_told_over_the_socket(live: CliHome) -> None:
     with Client(live.path / "run" / "pulse.sock") as client:
         told = client.ask("state", projection="processes")

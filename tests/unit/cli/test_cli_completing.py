@@ -47,7 +47,7 @@ class Words:
     ("line", "found"),
     [
         ("upulse stat", ["status", "state"]),
-        ("upulse process ", ["list", "stop", "start", "restart"]),
+        ("upulse process ", ["list", "show", "logs", "stop", "start", "restart"]),
         ("/some/where/upulse process sto", ["stop"]),
         ("upulse --debug process sto", ["stop"]),
         ("upulse --instance blue process sto", ["stop"]),

@@ -1,0 +1,40 @@
+"""All that is known of one guarded process: its state and why, what it takes, what happened to it, and what it printed."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pulse_core.app.context import HomeContext
+from pulse_core.app.status import home_status, why_last_known
+from pulse_core.app.why import NEWS
+from pulse_core.model.errors import UnknownName
+from pulse_core.ports.host import TreeUsage
+from pulse_core.ports.readers import EventQuery
+from pulse_core.rules.survival.process_watchdog import WATCHER
+
+NEWEST = 8
+"""Events of it that are shown."""
+
+
+def process_report(
+    home: HomeContext, name: str, tree: Callable[[int], TreeUsage], last_lines: Callable[[], Sequence[str]]
+) -> Mapping[str, Any]:
+    """The status of a guarded process with its tree, its probes, its newest events and its last lines.
+
+    tree: what the tree of a process takes; last_lines: what it printed last.
+    """
+    status = home_status(home)
+    by_name = {process["name"]: process for process in status["processes"]}
+    if name not in by_name:
+        raise UnknownName("guarded process", name, by_name)
+    process = by_name[name]
+    with home.events() as log:
+        news = list(log.events(EventQuery(subject=name, kinds=NEWS), limit=NEWEST, newest_first=True))
+    looked = status["vitals"].get(WATCHER, {}).get(name, {})
+    return {
+        **process,
+        "last_known": why_last_known(status["daemon"]) or None,
+        "tree": tree(process["pid"]).as_json() if process["pid"] else None,
+        "probe": {"up": looked.get("up"), "answering": looked.get("answering"), **looked.get("probe", {})},
+        "events": [event.spelled() for event in reversed(news)],
+        "last_lines": list(last_lines()),
+    }

@@ -1,0 +1,51 @@
+"""One guarded process, for people."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from pulse_core.model.text import count, format_size, one_line
+from upulse_cli.time_args import ago, local, took
+from upulse_cli.views.events import said
+from upulse_cli.views.status import coloured_state
+from upulse_cli.views.table import PlainTable
+
+
+def report(one: Mapping[str, Any]) -> RenderableType:
+    """Its state and why, its tree, its newest events and its last lines."""
+    return Group(*_parts(one))
+
+
+def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
+    head = Text.assemble((one["name"], "bold"), "  ", coloured_state(one))
+    head.append(f"  process {one['pid']}" if one["pid"] else "")
+    if one["since"] and one["state"] != "unknown":
+        head.append(f"  since {local(one['since'])} ({ago(one['since'])})")
+    yield head.append(f"  {count(one['restarts'], 'restart')}")
+    yield Text(one_line(f"why       {one['why'] or 'nothing is known of it'}"))
+    if tree := one["tree"]:
+        descriptors = "" if tree["descriptors"] is None else f"  {count(tree['descriptors'], 'descriptor')}"
+        sums = (
+            f"{format_size(tree['memory'])}  CPU {took(tree['cpu_us'])}  {count(tree['threads'], 'thread')}"
+        )
+        yield Text(f"takes     {sums}{descriptors}")
+        yield _tree(tree["processes"])
+    for event in one["events"]:
+        yield Text(one_line(f"{local(event['at'])}  {event['kind']}  {said(event)}"))
+    if one["last_lines"]:
+        yield Text("last lines", style="dim")
+    for line in one["last_lines"]:
+        yield Text(one_line(f"  {line}"))
+
+
+def _tree(processes: Any) -> PlainTable:
+    table = PlainTable("pid", "memory", "CPU", "threads", "descriptors", "program",
+                       right=("pid", "memory", "CPU", "threads", "descriptors"))  # fmt: skip
+    for one in processes:
+        table.line(
+            one["pid"], format_size(one["memory"]), took(one["cpu_us"]), one["threads"], one["descriptors"],
+            one["name"],
+        )  # fmt: skip
+    return table

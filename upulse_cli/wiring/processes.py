@@ -1,0 +1,40 @@
+"""What a guarded process printed, and what its tree takes: from the files of its home and from /proc."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pulse_adapters.host.tree_usage import tree_usage
+from pulse_adapters.ipc.daemon_process import log_lines
+from pulse_core.app.context import HomeContext
+from pulse_core.app.process_report import process_report
+from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.text import clean
+
+SHOWN = 10
+"""Last lines that `upulse process show` shows."""
+
+
+def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) -> Iterator[str]:
+    """The last lines that a guarded process printed, and what comes if that is wanted; raises PulseError."""
+    processes = {process.name: process for process in home.settings().settings.process}
+    path = home.layout.outputs / f"{name}.log"
+    if name not in processes:
+        raise UnknownName("guarded process", name, processes)
+    if not path.is_file():
+        unit = processes[name].systemd_unit
+        hint = f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet"
+        raise PulseError(f"nothing that {name} printed is kept{hint}")
+    for line in log_lines(path, count, follow):
+        yield clean(line)
+
+
+def report_of_process(home: HomeContext, name: str) -> Mapping[str, Any]:
+    """All that is known of a guarded process."""
+
+    def last_lines() -> list[str]:
+        try:
+            return list(process_log_lines(home, name, SHOWN, follow=False))
+        except PulseError:
+            return []
+
+    return process_report(home, name, tree_usage, last_lines)
