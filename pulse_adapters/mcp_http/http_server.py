@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import hmac
+import logging
 import signal
 import socket
 from collections.abc import AsyncIterator, Coroutine
@@ -33,6 +34,8 @@ GRACE_S = 2
 def stateless_app(server: "MCPServer[Any]", path: str, host: str) -> "Starlette":
     """The application of an MCP server, without sessions; host: the address that it listens on. Where
     others reach it, `RequireToken` stands before it."""
+    # It logs a traceback for each client that hangs up before it has sent its whole request.
+    logging.getLogger("mcp.server.streamable_http").setLevel(logging.CRITICAL)
     return server.streamable_http_app(
         streamable_http_path=path,
         json_response=True,

@@ -4,11 +4,13 @@ import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -87,6 +89,52 @@ def test_an_agent_works_with_a_server_that_is_killed(tmp_path: Path) -> None:
     listed = subprocess.run(command(home, "list", "--json"), capture_output=True, text=True, timeout=PATIENCE)
     (one,) = json.loads(listed.stdout).values()
     assert (one["events"], one["needs_replan"], one["watched"]) == (3, False, False)
+
+
+BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+HEAD = (
+    "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/json, text/event-stream\r\n"
+    "Content-Type: application/json\r\n"
+)
+ASKED = f"{HEAD}Content-Length: {len(BODY)}\r\n\r\n{BODY}".encode()
+CHUNKED = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n".encode()
+FRAMES: Mapping[str, Callable[[Random], bytes]] = {
+    "half a head": lambda random: ASKED[: random.randrange(1, len(HEAD))],
+    "half a body": lambda random: ASKED[: -random.randrange(1, len(BODY))],
+    "many at once": lambda random: ASKED * 20,
+    "a long header": lambda random: ASKED.replace(b"Host", b"X-A: %b\r\nHost" % (b"a" * 300_000), 1),
+    "many headers": lambda random: ASKED.replace(b"Host", b"X-A: b\r\n" * 10_000 + b"Host", 1),
+    "chunks of no size": lambda random: CHUNKED + b"zz\r\n" + random.randbytes(50),
+    "a chunk without end": lambda random: CHUNKED + b"ffffffff\r\n" + random.randbytes(50),
+    "two lengths": lambda random: CHUNKED.replace(b"\r\n\r\n", b"\r\nContent-Length: 5\r\n\r\n") + ASKED,
+    "no length": lambda random: ASKED.replace(b"Content-Length: ", b"Content-Length: -"),
+    "a long body": lambda random: f"{HEAD}Content-Length: 2000000\r\n\r\n".encode() + b"[" * 2_000_000,
+    "two hosts": lambda random: ASKED.replace(b"Host", b"Host: evil.example\r\nHost", 1),
+    "another protocol": lambda random: ASKED.replace(b"Host", b"Upgrade: websocket\r\nHost", 1),
+    "another byte": lambda random: ASKED.replace(ASKED[(at := random.randrange(200)) : at + 1], b"\xff", 1),
+    "noise": lambda random: random.randbytes(random.randrange(1, 2_000)),
+}  # fmt: skip
+
+
+def test_whatever_comes_over_a_socket_the_next_request_is_answered(tmp_path: Path) -> None:
+    """Clients that stay connected after such a frame, too, and nothing is said of any of them."""
+    random, project = Random(1), tmp_path / "project"
+    project.mkdir()
+    with serving(tmp_path / "home", project) as (url, child), ExitStack() as opened:
+        address = "127.0.0.1", int(url.split(":")[2].split("/")[0])
+        for frame in [frame for frame in FRAMES.values() for _ in range(4)]:
+            odd = opened.enter_context(socket.create_connection(address, PATIENCE))
+            with suppress(ConnectionError):  # it hangs up as soon as it has seen enough
+                odd.sendall(frame(random))
+            if random.random() < 0.5:
+                odd.close()
+            with socket.create_connection(address, PATIENCE) as good:
+                good.sendall(ASKED)
+                assert good.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        opened.close()
+        child.terminate()
+        assert child.stderr is not None
+        assert child.stderr.read() == ""
 
 
 WITHOUT = """
