@@ -72,7 +72,7 @@ def main() -> int:
     except PulseError as error:
         return refused(str(error))
     except OSError as error:
-        return refused(f"{error.filename or home.path}: {error.strerror}")
+        return refused(f"{error.filename or home.path}: {error.strerror or error}")
     except BaseExceptionGroup as group:
         expected, bugs = group.split(PulseError)
         if bugs is None and expected is not None:

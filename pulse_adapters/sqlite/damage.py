@@ -12,6 +12,7 @@ from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import examine, read_present_log, salvage
 from pulse_adapters.sqlite.chain import ALL_COLUMNS
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.connect import refuse_odd_files
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.open_log import Opening, open_writer
@@ -137,8 +138,13 @@ def _carry_over(home: HomeLayout, made: Path) -> int:
 def set_aside(home: HomeLayout) -> Path:
     """Copy the log with its -wal and -shm into a new numbered directory, and name it.
 
-    Rows that were saved are moved there: from then on what lies under the log's name is the log.
+    Rows that were saved are moved there: from then on what lies under the log's name is the log. Raises PulseError if
+    something else than a file lies there.
     """
+    try:
+        refuse_odd_files(home.events)
+    except sqlite3.DatabaseError as error:
+        raise PulseError(str(error)) from error
     kept = new_aside(home)
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):

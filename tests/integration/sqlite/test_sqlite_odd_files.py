@@ -14,11 +14,12 @@ from pulse_adapters.ipc.daemon_process import DaemonProcess
 from pulse_adapters.sqlite.backup.known_rows import LAST_BACKUP, last_backup
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints, read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
+from pulse_adapters.sqlite.damage import set_aside
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.app.doctor import FAIL
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Checkpoint, Head
 
 PARTS = ("", "-wal", "-shm")
@@ -31,6 +32,14 @@ def with_pipe(path: Path, part: str) -> Path:
             connection.execute("CREATE TABLE any (one)")
     os.mkfifo(f"{path}{part}")
     return path
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_who_goes_on_without_what_is_damaged_is_told_and_nothing_is_kept(tmp_path: Path, part: str) -> None:
+    path = with_pipe(tmp_path / "events.db", part)
+    with pytest.raises(PulseError, match=f"{path}{part} is no regular file; move it away"):
+        set_aside(HomeLayout(tmp_path))
+    assert not (tmp_path / "damaged").exists()
 
 
 @pytest.mark.timeout(120)
