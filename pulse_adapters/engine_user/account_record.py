@@ -50,7 +50,9 @@ def write_record(name: str, first: str = f"{_WRITTEN}.") -> Path:
     """Write the settings file of a user, unless there is one. Raises NoAccount."""
     file, new = _record(name), SYSUSERS / f".{secrets.token_hex(8)}.new"
     try:
-        SYSUSERS.mkdir(exist_ok=True)
+        with suppress(FileExistsError):
+            SYSUSERS.mkdir()
+            SYSUSERS.chmod(0o755)  # it is the machine's, and the umask is Pulse's
         try:
             new.write_text(f'{first}\nu {name} - "{TOLD}"\n')
             new.chmod(0o644)

@@ -23,7 +23,7 @@ _IDLE = "don't run"
 
 
 class AccountState(NamedTuple):
-    """account: the user, there or to come; missing: what keeps the engine from it; remedy: what helps.
+    """account: the user, there or to come, empty if none can; missing: what keeps the engine from it; remedy: what helps.
 
     can_be_made: whether making the user is all that is missing; meanwhile: what becomes of the engine without it.
     """
@@ -37,13 +37,13 @@ class AccountState(NamedTuple):
 
 def account_state(home: Path, user: str | None) -> AccountState:
     """Whether the daemon of this home can give the engine a user. user: as the settings name it."""
-    name = user or recorded_name(home) or free_name(home)
     if owner := home.stat().st_uid:
         words = (
             f"the daemon runs as {user_name(owner)}, and only root can give the engine's code another user"
         )
-        return AccountState(name, words, "a home that is root's: sudo upulse init --home /var/lib/pulse, then: sudo "
+        return AccountState("", words, "a home that is root's: sudo upulse init --home /var/lib/pulse, then: sudo "
                             "upulse daemon install --home /var/lib/pulse")  # fmt: skip
+    name = user or recorded_name(home) or free_name(home)
     account = find_account(name)
     if where := first_unreadable(account or Account(name, -1, -1)):
         words = f"the user {name} can't read {where}"

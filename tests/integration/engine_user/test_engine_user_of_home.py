@@ -113,6 +113,28 @@ def test_where_no_record_can_be_written_none_is_made(machine: Path) -> None:
         record_name(home(machine))
 
 
+def test_the_folder_of_records_is_open_to_all_whatever_the_umask(machine: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        record_name(home(machine))
+    finally:
+        os.umask(before)
+    assert account_record.SYSUSERS.stat().st_mode & 0o777 == 0o755
+
+
+@ROOT_ALONE
+def test_of_a_persons_home_no_record_is_read(machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = home(machine)
+    (mine / "engine").mkdir(exist_ok=True)
+    os.chown(mine, 65534, 65534)
+    monkeypatch.setattr(
+        account_record, "SYSUSERS", machine / ("x" * 300)
+    )  # can't be looked at, by root either
+    (found,) = AccountChecks(mine, lambda: None, lambda: False).engine_user()
+    assert found.level == OK
+    assert found.words.startswith("isolation: partial (no user): the daemon runs as")
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may do that")
 def test_who_is_not_root_removes_nobody(machine: Path) -> None:
     with pytest.raises(NoAccount, match="only root ends those of another user"):
