@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except NoText as error:
         return failed(str(error), NOT_UNDERSTOOD)
     except PulseError as error:
-        return failed(str(error))
+        return failed(str(error), error.exit_code)
     except OSError as error:
         let_go_of_stdout()
         return failed(sentence(error))

@@ -22,7 +22,7 @@ from pulse_core.model.errors import Refused
 from pulse_core.ports.readers import EventQuery
 from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.events import TaskHeartbeat
-from pulse_core.tasks.listing import find_task, is_member, is_ready, project_json, task_json
+from pulse_core.tasks.listing import find_task, is_member, project_json, ready_tasks, task_json
 from pulse_core.tasks.projection import TASKS, PendingTasks
 
 MOST_INCIDENTS = MOST_EVENTS = 100
@@ -82,12 +82,7 @@ class Tools:
         tasks, now = self._tasks(), self.home.clock.now()
         if project:
             known_project(project, tasks)
-        ready = [
-            one
-            for one in tasks.tasks.values()
-            if project in ("", one.project) and is_ready(one, self.agent, tasks, now)
-        ]
-        ready.sort(key=lambda one: (-one.priority, one.created.at))
+        ready = [one for one in ready_tasks(tasks, self.agent, now) if project in ("", one.project)]
         return [task_json(one, now) for one in ready[:MOST_TASKS]]
 
     def claim_task(self, task: TaskId) -> Mapping[str, Any]:

@@ -15,6 +15,8 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 class PortBusy(PulseError):
     """Somebody else listens on this port."""
 
+    exit_code = 3
+
 
 def take_port(host: str, port: int) -> socket.socket:
     """A socket bound to this address, that does not listen yet; raises PortBusy, or PulseError if it can't be had."""

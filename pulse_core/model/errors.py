@@ -7,7 +7,9 @@ MOST_NAMES = 1_000
 
 
 class PulseError(Exception):
-    """A failure that a person can understand and repair; the command line prints its sentence and exits 1."""
+    """A failure that a person can understand and repair; the command line prints its sentence and exits with its code."""
+
+    exit_code = 1
 
 
 class Refused(PulseError):

@@ -52,6 +52,12 @@ def is_ready(task: TaskState, agent: str, tasks: PendingTasks, now: Moment) -> b
     )
 
 
+def ready_tasks(tasks: PendingTasks, agent: str, now: Moment) -> list[TaskState]:
+    """What this agent may claim now, the first to be done first."""
+    ready = [one for one in tasks.tasks.values() if is_ready(one, agent, tasks, now)]
+    return sorted(ready, key=lambda one: (-one.priority, one.created.at))
+
+
 def is_member(agent: str, project: Project | None) -> bool:
     """Whether this agent may do the project's tasks."""
     return project is not None and (not project.members or agent in project.members)

@@ -68,7 +68,7 @@ def start(
     """
     from upulse_cli.capabilities.guidance.wiring import serve_project
 
-    raise typer.Exit(serve_project(project, host, port, token, home, say))
+    serve_project(project, host, port, token, home, say)
 
 
 @guidance.command()

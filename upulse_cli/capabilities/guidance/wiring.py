@@ -3,8 +3,8 @@
 import asyncio
 import os
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from socket import socket
 from typing import TYPE_CHECKING
@@ -17,9 +17,6 @@ from upulse_cli.capabilities.guidance.recorded_guidance import RecordedGuidance
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
-
-BUSY = 3
-"""The exit code if somebody else has the port."""
 
 
 def require_mcp() -> None:
@@ -61,19 +58,14 @@ def home_to_use(option: str | None) -> "HomeContext":
     return context
 
 
-def on_port(
-    host: str,
-    port: int,
-    token: str | None,
-    say: Callable[[str], None],
-    work: Callable[[socket, str | None], None],
-) -> int:
-    """Do this with a port that is taken, but not yet open, and with the token; the exit code of the command.
+@contextmanager
+def port_taken(host: str, port: int, token: str | None) -> Iterator[tuple[socket, str | None]]:
+    """A port that is taken, but not yet open, and the token; a Ctrl-C ends what is done with them.
 
-    Raises PulseError without the package, or for an address that others reach if there is no token.
+    Raises PortBusy, or PulseError without the package, or for an address that others reach if there is no token.
     """
     require_mcp()
-    from pulse_adapters.mcp_http.listener import LOOPBACK, PortBusy, take_port
+    from pulse_adapters.mcp_http.listener import LOOPBACK, take_port
 
     kind, _, name = (token or "").partition(":")
     secret = os.environ.get(name) if kind == "env" else None
@@ -81,21 +73,16 @@ def on_port(
         raise PulseError(f"--token is env:NAME of a variable that holds the token; {token!r} is not")
     if secret is None and host not in LOOPBACK:
         raise PulseError(f"{host} may be reached from elsewhere; say --token env:NAME, or use 127.0.0.1")
-    try:
-        with take_port(host, port) as taken, suppress(KeyboardInterrupt):
-            work(taken, secret)
-    except PortBusy as error:
-        say(str(error))
-        return BUSY
-    return 0
+    with take_port(host, port) as taken, suppress(KeyboardInterrupt):
+        yield taken, secret
 
 
 def serve_project(
     project: str, host: str, port: int, token: str | None, home: str | None, say: Callable[[str], None]
-) -> int:
-    """Serve one project's guidance until a signal comes; the exit code. The port is taken before anything is written."""
-
-    def work(taken: socket, secret: str | None) -> None:
+) -> None:
+    """Serve one project's guidance until a signal comes. The port is taken before anything is written."""
+    root = project_root(project)
+    with port_taken(host, port, token) as (taken, secret):
         from pulse_adapters.guidance.mcp_server import GuidanceServer
         from pulse_adapters.mcp_http.http_server import RequireToken, beside, serve, stateless_app
         from pulse_adapters.mcp_http.listener import endpoint, open_port
@@ -116,6 +103,3 @@ def serve_project(
 
         asyncio.run(run())
         server.close()
-
-    root = project_root(project)
-    return on_port(host, port, token, say, work)

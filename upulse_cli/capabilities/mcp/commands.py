@@ -46,9 +46,7 @@ def serve(
     from upulse_cli.capabilities.mcp.wiring import serve_http, serve_stdio
 
     if context.invoked_subcommand is None:
-        if not stdio:
-            raise typer.Exit(serve_http(open_home(home), host, port, token, say))
-        serve_stdio(open_home(home))
+        serve_stdio(open_home(home)) if stdio else serve_http(open_home(home), host, port, token, say)
 
 
 @mcp.command()

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from socket import socket
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
@@ -16,7 +15,7 @@ from pulse_adapters.mcp.client_tokens import name_of, token_of
 from pulse_core.home import HomeLayout
 from pulse_core.mcp.settings import SETTINGS
 from pulse_core.model.errors import NotAnswering, PulseError
-from upulse_cli.capabilities.guidance.wiring import guidance_service, on_port, require_mcp
+from upulse_cli.capabilities.guidance.wiring import guidance_service, port_taken, require_mcp
 
 if TYPE_CHECKING:
     from pulse_adapters.mcp.server import PulseServer
@@ -25,10 +24,9 @@ if TYPE_CHECKING:
 
 def serve_http(
     home: "HomeContext", host: str, port: int, token: str | None, say: Callable[[str], None]
-) -> int:
-    """Serve all projects until a signal comes; the exit code."""
-
-    def work(taken: socket, secret: str | None) -> None:
+) -> None:
+    """Serve all projects until a signal comes."""
+    with port_taken(host, port, token) as (taken, secret):
         from pulse_adapters.guidance.mcp_server import GuidanceServer
         from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door
         from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
@@ -53,8 +51,6 @@ def serve_http(
         say(f"Guidance: {endpoint(taken, host)}{GUIDANCE}/PATH of a project that was added")
         asyncio.run(run())
         guidance.close()
-
-    return on_port(host, port, token, say, work)
 
 
 def serve_stdio(home: "HomeContext") -> None:
