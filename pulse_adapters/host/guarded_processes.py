@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
@@ -112,9 +113,15 @@ async def observe_one(
     return (await table.look([process], known))[process.name]
 
 
-async def end_all(spawner: Spawner, found: Collection[ProcessId], soft: float, alone: bool = False) -> None:
+async def end_all(
+    spawner: Spawner,
+    found: Collection[ProcessId],
+    soft: float,
+    alone: bool = False,
+    ask: signal.Signals = signal.SIGTERM,
+) -> None:
     """End them concurrently; raises the first failure once all have been tried."""
-    ends = (spawner.end(one, soft=soft, alone=alone) for one in found)
+    ends = (spawner.end(one, soft=soft, alone=alone, ask=ask) for one in found)
     outcomes = await asyncio.gather(*ends, return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, PulseError):

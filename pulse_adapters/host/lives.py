@@ -7,6 +7,7 @@ Of lives that the log does not know (the disk was full), and of those before the
 """
 
 import asyncio
+import signal
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,7 @@ from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import descendants, has_group, is_alive, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.settings.processes import ProcessSettings
@@ -79,13 +81,14 @@ class Lives:
             **{name: life for name, life in self._begun.items() if owners.get(life, name) == name},
         }
 
-    async def stop(self, process: ProcessSettings, mains: Collection[ProcessId], soft: float) -> None:
-        """End these processes: SIGTERM, a wait of `soft` seconds, then SIGKILL; and with them the whole last life of it.
+    async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
+        """End these processes: its `stop_signal`, its `stop_timeout`, then SIGKILL; and with them its whole last life.
 
         With `kill = "main"` nothing but these. Raises PulseError if one of them can't be ended.
         """
+        soft, ask = process.stop_timeout / US_PER_SECOND, signal.Signals[f"SIG{process.stop_signal}"]
         if process.kill == "main":
-            await end_all(self.spawner, mains, soft, alone=True)
+            await end_all(self.spawner, mains, soft, alone=True, ask=ask)
             return
         now, choice = live_process_table(), self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
@@ -96,7 +99,7 @@ class Lives:
         others = {one.found for one in led}.difference(mains)
         async with asyncio.TaskGroup() as group:
             group.create_task(self._end_others(others, soft), name=f"end the helpers of {process.name}")
-            await end_all(self.spawner, mains, soft)
+            await end_all(self.spawner, mains, soft, ask=ask)
         await self.end(process.name)
 
     async def _end_others(self, others: Collection[ProcessId], soft: float) -> None:

@@ -25,6 +25,7 @@ from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
@@ -32,7 +33,7 @@ from pulse_core.settings.settings import Settings
 
 
 class StopProcess(Executor):
-    """SIGTERM, a wait of ten seconds, then SIGKILL to the whole tree; a unit is stopped by systemd."""
+    """Its `stop_signal`, a wait of its `stop_timeout`, then SIGKILL to the whole tree; a unit is stopped by systemd."""
 
     action, params = STOP_PROCESS.name, StopParams
 
@@ -50,7 +51,7 @@ class StopProcess(Executor):
 
     def policy(self, params: StopParams) -> Policy:
         """Idempotent: stopping a stopped process changes nothing."""
-        return Policy(Safety.IDEMPOTENT, timeout=60.0)
+        return Policy(Safety.IDEMPOTENT, timeout=_timeout(self._settings(), params.process))
 
     def check(self, params: StopParams) -> None:
         """Refuse the name of a process, or a pattern, that is not in the settings."""
@@ -77,7 +78,7 @@ class StopProcess(Executor):
         unsure = sight.busy or (sight.unlike and not self._lives.last(process.name))
         if (process.match or process.pid_file) and unsure and not left:
             raise PulseError(f"nothing was ended: {sight.detail}")
-        await self._lives.stop(process, left, _SOFT_S)
+        await self._lives.stop(process, left)
         return Result({"ended": sorted(one.pid for one in left)})
 
     async def _stop(self, consumer: Consumer) -> Result:
@@ -100,8 +101,15 @@ def _refuse_doubt(sight: ProcessObservation, done: str) -> None:
         )
 
 
+def _timeout(settings: Settings, name: str | None) -> float:
+    """Seconds that a stop or a restart may take: what the process has to end, and as long as anything else of it needs."""
+    soft = next((one.stop_timeout / US_PER_SECOND for one in settings.process if one.name == name), _SOFT_S)
+    return _BESIDES_S + soft
+
+
 _FRESH_US = 1_000_000
-_SOFT_S = 10.0
+_SOFT_S, _BESIDES_S = 10.0, 50.0
+"""Seconds: what a consumer of memory has to end, and what a stop or a restart takes at most besides that."""
 
 
 class RestartProcess:
@@ -127,7 +135,7 @@ class RestartProcess:
 
     def policy(self, params: RestartParams) -> Policy:
         """Verified first after a crash: a process that is already up is not started twice."""
-        return Policy(Safety.VERIFY_FIRST, timeout=60.0)
+        return Policy(Safety.VERIFY_FIRST, timeout=_timeout(self._settings(), params.process))
 
     def check(self, params: RestartParams) -> None:
         """Refuse the name of a process that is not in the settings."""
@@ -196,7 +204,7 @@ class RestartProcess:
         user, unlogged = process_user(process.user), list[str]()
         ended: tuple[ProcessId, ...] = ()
         if left:
-            await self._lives.stop(process, left, _SOFT_S)
+            await self._lives.stop(process, left)
         elif process.kill == "tree":
             ended = await self._lives.end(process.name, self._known().get(process.name), died)
         new = await self._spawner.start(

@@ -291,8 +291,15 @@ class Spawner:
             await finish_despite_cancel(end_tree(found, mark))
             raise
 
-    async def end(self, found: ProcessId, *, soft: float, alone: bool = False) -> None:
-        """SIGTERM to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
+    async def end(
+        self,
+        found: ProcessId,
+        *,
+        soft: float,
+        alone: bool = False,
+        ask: signal.Signals = signal.SIGTERM,
+    ) -> None:
+        """The signal `ask` to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
 
         After a soft end only the rest of its group is killed: a process that moved to a session of its own was
         meant to stay. alone: nothing but the process itself is ended.
@@ -309,7 +316,7 @@ class Spawner:
             with suppress(ProcessLookupError):
                 # One SIGTERM each: a second one makes many programs exit without cleanup. SIGCONT lets stopped ones
                 # handle it.
-                for number in (signal.SIGTERM, signal.SIGCONT):
+                for number in (ask, signal.SIGCONT):
                     signal.pidfd_send_signal(handle, number if not leads else 0)
                     if leads:
                         os.killpg(found.pid, number)

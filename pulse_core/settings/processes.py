@@ -124,6 +124,15 @@ class ProcessSettings(Group):
         "tree",
         description="what a stop ends, and a restart before it starts anew: all that came out of it, or it alone",
     )
+    stop_signal: Literal["TERM", "INT", "QUIT", "HUP", "USR1", "USR2"] = Field(
+        "TERM", description="signal that asks it to end, at a stop and before a restart of a live one"
+    )
+    stop_timeout: Duration = Field(
+        10_000_000,
+        gt=0,
+        le=600_000_000,
+        description="how long it has to end after that signal; then it is killed, with all that came out of it",
+    )
     http: HealthUrl | None = Field(
         None,
         description="URL that it must answer, by an address; certificates are not checked, redirects not followed",
@@ -179,6 +188,8 @@ class ProcessSettings(Group):
             raise ValueError("systemd_user says whose the unit is, but there is no systemd_unit; give it too")
         if self.kill == "main" and self.systemd_unit:
             raise ValueError("what is ended of a unit, systemd decides; say it by KillMode= in the unit")
+        if self.systemd_unit and (about := self._written("stop_signal", "stop_timeout")):
+            raise ValueError(f"how a unit is ended, systemd decides; say {about} in the unit instead")
         if self.command and not ways:
             raise ValueError(
                 "a process restarted by `command` needs pid_file, match or tcp to be recognised by"

@@ -386,3 +386,33 @@ def test_a_command_is_repeated_only_on_its_authors_word(runner: Callable[..., Ru
     assert (once.safety, once.retries) == (Safety.AT_MOST_ONCE, 0)
     assert (again.safety, again.retries) == (Safety.IDEMPOTENT, 2)
     assert executor.policy(command("true", timeout_s=1)).timeout < once.timeout
+
+
+async def test_a_process_is_asked_to_end_by_its_signal_and_killed_after_its_time(
+    table: LinuxProcessTable, spawner: Spawner, known: Known, tmp_path: Path
+) -> None:
+    said, ready = tmp_path / "said", tmp_path / "ready"
+    code = f"trap 'echo INT >> {said}' INT; trap 'echo TERM >> {said}' TERM; touch {ready}; while :; do sleep 0.02; done"
+    chosen = settings(start=["bash", "-c", code], stop_signal="INT", stop_timeout="200ms")
+    lives = Lives(spawner, tmp_path)
+    known["it"] = found_in(
+        await restart(RestartProcess(lambda: chosen, table, lambda: known, lives, tmp_path / "logs"))
+    )
+    await until(ready.exists)
+    executor = StopProcess(lambda: chosen, table, lambda: known, lives)
+    effect, event = wished("stop-process", process="it")
+    await executor.execute(effect, StopParams(process="it"), event)
+    assert not is_alive(known["it"])
+    assert said.read_text() == "INT\n"
+
+
+async def test_a_stop_and_a_restart_have_the_time_that_the_process_has_to_end(
+    restarter: Callable[[Settings], RestartProcess],
+    table: LinuxProcessTable,
+    spawner: Spawner,
+    tmp_path: Path,
+) -> None:
+    chosen = settings(start=["sleep", "1000"], stop_timeout="5m")
+    stopper = StopProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path))
+    assert stopper.policy(StopParams(process="it")).timeout > 300
+    assert restarter(chosen).policy(RestartParams(process="it")).timeout > 300

@@ -39,6 +39,12 @@ def process(name: str, *needs: str) -> ProcessSettings:
         ({"cwd": ""}, "no path"),
         ({"kill": "main", "systemd_unit": "nginx.service", "start": ()}, "say it by KillMode="),
         ({"kill": "all"}, "'tree' or 'main'"),
+        ({"stop_signal": "KILL"}, "'TERM', 'INT'"),
+        ({"stop_timeout": "11m"}, "stop_timeout"),
+        (
+            {"stop_timeout": "1m", "systemd_unit": "nginx.service", "start": ()},
+            "say stop_timeout in the unit",
+        ),
         ({"systemd_unit": "nginx", "start": ()}, "as 'nginx.service'"),
         ({"http": "127.0.0.1:80"}, "no URL; write it in full"),
         ({"http": "http://localhost:80/"}, "'localhost' is a name, which .* write the address"),
