@@ -19,6 +19,7 @@ from upulse_cli.commands import (
     events,
     explain,
     init,
+    notify,
     process,
     promote,
     redact,
@@ -81,6 +82,7 @@ app.command()(status.status)
 app.command()(events.events)
 app.add_typer(effect.app, name="effect")
 app.add_typer(process.app, name="process")
+app.add_typer(notify.app, name="notify")
 for package in capability_modules("upulse_cli.capabilities"):
     package.add_to(app)
 app.command()(explain.why)

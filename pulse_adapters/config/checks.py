@@ -71,6 +71,12 @@ class NeedChecks:
         else:
             yield Finding("environment", OK, f"set in {whose}: {', '.join(names)}")
 
+    def addresses(self) -> Iterator[Finding]:
+        """Check that notices go anywhere but into the log."""
+        if not self.settings().notify.urls:
+            words = "[notify] has no urls: notices are only logged, and reach nobody outside"
+            yield Finding("notices", WARN, words, "give [notify] urls; then try them: upulse notify test")
+
     def _environment_of_daemon(self) -> Mapping[str, str] | None:
         """The variables that the daemon was started with, None if unknown."""
         if (pid := self.daemon()) is None:

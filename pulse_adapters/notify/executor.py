@@ -156,7 +156,7 @@ class Notify(Executor):
         addresses = self._settings().notify.urls
         if not addresses:
             self._forget(event.id)
-            return Result()
+            return Result({"only": "logged: [notify] has no urls"})
         if self._message is None or self._message.closed:
             self._message = PendingMessage(self._send)
         if error := await self._message.take(RecordedNotice(event.id, event.seq, event.at, params)):

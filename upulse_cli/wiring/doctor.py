@@ -76,6 +76,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         account.engine_user,
         daemon.settings,
         needs.environment,
+        needs.addresses,
         daemon.daemon,
         UnitChecks(home.path).unit,
     )

@@ -61,6 +61,22 @@ def test_it_is_said_why_a_notice_waits(telling: CliHome) -> None:
     assert why in telling.upulse("status").out
 
 
+def test_a_trial_notice_says_whether_it_arrived(telling: CliHome, box: Postbox) -> None:
+    said = telling.upulse("notify", "test", code=1).err
+    assert "it did not arrive everywhere: " in said
+    telling.configure('[notify]\nurls = ["env:PULSE_TEST_ONE"]\ngroup = "0s"\n')
+    telling.upulse("daemon", "reload")
+    assert "Sent: it arrived at env:PULSE_TEST_ONE." in telling.upulse("notify", "test").err
+    telling.configure("# no addresses\n")
+    telling.upulse("daemon", "reload")
+    assert "[notify] has no urls" in telling.upulse("notify", "test", code=1).err
+    id_ = told(telling, "nowhere to go")
+    outcome = eventually(lambda: shown(telling, id_)["outcome"], "its outcome")
+    assert outcome["result"] == {"only": "logged: [notify] has no urls"}
+    checks = telling.upulse("doctor", "--json", code=None).out
+    assert "reach nobody outside" in checks
+
+
 def test_notices_leave_together_and_the_daemon_stays_small(
     telling: CliHome, box: Postbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
