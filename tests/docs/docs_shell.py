@@ -22,7 +22,7 @@ from upulse_cli.__main__ import main
 
 PATIENCE = 60.0
 LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse events", "upulse why", "upulse effect list",
-         "upulse effect show", "upulse daemon logs", "ls ")  # fmt: skip
+         "upulse effect show", "upulse daemon logs", "upulse agents worktrees", "ls ")  # fmt: skip
 TAG = "UPULSE_DOCS_TEST"
 PORT = "18080"
 PLAIN = re.compile(r"upulse [^|&;<>()$`{}*?~\n]*")
