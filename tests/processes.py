@@ -58,3 +58,15 @@ def children(pid: int, argument: str = "") -> list[int]:
         for one in live_processes()
         if one.parent == pid and any(argument in word for word in command_line(one.pid))
     ]
+
+
+TRACER = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+pid = int(sys.argv[1])
+print(libc.ptrace(16, pid, None, None), flush=True)  # PTRACE_ATTACH
+os.waitpid(pid, 0)
+os.kill(pid, 9)
+sys.stdin.read()
+"""
+"""Traces the process of its argument, prints 0 then, kills it, and holds it dead until its stdin ends."""

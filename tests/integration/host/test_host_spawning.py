@@ -20,6 +20,7 @@ from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import said, script, until
+from tests.processes import TRACER
 
 # Forks twice with a session of its own in between, so that neither parent, group nor session lead back.
 ESCAPED = """
@@ -299,17 +300,6 @@ async def test_pulse_does_not_end_itself(spawner: Spawner) -> None:
     assert own is not None
     with pytest.raises(PulseError, match="upulse daemon stop"):
         await spawner.end(own.found, soft=0.1)
-
-
-TRACER = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
-pid = int(sys.argv[1])
-print(libc.ptrace(16, pid, None, None), flush=True)  # PTRACE_ATTACH
-os.waitpid(pid, 0)
-os.kill(pid, 9)
-sys.stdin.read()
-"""
 
 
 class CountingSpawner(Spawner):

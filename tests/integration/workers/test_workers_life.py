@@ -19,7 +19,7 @@ from pulse_adapters.workers.spawn import spawn
 from pulse_adapters.workers.worker import Program, Worker
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
-from tests.processes import child_of_test
+from tests.processes import TRACER, child_of_test
 
 HEAD = """
 import json, os, signal, subprocess, sys, time
@@ -349,3 +349,26 @@ def test_a_workers_side_imports_little() -> None:
         "logging",
     }
     assert not heavy & {*done.stdout.split()}
+
+
+async def test_a_dead_worker_that_its_tracer_holds_costs_no_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks, died = list[int](), Worker._died
+
+    def counted(worker: Worker) -> None:
+        looks.append(worker.pid)
+        died(worker)
+
+    monkeypatch.setattr(Worker, "_died", counted)
+    async with conversation(program(ECHO), dict) as worker:
+        pid = worker.worker.pid
+        argv = [sys.executable, "-c", TRACER, str(pid)]
+        with child_of_test(subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)) as tracer:
+            assert tracer.stdin
+            assert tracer.stdout
+            if (await asyncio.to_thread(tracer.stdout.readline)).strip() != b"0":
+                pytest.skip("nobody may trace here")
+            await until(lambda: not lives(pid))
+            await asyncio.sleep(0.25)
+            assert len(looks) < 10
+            tracer.stdin.close()
+        assert await worker.end() == "was ended by SIGKILL"
