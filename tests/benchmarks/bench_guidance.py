@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import socket
 import time
 from pathlib import Path
 
@@ -56,7 +57,7 @@ async def polled(port: int) -> list[float]:
 
 
 def imported(folder: Path) -> float:
-    """Seconds until the server of a project is there whose earlier record has so many changes."""
+    """Seconds until the server of a project answers whose earlier record has so many changes."""
     (project := folder / "project" / ".pulse").mkdir(parents=True)
     start = 1_800_000_000_000_000
     changes = (
@@ -67,7 +68,10 @@ def imported(folder: Path) -> float:
     )
     (project / "events.jsonl").write_text("".join(change.line() for change in changes))
     began = time.perf_counter()
-    with serving(folder / "home", project.parent):
+    with serving(folder / "home", project.parent) as (url, _):
+        with socket.create_connection(("127.0.0.1", int(url.split(":")[2].split("/")[0])), 60) as client:
+            client.sendall(REQUEST)
+            assert client.recv(1 << 16).startswith(b"HTTP/1.1 200")
         return time.perf_counter() - began
 
 
