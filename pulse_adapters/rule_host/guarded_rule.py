@@ -7,6 +7,7 @@ from typing import Any
 from pydantic_core import to_json
 
 from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.messages import parse
 from pulse_adapters.workers.source_locations import Places, describe_error, error_message, with_place
 from pulse_core.model.kinds import Effect
@@ -72,7 +73,8 @@ class GuardedRule:
                 raise RuleEscaped("no time was left for it") from None
             raise self._tell(error, "took too long, and was stopped") from None
         except BaseException as error:  # noqa: BLE001 - likewise: a rule ends nothing but itself
-            raise self._tell(error, f"raised {describe_error(error)}") from None
+            words = f"raised {describe_error(error)}, which is no Exception and would end more than the rule"
+            raise self._tell(error, f"{words}; return a verdict, or raise an Exception") from None
         finally:
             self._budget.back(outer)
 
@@ -151,7 +153,10 @@ def _copied(effect: Effect, owner: str, tick: int) -> tuple[Effect, int]:
     text = to_json(effect)
     if len(text) > MOST_BYTES:
         raise VerdictTooLarge(f"an effect of {len(text):,} bytes; one rule may add {MOST_BYTES:,}")
-    values = parse(text)
+    try:
+        values = parse(text)
+    except WorkerFault as error:
+        raise TypeError(f"an effect that can't be recorded: {error}") from None
     if not isinstance(values.get("key"), str) or not isinstance(values.get("action"), str):
         raise TypeError("an effect whose action or key is no text")
     values |= {

@@ -136,11 +136,44 @@ def as_verdict(answer: Answer) -> Verdict:
     if (
         isinstance(answer, Verdict)
         and isinstance(answer.tick_ms, int)
-        and (answer.effects == () or all(isinstance(effect, Effect) for effect in answer.effects))
-        and (answer.notes == () or all(isinstance(note, str) for note in answer.notes))
+        and (answer.effects == () or _are_all(Effect, answer.effects))
+        and (answer.notes == () or _are_all(str, answer.notes))
     ):
         return answer
-    raise TypeError(f"a rule answers a Verdict or (effects, tick_ms), not {type(answer).__name__}")
+    raise TypeError(_fault(answer))
+
+
+def _are_all(kind: type, values: object) -> bool:
+    return isinstance(values, tuple | list) and all(isinstance(one, kind) for one in values)
+
+
+def _fault(answer: object) -> str:
+    """What is wrong with a rule's answer, and what would work."""
+    if not isinstance(answer, Verdict):
+        hint = ""
+        if answer is None:
+            hint = " (is there a `return`?)"
+        elif isinstance(answer, Coroutine):
+            hint = " (is there an `await` before `inner`?)"
+        form = "a Verdict or a pair of a list of effects and tick_ms, as in `return await inner(prev, curr)`"
+        return f"the rule returned {_spelled(answer)}{hint}; it must return {form}"
+    if not isinstance(answer.tick_ms, int):
+        return f"tick_ms is {_spelled(answer.tick_ms)}; it must be a whole number of milliseconds, as 1_000"
+    kind: type
+    whole: object
+    name, kind, whole = "notes", str, answer.notes
+    if answer.effects != () and not _are_all(Effect, answer.effects):
+        name, kind, whole = "effects", Effect, answer.effects
+    if isinstance(whole, tuple | list):
+        odd = next(one for one in whole if not isinstance(one, kind))
+        return f"one of the {name} is {_spelled(odd)}; each must be of the type {kind.__name__}"
+    return f"{name} is {_spelled(whole)}; it must be a tuple, as in Verdict({name}=(one,))"
+
+
+def _spelled(value: object) -> str:
+    """A value in words that call no code of its author."""
+    plain = value is None or type(value) in (bool, float)
+    return str(value) if plain else f"a value of the type {type(value).__name__}"
 
 
 def layer_outcome(asked: InnerCall, answer: Verdict) -> str:

@@ -176,6 +176,12 @@ ATTACKS = {
     "raises SystemExit": attack("raise SystemExit(0)  # here", says="SystemExit"),
     "raises KeyboardInterrupt": attack("raise KeyboardInterrupt  # here", says="KeyboardInterrupt"),
     "raises GeneratorExit": attack("raise GeneratorExit  # here", says="GeneratorExit"),
+    "raises CancelledError": attack(
+        "raise asyncio.CancelledError  # here", "import asyncio", says="CancelledError, which is no Exception"
+    ),
+    "answers a moment that is no number": attack(
+        "return Verdict(tick_ms=float('nan'))", says="tick_ms is nan; it must be a whole number", exact=False
+    ),
     "raises what nobody catches": attack(
         "raise Worse('!')  # here", "class Worse(BaseException):\n    pass", says="Worse: !"
     ),
@@ -189,10 +195,10 @@ ATTACKS = {
         "class Mute(Exception):\n    def __str__(self):\n        while True: pass",
         says="cannot be spelled",
     ),
-    "answers nothing": attack("return None", says="not NoneType", exact=False),
-    "answers a number": attack("return 42", says="not int", exact=False),
-    "answers words": attack("return (['words'], 1)", says="not Verdict", exact=False),
-    "answers half a verdict": attack("return Verdict(effects=None)", says="TypeError", exact=False),
+    "answers nothing": attack("return None", says="returned None", exact=False),
+    "answers a number": attack("return 42", says="returned a value of the type int", exact=False),
+    "answers words": attack("return (['words'], 1)", says="one of the effects is a value of the type str", exact=False),
+    "answers half a verdict": attack("return Verdict(effects=None)", says="effects is None", exact=False),
     "answers too many effects": attack(
         "e = Effect(action='note', key='k')\nreturn Verdict((e,) * 10**5)", says="100,000 effects", exact=False
     ),

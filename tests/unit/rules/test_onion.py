@@ -1,6 +1,7 @@
 """The laws of the onion."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -170,12 +171,44 @@ def test_a_rule_may_answer_a_plain_pair() -> None:
     assert (keys(verdict), verdict.tick_ms) == (["plain"], 500)
 
 
-@pytest.mark.parametrize("nonsense", [None, 7, "effects", ([1], 5), ([], "soon")])
-def test_a_rule_that_answers_nonsense_is_skipped(nonsense: Any) -> None:
+@pytest.mark.parametrize(
+    ("nonsense", "words"),
+    [
+        (None, r"returned None \(is there a `return`\?\); it must return a Verdict or a pair"),
+        (7, "returned a value of the type int"),
+        ("effects", "returned a value of the type str"),
+        ([effect("k")], "returned a value of the type list"),
+        ((effect("k"), 5), "returned a value of the type tuple; .* a pair of a list of effects and tick_ms"),
+        (([1], 5), "one of the effects is a value of the type int; each must be of the type Effect"),
+        (([], "soon"), "tick_ms is a value of the type str; it must be a whole number"),
+        (Verdict(tick_ms=float("nan")), "tick_ms is nan; it must be a whole number of milliseconds"),  # type: ignore[arg-type]
+        (([], float("inf")), "tick_ms is inf; it must be a whole number"),
+        (([], None), "tick_ms is None"),
+        (Verdict(effect("k")), r"effects is a value of the type Effect; .* Verdict\(effects=\(one,\)\)"),  # type: ignore[arg-type]
+        (Verdict(iter((effect("k"),))), "effects is a value of the type tuple_iterator"),  # type: ignore[arg-type]
+        (Verdict(notes="a word"), "notes is a value of the type str"),  # type: ignore[arg-type]
+        (Verdict(notes=(5,)), "one of the notes is a value of the type int"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_rule_that_answers_nonsense_is_skipped_and_told_what_would_work(nonsense: Any, words: str) -> None:
     async def confused(prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
         return nonsense
 
-    assert keys(folded(confused, adding("inner"))) == ["inner"]
+    trace: list[LayerOutcome] = []
+    assert keys(folded(confused, adding("inner"), trace=trace)) == ["inner"]
+    (note,) = next(layer.notes for layer in trace if layer.outcome == "error")
+    assert re.search(f"TypeError: .*{words}", note), note
+
+
+def test_a_rule_that_forgets_to_await_is_told_so() -> None:
+    async def hasty(prev: Snapshot, curr: Snapshot, inner: Inner) -> Any:
+        return unawaited
+
+    unawaited = passing(NOW, LATER, compose(()))
+    trace: list[LayerOutcome] = []
+    folded(hasty, trace=trace)
+    unawaited.close()
+    assert "is there an `await` before `inner`?" in trace[0].notes[0]
 
 
 @given(st.lists(st.integers(1, 10_000), min_size=1, max_size=8))
