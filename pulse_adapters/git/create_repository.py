@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pulse_adapters.git.commits import commit_tree
 from pulse_adapters.git.errors import CannotMend, NoRepository
-from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git, path_in
+from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git, is_index_damaged, path_in
 from pulse_adapters.git.settings_folder import refuse_odd_files
 from pulse_adapters.git.stage_files import stage_files
 from pulse_adapters.git.staging import unfinished_operation
@@ -78,6 +78,9 @@ def repair_repository(git: Git) -> Iterator[str]:
         write_missing_files(git, git.engine, main)
         git("update-ref", FOLLOWED, main)
         yield f"{git.engine} has its files"
+    if _lacks_index(git, git.engine):
+        write_missing_files(git, git.engine, "HEAD")
+        yield f"{git.engine} has its files"
     yield from _repair_worktree(git)
     yield from _back_on(git, git.staging, STAGING)
     yield from _back_on(git, git.engine, MAIN)
@@ -112,9 +115,17 @@ def _repair_worktree(git: Git) -> Iterator[str]:
             )
         _make_worktree(git)
         done = "is made"
-    if not (git.folder_at(staging) / "index").exists():
+    if _lacks_index(git, staging):
         write_missing_files(git, staging, "HEAD")
         yield f"{staging} {done}"
+
+
+def _lacks_index(git: Git, at: Path) -> bool:
+    """Whether git's list of the files that lie there is missing or damaged; but for what was staged it can be remade."""
+    if not (git.folder_at(at) / "index").exists():
+        return True
+    answer = git.run("ls-files", at=at)
+    return bool(answer.exit) and is_index_damaged(answer.error)
 
 
 def _make_worktree(git: Git) -> None:

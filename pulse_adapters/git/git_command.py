@@ -43,9 +43,15 @@ _ENVIRONMENT = {
     "GIT_NO_REPLACE_OBJECTS": "1",
     "LC_ALL": "C",
 }
+_DAMAGED_INDEX = re.compile(r"index file (corrupt|smaller)|(bad|malformed|unknown) index|index uses ")
 _WORDS, _LONGEST_PATH = 1_000, 5_000
 TIMEOUT_S = 15.0
 """For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
+
+
+def is_index_damaged(error: str) -> bool:
+    """Whether git says that it can't read its index."""
+    return bool(_DAMAGED_INDEX.search(error))
 
 
 class GitResult(NamedTuple):
@@ -130,6 +136,10 @@ class Git:
         """The error for a call that failed, in git's words."""
         said = " ".join(answer.error.split()) or f"exit {answer.exit}"
         command = next(iter(words), "")
+        if is_index_damaged(said):
+            damage = f"git's index, its list of the files in engine/ or staging/ of {self.home}, is damaged"
+            advice = "have it made anew with: upulse init (no file is changed)"
+            return GitFailed(f"{damage} ({said[:_WORDS]}); {advice}")
         return GitFailed(f"git {command} failed in {self.home}: {said[:_WORDS]}")
 
     def commit(self, name: str) -> str | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.create_repository import create_repository
-from pulse_adapters.git.errors import CannotMend, NoRepository
+from pulse_adapters.git.errors import CannotMend, GitFailed, NoRepository
 from pulse_adapters.git.git_command import author_environment, login_author
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
@@ -109,6 +109,23 @@ def test_a_git_killed_in_the_middle_is_made_good(tmp_path: Path, halfway: object
     halfway(home)
     Repository.create(home, tmp_path / "template", ADA)
     assert is_whole(home)
+
+
+@pytest.mark.parametrize("raw", [b"", b"x" * 300, b"DIRC\0\0\0\x09" + bytes(300)])
+@pytest.mark.parametrize("folder", ["engine", "staging"])
+def test_a_damaged_index_is_said_with_what_helps_and_made_anew(
+    tmp_path: Path, folder: str, raw: bytes
+) -> None:
+    repository = made(tmp_path)
+    home = repository.home
+    write(home / folder / "engine.py", "RULES = [1]\n")
+    Path(git(home / folder, "rev-parse", "--absolute-git-dir"), "index").write_bytes(raw)
+    if folder == "staging":
+        with pytest.raises(GitFailed, match=r"git's index.* is damaged .*upulse init"):
+            repository.commit_staging("a change", ADA)
+    Repository.create(home, tmp_path / "template", ADA)
+    assert git(home / folder, "status", "--porcelain").split() == ["M", "engine.py"]
+    assert (home / folder / "engine.py").read_text() == "RULES = [1]\n"
 
 
 def test_files_that_are_there_and_are_no_repository_are_refused(tmp_path: Path) -> None:
