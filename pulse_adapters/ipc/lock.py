@@ -49,11 +49,12 @@ class HomeLock:
         self._path, self._version, self._wait = path, version, wait
         self._may_be_read_only, self._is_read_only = may_be_read_only, False
         self._held: int | None = None
+        self._lost_until: float | None = None
         self.previous: LockHolder | None = None
 
     def __enter__(self) -> "HomeLock":
         try:
-            self._held = self._taken()
+            self._held = self._taken(self._wait)
         except FileNotFoundError as error:
             raise NoHome(str(self._path.parent.parent)) from error
         except OSError as error:
@@ -68,8 +69,9 @@ class HomeLock:
     def keep(self) -> None:
         """Take the name again if the file was removed, or can be written at last.
 
-        Raises HomeBusy if somebody else has it by now, and LockUnusable while what has the name can't be a lock: then
-        nobody else can have it either. Where the home itself is gone, it was moved with the lock in it.
+        Raises HomeBusy if somebody else still has it once they were waited for, from call to call: a call never waits.
+        Raises LockUnusable while what has the name can't be a lock: then nobody else can have it either. Where the home
+        itself is gone, it was moved with the lock in it.
         """
         try:
             if self._held is not None and self._path.parent.parent.exists():
@@ -82,8 +84,14 @@ class HomeLock:
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._is_read_only = False
             previous = self.previous
-            self._held = self._taken()
-            self.previous = previous
+            self._lost_until = self._lost_until or time.monotonic() + self._wait
+            try:
+                self._held = self._taken(0.0)
+            except HomeBusy:
+                if time.monotonic() >= self._lost_until:
+                    raise
+                return
+            self.previous, self._lost_until = previous, None
             os.close(lost)
         elif self._is_read_only:
             with suppress(OSError):
@@ -91,8 +99,8 @@ class HomeLock:
                 self._is_read_only = False
                 os.close(lost)
 
-    def _taken(self) -> int:
-        until = time.monotonic() + self._wait
+    def _taken(self, wait: float) -> int:
+        until = time.monotonic() + wait
         while (old := self._try()) is None:
             if time.monotonic() >= until:
                 found = holder(self._path)

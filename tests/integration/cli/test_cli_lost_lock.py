@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -45,3 +46,16 @@ def test_who_finds_another_one_in_its_place_ends(tmp_path: Path) -> None:
         (run / "lock").unlink()
         with HomeLock(run / "lock", "2"), pytest.raises(HomeBusy):
             kept(lock)
+
+
+def test_a_command_that_holds_it_for_a_moment_is_waited_for_and_the_loop_goes_on(tmp_path: Path) -> None:
+    (run := tmp_path / "run").mkdir()
+    with HomeLock(run / "lock", "1", wait=60.0) as lock:
+        (run / "lock").unlink()
+        with HomeLock(run / "lock", "2"):
+            began = time.monotonic()
+            lock.keep()  # whoever waited here would do so for a minute
+            assert time.monotonic() - began < 30
+        lock.keep()
+        with pytest.raises(HomeBusy):
+            HomeLock(run / "lock", "3").__enter__()
