@@ -90,10 +90,9 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     elif isinstance(payload, TaskRetried):
         known_project(task.project, tasks)
     elif isinstance(payload, TaskExecuting | TaskAssigned):
-        members = tasks.projects.get(task.project, Project()).members
+        known = ", ".join(members := tasks.projects.get(task.project, Project()).members)
         if members and payload.agent not in members:
-            words = f"its members are {', '.join(members)}"
-            raise Refused(f"{payload.agent} is no member of {task.project}; {words}")
+            raise Refused(f"{payload.agent} is no member of {task.project}; its members are {known}")
     if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, payload.agent))):
         raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
 

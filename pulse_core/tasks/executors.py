@@ -62,12 +62,10 @@ class CreateTask(RecordingExecutor):
     action, params = CREATE_TASK.name, CreateParams
 
     async def execute(self, effect: Effect, params: CreateParams, event: Event) -> Result:
-        for task in self.tasks.tasks.values():
-            if task.key == effect.key:
-                return Result({"task": task.id, "already": True})
         id_ = f"task_{event.id.replace('-', '')[-12:]}"  # the same one again after a crash
-        if self.tasks.find(id_):
-            return Result({"task": id_, "already": True})
+        of_key = (task for task in self.tasks.tasks.values() if task.key == effect.key)
+        if found := next(of_key, self.tasks.find(id_)):
+            return Result({"task": found.id, "already": True})
         await self.record(TaskCreated(**params.model_dump(), key=effect.key), id_, event)
         return Result({"task": id_})
 
