@@ -12,7 +12,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.ipc.lock import holder
+from pulse_adapters.ipc.lock import LockUnusable, holder
 from pulse_adapters.ipc.protocol import (
     VERSION,
     Crowded,
@@ -172,6 +172,19 @@ class Client:
             raise NotAnswering(f"the daemon at {self._path} hung up before it answered; ask again")
         return piece
 
+    def _way_out(self) -> str:
+        """What helps where nobody serves the socket: one who holds the home can have lost it, or be about to make it."""
+        try:
+            found = holder(self._path.with_name("lock"))
+        except LockUnusable as error:
+            return str(error)
+        if found is None:
+            return "start one with: upulse daemon start"
+        return (
+            f"process {found.pid} holds the home: try again in some seconds, move away what lies there and is no "
+            "socket, or see upulse daemon logs"
+        )
+
     def _is_left_over(self) -> bool:
         """Whether nobody can be serving here: the lock beside the socket can be read, and nobody holds it."""
         lock = self._path.with_name("lock")
@@ -196,7 +209,7 @@ class Client:
             case BlockingIOError():  # the kernel's queue of those who call is full
                 return Crowded(f"too many others call the daemon at {self._path}; try again later")
             case FileNotFoundError() | ConnectionRefusedError() | NotADirectoryError():
-                return NotAnswering(f"no daemon answers at {self._path}; start one with: upulse daemon start")
+                return NotAnswering(f"no daemon answers at {self._path}; {self._way_out()}")
             case PermissionError() if self._is_left_over():
                 return NotAnswering(f"no daemon answers at {self._path}; its owner can start one")
             case PermissionError() if not self._is_own():

@@ -153,7 +153,7 @@ def process_status(
 def unlooked(snapshot: Snapshot, looked: Moment | None) -> str:
     """Why what the log says of processes may be over, in words; empty if somebody looked at them lately."""
     if looked is None:
-        return "no daemon looks at it"
+        return "no daemon tells of it"
     age = snapshot.now.since(looked)
     lately = LATE + LOOKS * snapshot.settings.watch.process_interval
     return f"not looked at for {rough_duration(age)}" if age > lately else ""

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.ipc.client import Client
+from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.ipc.peer import group_id
 from pulse_adapters.ipc.protocol import BadRequest, InternalError, NewerProtocol, fileless_address
 from pulse_adapters.ipc.server import SocketUnusable, serve_without_file
@@ -239,6 +240,13 @@ def test_nobody_is_asked_who_has_taken_a_daemons_name_as_another_user(path: Path
 def test_an_unknown_group_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="did you mean 'daemon'"):
         group_id("deamon")
+
+
+def test_who_finds_no_socket_of_a_home_that_is_held_is_not_told_to_start_a_daemon(path: Path) -> None:
+    with HomeLock(path.with_name("lock"), "0.1.0"):
+        with pytest.raises(NotAnswering, match=f"process {os.getpid()} holds the home: try again") as refused:
+            Client(path).ask("echo")
+        assert "daemon start" not in str(refused.value)
 
 
 async def test_a_sign_leads_to_a_socket_elsewhere(path: Path, tmp_path: Path) -> None:

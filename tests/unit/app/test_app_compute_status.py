@@ -123,7 +123,7 @@ def test_what_waits_for_its_next_try_says_so() -> None:
 def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHistory) -> None:
     stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))
     assert (stopped["state"], stopped["pid"]) == (stuck["state"], stuck["pid"]) == ("unknown", None)
-    assert stopped["why"].startswith("no daemon looks at it; last known: ")
+    assert stopped["why"].startswith("no daemon tells of it; last known: ")
     assert stuck["why"].startswith("not looked at for 40s; last known: ")
     assert standing(history, looked=NOW.plus(-20 * SECOND))["state"] != "unknown"
 
