@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from pulse_core.agents.projection import RUNS
-from pulse_core.agents.settings import AGENTS, GENERAL
+from pulse_core.agents.settings import GENERAL, agents_of
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import State
@@ -13,10 +13,9 @@ from pulse_core.tasks.stats import STATS
 
 def failing_agents(state: State, settings: Settings, now: Moment) -> Mapping[str, int]:
     """The agents that are set aside or on trial, each with its failures in a row."""
-    names = (agent.name for agent in AGENTS.of(settings))
     return {
         name: state.of(STATS)[name].consecutive_failures
-        for name in names
+        for name in agents_of(settings)
         if pause_left(name, state, settings, now) is not None
     }
 

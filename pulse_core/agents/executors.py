@@ -267,9 +267,8 @@ class RemoveWorkspace(_OfAgents):
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        await self.append(
-            WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved(), params.task, event
-        )
+        ended = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
+        await self.append(ended, params.task, event)
         return Result({"kept": why} if why else {})
 
 
