@@ -7,6 +7,7 @@ has lost nobody who may have forked while it went on: then the group is complete
 
 import os
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -58,6 +59,14 @@ class LifeGroups:
         self._pending.add(life.effect)
         with suppress(RuntimeError):  # it was closed meanwhile
             self._thread.submit(self._begin, life, limits)
+
+    def resume(self, lives: Iterable[Life]) -> None:
+        """Have those living ones moved that nobody has moved: the daemon that began them was killed before it did."""
+        with suppress(NoControlGroups, OSError):
+            here = own_group().own_members()
+            for life in lives:
+                if life.found.pid in here and is_alive(life.found):
+                    self.begin(life)
 
     def _begin(self, life: Life, limits: GroupLimits) -> None:
         try:

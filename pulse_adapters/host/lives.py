@@ -53,6 +53,7 @@ class Lives:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._mains = mains
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
+        self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
 
     def marks(self, name: str, effect: str) -> Mapping[str, str]:
@@ -67,6 +68,15 @@ class Lives:
         self._begun[name] = life
         if self._groups:  # a moment later: its thread would hold up the record of what has begun
             asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, life)
+
+    def resume(self) -> None:
+        """Have the lives that an earlier daemon began be in groups of their own, too. Cheap if none is new in the log."""
+        if self._groups:
+            own = {life.effect for life in self._begun.values()}
+            new = [one for one in self._recorded().values() if one.effect not in own | self._resumed]
+            if new:
+                self._resumed |= {life.effect for life in new}
+                self._groups.resume(new)
 
     def last(self, name: str) -> Life | None:
         """The last life that is known of this process."""

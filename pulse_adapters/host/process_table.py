@@ -87,6 +87,8 @@ class LinuxProcessTable:
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
     ) -> Mapping[str, ProcessObservation]:
         """Observe each process, by its name; an observation that fails says so and affects no other."""
+        if self._lives:
+            self._lives.resume()
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:

@@ -373,6 +373,23 @@ async def test_in_a_control_group_who_clears_its_environment_and_leaves_its_sess
 
 
 @pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_a_life_whose_daemon_was_killed_before_it_had_a_group_has_one_from_the_next_daemon_on(
+    spawner: Spawner, tmp_path: Path, table: LinuxProcessTable, groups: LifeGroups
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid env -i S & exec S", 2)
+    await it.begin()
+    life, later = it.lives.last("it"), Spawner()
+    assert life is not None
+    lives = Lives(later, tmp_path, lambda: {"it": life}, groups)
+    await LinuxProcessTable(later, tmp_path, lives).look(it.settings.process, it.known)
+    await until(lambda: groups.is_complete(life.effect))
+    await it.kill(it.main)
+    await lives.end("it")
+    assert it.alive() == set()
+    later.close()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
 async def test_who_has_moved_itself_to_another_group_is_let_be_there_and_ends_with_its_life(
     spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups
 ) -> None:
