@@ -141,6 +141,9 @@ class Commits:
         self._closed = False
         self._files = LogFiles(path)
         self._looked = float("-inf")
+        self.written_by_others = asyncio.Event()
+        """Set when somebody else has written into events.db, so that its rows are to be read again."""
+        self._is_writing = False
         self._fault = self._gone = ""
         self._saved = False
         self._saving: asyncio.Task[None] | None = None
@@ -169,10 +172,15 @@ class Commits:
 
     async def check(self) -> None:
         """Raise LogGone if the files are not those that were opened, once their rows are saved."""
+        self._notice_others()
         if self._notice_gone() or (not self._files.is_wal_as_found and await self._notice_altered()):
             assert self._saving is not None
             await asyncio.wait({self._saving})
             raise LogGone(self._gone)
+
+    def _notice_others(self) -> None:
+        if not self._is_writing and self._files.is_written_by_others():
+            self.written_by_others.set()
 
     def _notice_gone(self) -> bool:
         """Whether the files are gone; saves their rows beside them if they are not saved yet.
@@ -301,12 +309,17 @@ class Commits:
             self._looked = now  # before the commit: it would fill up a -wal that was cut
             if self._notice_gone():
                 raise LogGone(self._gone)
+        self._notice_others()
+        self._is_writing = True
         try:
             await self._execute(statements)
         except sqlite3.OperationalError as error:
             if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
                 raise
             await self._execute(statements)
+        finally:
+            self._is_writing = False
+            self._files.on_write()
         self.head = head
         self._files.on_commit()
         if any(event.kind == KIND for event in events):
@@ -323,6 +336,7 @@ class Commits:
         """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
         with suppress(sqlite3.Error):
             await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._files.on_write()
 
     async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
         """One statement commits by itself; more than one need a transaction around them."""

@@ -175,6 +175,11 @@ class SqliteEventLog:
     async def check(self) -> None:
         await self._commits.check()
 
+    @property
+    def written_by_others(self) -> asyncio.Event:
+        """Set when somebody else has written into the file, so that its rows are to be read again."""
+        return self._commits.written_by_others
+
     def listen(self, listener: Listener) -> None:
         self._commits.listeners.append(listener)
 

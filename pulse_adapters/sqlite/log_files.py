@@ -46,6 +46,7 @@ class LogFiles:
         self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
         self._wal = str(path) + "-wal"
         self._wal_size, self._salt, self._links = 0, b"", set[str]()
+        self._written = self._changed_at()
         self.is_wal_as_found = False
         self._shm = SharedMemory(path)
         self.wal = WalWatch(Path(self._wal), OwnIndex(Path(f"{path}-shm")))
@@ -84,6 +85,20 @@ class LogFiles:
         with suppress(OSError):
             return os.stat(self._wal).st_size < self._wal_size
         return False
+
+    def is_written_by_others(self) -> bool:
+        """Whether events.db was written since the last commit, which alone does that for its writer. Said once each time."""
+        before, self._written = self._written, self._changed_at()
+        return before != self._written
+
+    def on_write(self) -> None:
+        """Remember when events.db was written last: a commit may have moved the -wal into it."""
+        self._written = self._changed_at()
+
+    def _changed_at(self) -> int:
+        with suppress(OSError):
+            return os.stat(self._path).st_mtime_ns
+        return 0
 
     def on_commit(self) -> None:
         """Remember how long the -wal is."""

@@ -38,15 +38,22 @@ Verify = Callable[[], Awaitable[LogCheck]]
 
 
 async def check_log(
-    log: EventLog, state: Callable[[], State], verify: Verify, failed: Failed, every_us: int
+    log: EventLog,
+    state: Callable[[], State],
+    doubted: asyncio.Event,
+    verify: Verify,
+    failed: Failed,
+    every_us: int,
 ) -> None:
     """Verify the log soon, and then at this interval (0: only once); record what is found, and raise its condition.
 
+    doubted: set when the log is to be verified again at once.
     verify: reads the log in another process. It may raise PulseError, OSError, or ValueError or KeyError for an
     invalid answer.
     """
     await asyncio.sleep(DELAY)
     while True:
+        doubted.clear()
         try:
             found, is_accepted = await verify()
             if found.fault:
@@ -58,9 +65,9 @@ async def check_log(
             )
         except (PulseError, OSError, ValueError, KeyError) as error:
             failed("deep check", f"the log could not be verified: {error}")
-        if not every_us:
-            await asyncio.Event().wait()  # a loop of the daemon never returns
-        await asyncio.sleep(every_us / US_PER_SECOND)
+        await (wait_within(doubted, every_us / US_PER_SECOND) if every_us else doubted.wait())
+        if doubted.is_set():
+            await asyncio.sleep(DELAY)  # whoever writes may not be done
 
 
 async def watch_repository(

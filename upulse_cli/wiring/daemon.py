@@ -191,7 +191,7 @@ def log_services(
     failed: Failed,
 ) -> dict[str, Service]:
     """What proves the log: it is read again now and then, and its head is written down elsewhere."""
-    check = partial(check_log, log, view, partial(read_log, home, spawner), failed)
+    check = partial(check_log, log, view, log.written_by_others, partial(read_log, home, spawner), failed)
     return {
         "deep check": SettingsService(lambda: settings().daemon.verify_every, check),
         "anchor": SettingsService(

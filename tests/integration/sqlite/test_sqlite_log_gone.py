@@ -7,7 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 import aiosqlite
@@ -158,6 +158,27 @@ async def test_a_log_that_is_gone_acknowledges_nothing_and_its_rows_are_saved_an
         await log.append(*numbered(6))
     assert verify(home.events, home.objects).fault == ""
     assert not home.saved_log.exists()
+
+
+@pytest.mark.parametrize("way", ["at a look", "before a commit"])
+async def test_an_older_copy_written_into_the_log_has_it_read_again_and_its_own_writes_do_not(
+    home: HomeLayout, open_log: Open, way: str
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1))
+    older = home.events.read_bytes()
+    async with open_log() as log:
+        await log.append(*[Draft(Paused(why="x" * 1_000))] * 4_000)
+        await log.check()
+        assert home.events.stat().st_size > 2 * len(older)  # a checkpoint has written it
+        assert not log.written_by_others.is_set()
+        write_at(home.events, 0, older)
+        with suppress(PulseError):  # SQLite may find it, too
+            await (log.check() if way == "at a look" else log.append(*numbered(2)))
+        assert log.written_by_others.is_set()
+        log.written_by_others.clear()
+        await log.check()
+        assert not log.written_by_others.is_set()
 
 
 async def test_what_could_not_be_recorded_since_is_left_beside_what_was_saved(

@@ -56,7 +56,8 @@ def lived(
 @pytest.mark.parametrize(("every", "times"), [(0, 1), (DAY * US_PER_SECOND, 4)])
 def test_the_log_is_read_soon_and_then_again_and_again(every: int, times: int) -> None:
     log, _ = lived(
-        3.5 * DAY, lambda log, view, said: check_log(log, view, verdicts(), lambda *words: None, every)
+        3.5 * DAY,
+        lambda log, view, said: check_log(log, view, asyncio.Event(), verdicts(), lambda *words: None, every),
     )
     assert [event.kind for event in log.events] == ["log-verified"] * times
 
@@ -65,7 +66,9 @@ def test_damage_is_a_condition_until_it_is_gone() -> None:
     verify = verdicts("row 3 was altered", "row 3 was altered")
     log, _ = lived(
         2.5 * DAY,
-        lambda log, view, said: check_log(log, view, verify, lambda *words: None, DAY * US_PER_SECOND),
+        lambda log, view, said: check_log(
+            log, view, asyncio.Event(), verify, lambda *words: None, DAY * US_PER_SECOND
+        ),
     )
     told = [event for event in log.events if event.kind != "log-verified"]
     assert [(event.kind, event.subject) for event in told] == [
@@ -79,17 +82,37 @@ def test_damage_that_was_accepted_is_recorded_and_troubles_nobody() -> None:
     log, _ = lived(
         DAY,
         lambda log, view, said: check_log(
-            log, view, verdicts("row 3 was altered", is_accepted=True), lambda *words: None, 0
+            log,
+            view,
+            asyncio.Event(),
+            verdicts("row 3 was altered", is_accepted=True),
+            lambda *words: None,
+            0,
         ),
     )
     assert [event.kind for event in log.events] == ["log-verified"]
+
+
+@pytest.mark.parametrize("every", [0, DAY * US_PER_SECOND])
+def test_a_log_that_is_doubted_is_read_again_at_once(every: int) -> None:
+    async def work(log: MemoryLog, view: View, said: list[str]) -> None:
+        asyncio.get_running_loop().call_later(100, (doubted := asyncio.Event()).set)
+        await check_log(log, view, doubted, verdicts("", "row 3 was altered"), lambda *words: None, every)
+
+    log, _ = lived(200, work)
+    assert [event.kind for event in log.events] == ["log-verified", "log-verified", "condition-raised"]
 
 
 def test_a_check_that_fails_is_reported_and_tried_again() -> None:
     log, said = lived(
         1.5 * DAY,
         lambda log, view, said: check_log(
-            log, view, failing, lambda *words: said.append(": ".join(words)), DAY * US_PER_SECOND
+            log,
+            view,
+            asyncio.Event(),
+            failing,
+            lambda *words: said.append(": ".join(words)),
+            DAY * US_PER_SECOND,
         ),
     )
     assert log.events == []
