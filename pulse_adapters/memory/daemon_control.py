@@ -15,6 +15,9 @@ class MemoryServiceManager:
     def watchdog_seconds(self) -> float | None:
         return self._seconds
 
+    def extend_timeout(self) -> None:
+        self.told.append("extend_timeout")
+
     def ready(self) -> None:
         self.told.append("ready")
 

@@ -7,6 +7,8 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+_EXTENSION_US = 60_000_000
+"""For how much longer a start may take after each sign of progress; without one the unit's TimeoutStartSec holds."""
 _PATIENCE = 1.0  # seconds; READY must not get lost in a full queue, but PID 1 must not hold us up either
 
 
@@ -33,6 +35,10 @@ class Notifier:
     def watchdog_seconds(self) -> float | None:
         """Within how many seconds `watchdog` must be called again, or None; half of it is a good interval."""
         return self.watchdog_us / 1_000_000 if self.watchdog_us and self.address else None
+
+    def extend_timeout(self) -> None:
+        """Still starting, and getting on: folding a long log may take longer than the unit allows a start."""
+        self._send(f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
 
     def ready(self) -> None:
         """Started, or done with a reload."""

@@ -196,7 +196,8 @@ class Daemon:
 
     async def _begin(self, restored: Callable[[], None]) -> None:
         p = self.parts
-        self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, p.current_settings()))
+        settings, progressed = p.current_settings(), p.service_manager.extend_timeout
+        self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, settings, progressed))
         restored()
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         self.journal.is_gone = p.view().conditions[GONE] is not None

@@ -9,6 +9,9 @@ class ServiceManager(Protocol):
     def watchdog_seconds(self) -> float | None:
         """The watchdog interval, or None without a watchdog."""
 
+    def extend_timeout(self) -> None:
+        """Still starting: give it more time. Called after real progress, from any thread."""
+
     def ready(self) -> None: ...
 
     def reloading(self) -> None: ...

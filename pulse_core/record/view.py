@@ -1,6 +1,6 @@
 """The projections as of now: folded from the log on demand, and restored when the daemon starts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pulse_core.composition import FOLD
@@ -73,26 +73,39 @@ class View:
         self._whole = replace(self._whole, provisional=len(self._provisional))
 
 
-async def advance_state(log: EventLog, state: State, target: int) -> State:
-    """Fold the state up to row `target`."""
+def _nothing() -> None: ...
+
+
+async def advance_state(
+    log: EventLog, state: State, target: int, progressed: Callable[[], None] = _nothing
+) -> State:
+    """Fold the state up to row `target`; `progressed` is called after each batch, in the thread that folds it."""
 
     def take(events: Sequence[Event]) -> None:
         nonlocal state
         state = FOLD(state, events)
+        progressed()
 
     await log.feed(take, state.seq, FOLD.kinds, target)
     return FOLD(state, (), upto=target)
 
 
-async def restore_from_checkpoints(log: EventLog, found: Mapping[str, Checkpoint]) -> State:
+async def restore_from_checkpoints(
+    log: EventLog, found: Mapping[str, Checkpoint], progressed: Callable[[], None] = _nothing
+) -> State:
     """Restore the state at the furthest of these checkpoints.
 
     A projection whose checkpoint is missing, old, unreadable or of another log is folded anew up to there, alone.
     """
     ours = {one.head for one in found.values() if await log.chain_at(one.head.seq) == one.head.chain}
     catch_up = FOLD.resume({name: one for name, one in found.items() if one.head in ours})
+
+    def take(events: Sequence[Event]) -> None:
+        catch_up.take(events)
+        progressed()
+
     for gap in catch_up.gaps():
-        await log.feed(catch_up.take, gap.since, gap.kinds, gap.upto)
+        await log.feed(take, gap.since, gap.kinds, gap.upto)
     return catch_up.state
 
 
@@ -105,16 +118,22 @@ async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State
 
 
 async def restore_state(
-    log: EventLog, vitals: Vitals, checkpoints: Checkpoints, view: View, settings: Settings
+    log: EventLog,
+    vitals: Vitals,
+    checkpoints: Checkpoints,
+    view: View,
+    settings: Settings,
+    progressed: Callable[[], None] = _nothing,
 ) -> Snapshot | None:
     """Bring the view to the head of the log; returns the snapshot of the last recorded tick, if there was one.
 
     What changed while no daemon ran lies between the two, so that it is still a change at the first tick.
+    progressed: called after each batch of events, in the thread that folds them.
     """
     found, ticks = await checkpoints.load(), await vitals.ticks(1)
-    prev, state = await _restored(log, vitals, ticks, found, settings)
+    prev, state = await _restored(log, vitals, ticks, found, settings, progressed)
     if found and state.control.redacted:  # what was taken out of the log is not to live on in a checkpoint
-        prev, state = await _restored(log, vitals, ticks, {}, settings)
+        prev, state = await _restored(log, vitals, ticks, {}, settings, progressed)
     view.reset_to(state)
     return prev
 
@@ -125,16 +144,17 @@ async def _restored(
     ticks: Sequence[TickRecord],
     found: Mapping[str, Checkpoint],
     settings: Settings,
+    progressed: Callable[[], None],
 ) -> tuple[Snapshot | None, State]:
     """The snapshot of the last tick, and the state at the head of the log."""
-    state = await restore_from_checkpoints(log, found)
+    state = await restore_from_checkpoints(log, found, progressed)
     prev = None
     if ticks:
         # A checkpoint is a tick's state; if the record of that tick was lost, it stands for the last tick.
         # Provisional events that a tick saw and that were never recorded do not count.
         seen = min(ticks[-1].head.seq, log.head.seq)
-        state = await advance_state(log, state, max(seen, state.seq))
+        state = await advance_state(log, state, max(seen, state.seq), progressed)
         samples = await vitals.samples(ticks[-1].samples)  # as far as they are still stored
         windows = {sample.key: Window((sample,)) for sample in samples}
         prev = Snapshot(ticks[-1].tick, ticks[-1].moment, settings, windows, state)
-    return prev, await advance_state(log, state, log.head.seq)
+    return prev, await advance_state(log, state, log.head.seq, progressed)

@@ -11,7 +11,13 @@ from pulse_adapters.memory.daemon_control import MemoryServiceManager
 from pulse_adapters.systemd.notify import Notifier
 from pulse_core.ports.service_manager import ServiceManager
 
-WORDS = {"READY": "ready", "RELOADING": "reloading", "STOPPING": "stopping", "WATCHDOG": "watchdog"}
+WORDS = {
+    "EXTEND_TIMEOUT_USEC": "extend_timeout",
+    "READY": "ready",
+    "RELOADING": "reloading",
+    "STOPPING": "stopping",
+    "WATCHDOG": "watchdog",
+}
 
 
 @dataclass
@@ -34,7 +40,7 @@ def managed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Managed]
         listening.settimeout(30)
 
         def told() -> list[str]:
-            messages = (listening.recv(4096).decode() for _ in range(4))
+            messages = (listening.recv(4096).decode() for _ in range(5))
             return [WORDS[message.partition("=")[0]] for message in messages]
 
         yield Managed(Notifier(str(tmp_path / "notify"), 2_000_000), Notifier(), told)
@@ -42,9 +48,11 @@ def managed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Managed]
 
 def test_it_hears_everything_in_order(managed: Managed) -> None:
     manager = managed.manager
-    for tell in (manager.ready, manager.reloading, manager.watchdog, manager.stopping):
+    for tell in (
+        manager.extend_timeout, manager.ready, manager.reloading, manager.watchdog, manager.stopping
+    ):  # fmt: skip
         tell()
-    assert managed.told() == ["ready", "reloading", "watchdog", "stopping"]
+    assert managed.told() == ["extend_timeout", "ready", "reloading", "watchdog", "stopping"]
 
 
 def test_it_says_how_often_it_wants_a_sign_of_life(managed: Managed) -> None:
@@ -56,6 +64,7 @@ def test_one_that_nobody_listens_to_is_told_in_vain_and_raises_nothing(
     managed: Managed, tmp_path: Path
 ) -> None:
     for manager in (managed.careless, Notifier(str(tmp_path / "gone"), 1)):
+        manager.extend_timeout()
         manager.ready()
         manager.watchdog()
         manager.stopping()

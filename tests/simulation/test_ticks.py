@@ -302,6 +302,20 @@ def test_tick_numbers_go_on_when_vitals_are_deleted() -> None:
     simulate(story, ONE)
 
 
+def test_a_start_that_folds_the_log_asks_the_service_manager_for_more_time() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await world.ask(Paused())
+        await world.crash()
+        await world.start()
+        first, *more = (name for name in world.service_manager.told if name != "watchdog")
+        assert first == "ready", "an empty log takes no time"
+        assert more[-1] == "ready"
+        assert set(more[:-1]) == {"extend_timeout"}
+
+    simulate(story, {})
+
+
 def test_the_watchdog_hears_of_life_only_while_the_loops_turn() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
