@@ -53,6 +53,7 @@ from pulse_core.model.kinds import (
     LogMatched,
     LogRestored,
     LogVerified,
+    ProcessRestartRequested,
     ProcessStopped,
     PromoteRefused,
     PromoteRequested,
@@ -281,6 +282,7 @@ def main() -> None:
                 f"golden-{wish}" if len(events) >= wish else "rare" if payload.kind == "effect" else "gateway"
             )
             events.append(event(len(events) + 1, payload, subject, f"golden-{len(events) + 1}"))
+        events.append(event(len(events) + 1, ProcessRestartRequested(why="new credentials"), "gateway"))
         keep(seed, events)
 
 
