@@ -16,10 +16,10 @@ from pulse_adapters.host.guarded_processes import (
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
-from pulse_adapters.workers.run_as import process_user
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -201,7 +201,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
-        user, unlogged = process_user(process.user), list[str]()
+        (user, attributes), unlogged = started_as(process), list[str]()
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left)
@@ -214,6 +214,7 @@ class RestartProcess:
             output=self._log(process),
             unlogged=unlogged.append,
             user=user,
+            attributes=attributes,
         )
         self._lives.begin(process.name, Life(event.id, new))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}

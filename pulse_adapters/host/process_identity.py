@@ -155,7 +155,8 @@ def carries(pid: int, mark: str, end: str = "\0") -> bool:
 def start_mark(process: ProcessSettings) -> Mapping[str, str]:
     """The variable by which a process shows with which settings it was started."""
     how = (process.start, process.cwd, sorted(process.env.items()), process.user)
-    return {START_MARK: f"{zlib.crc32(repr(how).encode()):08x}"}
+    told = repr((*how, process.attributes) if process.attributes else how)
+    return {START_MARK: f"{zlib.crc32(told.encode()):08x}"}
 
 
 def begun_otherwise(process: ProcessSettings, pid: int) -> str:
@@ -163,7 +164,7 @@ def begun_otherwise(process: ProcessSettings, pid: int) -> str:
     shown = variable_in(environment(pid), START_MARK) if process.start else ""
     if shown in ("", start_mark(process)[START_MARK]):
         return ""
-    words = f"process {pid} was started before its `start`, `cwd`, `env` or `user` was changed"
+    words = f"process {pid} was started before its `start`, or what that is given (as `env` or `user`), was changed"
     return f"{words}; to have it started anew: upulse process stop {process.name}, then start"
 
 

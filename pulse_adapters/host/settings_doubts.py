@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from pulse_adapters.host.pid_files import PidFiles
+from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import (
     carries,
     doubtful_matches,
@@ -12,7 +13,6 @@ from pulse_adapters.host.process_identity import (
 )
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import is_alive
-from pulse_adapters.workers.run_as import process_user
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
@@ -31,7 +31,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         if process.name in shared:
             words.append(shared[process.name])
         try:
-            process_user(process.user) if process.start else None
+            started_as(process) if process.start else None
         except PulseError as error:
             words.append(str(error))
         seen = await _pid_file_of(process, words)

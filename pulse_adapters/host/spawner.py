@@ -19,7 +19,7 @@ from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
-from pulse_adapters.workers.spawn import TRACED_S, ProcessUser, reach_program, spawn
+from pulse_adapters.workers.spawn import TRACED_S, ProcessAttributes, ProcessUser, reach_program, spawn
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
@@ -115,6 +115,7 @@ class Spawner:
         env: Mapping[str, str] | None = None,
         unlogged: Callable[[str], None] = LOG.warning,
         user: ProcessUser | None = None,
+        attributes: ProcessAttributes | None = None,
         stdin: Path | None = None,
         inherits: bool = True,
         status: Path | None = None,
@@ -123,9 +124,9 @@ class Spawner:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
         unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse;
-        stdin: the file that it reads, if any; inherits: else `env` is its whole environment; status: the file to which its
-        exit status is written by whoever is started in its place; output_limit: bytes that it may print, 0 for any number:
-        after one more its output is a broken pipe.
+        attributes: what else it does not have of Pulse; stdin: the file that it reads, if any; inherits: else `env` is its
+        whole environment; status: the file to which its exit status is written by whoever is started in its place;
+        output_limit: bytes that it may print, 0 for any number: after one more its output is a broken pipe.
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
@@ -145,7 +146,10 @@ class Spawner:
                 opened.callback(os.close, source)
                 opened.callback(os.close, target)
                 reader = self._start_reader(source, log.target, output_limit)
-            found = launch(program, argv, whole, target, cwd=cwd, user=user, stdin=reading, errors=writing)
+            found = launch(
+                program, argv, whole, target, cwd=cwd, user=user, attributes=attributes, stdin=reading,
+                errors=writing,
+            )  # fmt: skip
         if reader:
             self._readers[found] = reader
         if log.why:
@@ -369,6 +373,7 @@ def launch(
     *,
     cwd: str | None,
     user: ProcessUser | None = None,
+    attributes: ProcessAttributes | None = None,
     stdin: int | None = None,
     errors: int | None = None,
 ) -> ProcessId:
@@ -380,7 +385,7 @@ def launch(
         before = ticks_now()
         given = {1: output, 2: output if errors is None else errors}
         given |= {} if stdin is None else {0: stdin}
-        pid = spawn(program, argv, env, given, cwd=cwd, user=user)
+        pid = spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
@@ -397,6 +402,8 @@ def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: O
         return f"{start}{error}"
     if cwd is not None and error.filename == cwd:
         return f"{start}its working directory {cwd!r} cannot be entered ({error.strerror})"
+    if error.filename == "":
+        return f"{start}{error.strerror}"
     if isinstance(error, FileNotFoundError) and os.path.lexists(program):
         return f"{start}the file is there, but the interpreter it names is not"
     if isinstance(error, FileNotFoundError) and "/" in program:

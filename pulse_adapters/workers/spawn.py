@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -29,6 +30,18 @@ class ProcessUser(NamedTuple):
         return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
+class ProcessAttributes(NamedTuple):
+    """What a new process gets beside its user, if not what this one has: a group, a umask, a priority, and limits.
+
+    limits: soft and hard alike, by the numbers that `resource` has for them.
+    """
+
+    gid: int | None = None
+    umask: int | None = None
+    nice: int | None = None
+    limits: Mapping[int, int] = {}
+
+
 TRACED_S = 0.1
 """Seconds between two looks at a child that is dead and can't be reaped, since a tracer (gdb, strace) holds it."""
 _INTERPRETERS = 5
@@ -45,6 +58,7 @@ def spawn(
     cwd: str | None = None,
     blocked: Sequence[signal.Signals] = (),
     user: ProcessUser | None = None,
+    attributes: ProcessAttributes | None = None,
 ) -> int:
     """The pid of a new process, which must be waited for. Raises OSError or ValueError.
 
@@ -54,11 +68,11 @@ def spawn(
     An ignored signal stays ignored across exec: whoever starts the daemon by `nohup … &` has SIGINT ignored in all that
     comes out of it. So every disposition is set to its default, and the mask is emptied.
 
-    posix_spawn takes half as long as Popen, but knows of no working directory, and of no user.
+    posix_spawn takes half as long as Popen, but knows of no working directory, of no user, and of no attributes.
     """
     close_at_exec()
-    if cwd is not None or user is not None:
-        return _opened(program, argv, env, descriptors, cwd, user)
+    if cwd is not None or user is not None or attributes is not None:
+        return _opened(program, argv, env, descriptors, cwd, user, attributes)
     opened = [
         (os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0)
         for number in range(3)
@@ -137,6 +151,7 @@ def _opened(
     descriptors: Mapping[int, int],
     cwd: str | None,
     user: ProcessUser | None,
+    attributes: ProcessAttributes | None,
 ) -> int:
     """The same by Popen, with no other descriptors than the standard three.
 
@@ -148,19 +163,20 @@ def _opened(
     ignored = [number for number in candidates if signal.getsignal(number) is signal.SIG_IGN]
     if cwd is not None:
         os.stat(cwd)  # what the child says of it says not what is wrong
+    becomes = partial(_become, user, attributes or ProcessAttributes(), cwd) if user or attributes else None
     stdin, stdout, stderr = (descriptors.get(number, subprocess.DEVNULL) for number in range(3))
     mask = signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in ignored:
         signal.signal(number, lambda *_: None)
     try:
         process = subprocess.Popen(
-            list(argv), executable=program, cwd=None if user else cwd, env=env, stdin=stdin, stdout=stdout,
-            stderr=stderr, start_new_session=True, user=user and user.uid, group=user and user.gid,
-            extra_groups=user and user.groups,
-            # Popen goes there before it becomes the user: by a link in its place the user would get into folders of root's.
-            preexec_fn=partial(os.chdir, cwd) if user and cwd is not None else None,
+            list(argv), executable=program, cwd=None if becomes else cwd, env=env, stdin=stdin, stdout=stdout,
+            stderr=stderr, start_new_session=True, preexec_fn=becomes,
         )  # fmt: skip
     except subprocess.SubprocessError as error:
+        if attributes:
+            words = "the kernel refuses its user, group, nice, limits or working directory"
+            raise PermissionError(errno.EPERM, words, "") from error
         raise PermissionError(errno.EACCES, f"not by {user and user.name}", cwd) from error
     finally:
         for number in ignored:
@@ -169,3 +185,24 @@ def _opened(
     # We wait by pidfd, and the process may outlive us: subprocess must neither wait nor complain.
     process.returncode = 0
     return process.pid
+
+
+def _become(user: ProcessUser | None, attributes: ProcessAttributes, cwd: str | None) -> None:
+    """Take on what a new process is given, in itself: first what only root can, and the working directory as the user.
+
+    By a link in the place of that, the user would get into folders of root's.
+    """
+    for number, bound in attributes.limits.items():
+        resource.setrlimit(number, (bound, bound))
+    if attributes.nice is not None:
+        os.setpriority(os.PRIO_PROCESS, 0, attributes.nice)
+    if attributes.umask is not None:
+        os.umask(attributes.umask)
+    if user:
+        os.setgroups(user.groups)
+    if (gid := user.gid if user and attributes.gid is None else attributes.gid) is not None:
+        os.setgid(gid)
+    if user:
+        os.setuid(user.uid)
+    if cwd is not None:
+        os.chdir(cwd)

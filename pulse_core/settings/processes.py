@@ -1,9 +1,10 @@
 """What to guard, how to recognise it, and how to bring it back."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
@@ -11,6 +12,8 @@ from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, i
 from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
 from pulse_core.settings.secrets import Environment
 
+UNLIMITED = -1
+"""A limit that bounds nothing."""
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""
 
@@ -33,12 +36,67 @@ Name = Annotated[
 Address = Annotated[
     str, text_check(is_host_port, "is no address; write host:port, as '127.0.0.1:8080' or '[::1]:8080'")
 ]
+Umask = Annotated[
+    str,
+    text_check(
+        re.compile(r"(0?[0-7]{3})?").fullmatch, "is no umask; write three octal digits in quotes, as '027'"
+    ),
+]
 Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
 """A program and its arguments, never a shell's line; empty where none is given."""
 
 
 SHORTEST_US = 10_000
 """The first wait at the least: what can't be started would else be tried as fast as the machine goes, by a large budget."""
+
+
+_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def limit_number(text: str) -> int:
+    """The number that a limit stands for."""
+    if text == "unlimited":
+        return UNLIMITED
+    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
+
+
+def _is_limit(text: str) -> bool:
+    fits = re.compile(r"unlimited|[0-9]{1,18}[KMGT]?").fullmatch(text)
+    return not text or (bool(fits) and limit_number(text) < 2**63 - 1)
+
+
+Limit = Annotated[
+    str,
+    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+    text_check(_is_limit, "is no limit; write a number, a size as '2G', or 'unlimited'"),
+]
+"""A bound that the kernel sets a process, soft and hard alike; empty: that of the daemon."""
+
+
+class LimitSettings(Group):
+    """Bounds that the kernel sets what `start` starts, each soft and hard alike; a number, a size as "2G", or "unlimited".
+
+    Those not given are the daemon's own. More than the daemon's own hard limit, only root's daemon can give.
+    """
+
+    nofile: Limit = Field("", description="open files of each of its processes", examples=["65536"])
+    nproc: Limit = Field("", description="processes and threads of its user", examples=["4096"])
+    core: Limit = Field("", description="bytes of a core file", examples=["0"])
+    memlock: Limit = Field(
+        "", description="bytes that can be kept from being swapped", examples=["unlimited"]
+    )
+    as_: Limit = Field(
+        "", alias="as", description="bytes of address space of each of its processes", examples=["8G"]
+    )
+    fsize: Limit = Field("", description="bytes of a file that it writes", examples=["1G"])
+    cpu: Limit = Field("", description="seconds of CPU of each of its processes", examples=["3600"])
+    stack: Limit = Field("", description="bytes of stack", examples=["16M"])
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """The limits that are set, by their names."""
+        written = self.model_dump(by_alias=True)
+        return {name: limit_number(text) for name, text in written.items() if text}
 
 
 class RestartSettings(Group):
@@ -105,6 +163,24 @@ class ProcessSettings(Group):
         " `tcp` find; empty: the daemon's own user",
         examples=["postgres"],
     )
+    group: Annotated[str, Field(max_length=64)] = Field(
+        "",
+        description="group that `start` runs as, which root's daemon alone can do; empty: that of its user",
+        examples=["www-data"],
+    )
+    umask: Umask = Field(
+        "",
+        description="octal permissions that files which it makes don't get; empty: the daemon's own",
+        examples=["027"],
+    )
+    nice: int | None = Field(
+        None,
+        ge=-20,
+        le=19,
+        description="priority of what `start` starts, 19 the lowest; less than its own, only root's daemon can give",
+        examples=[10],
+    )
+    limits: LimitSettings = Field(LimitSettings(), description="bounds that the kernel sets it")
     tcp: Address | None = Field(
         None, description="host:port that it listens on", examples=["127.0.0.1:18080"]
     )
@@ -190,6 +266,9 @@ class ProcessSettings(Group):
             raise ValueError("what is ended of a unit, systemd decides; say it by KillMode= in the unit")
         if self.systemd_unit and (about := self._written("stop_signal", "stop_timeout")):
             raise ValueError(f"how a unit is ended, systemd decides; say {about} in the unit instead")
+        if not self.start and (about := next(iter(self.attributes), "")):
+            where = "the unit" if self.systemd_unit else "what `command` runs"
+            raise ValueError(f"{about} is about what `start` starts, and there is none; say it in {where}")
         if self.command and not ways:
             raise ValueError(
                 "a process restarted by `command` needs pid_file, match or tcp to be recognised by"
@@ -215,6 +294,12 @@ class ProcessSettings(Group):
         """The first of these settings that has another value than its default; empty if none has."""
         fields = type(self).model_fields
         return next((key for key in keys if getattr(self, key) != fields[key].default), "")
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        """What `start` gives the process beside its user, as far as it is set: other values than the daemon has."""
+        given = {"group": self.group, "umask": self.umask, "nice": self.nice, **self.limits.given}
+        return {key: value for key, value in given.items() if value not in ("", None)}
 
     @property
     def probe(self) -> ProbeKind | None:

@@ -209,6 +209,12 @@ async def test_who_was_started_with_other_settings_than_now_is_told(scene: Calla
     it.lives.begin("first", Life("e", main))
     await it.until_shown(main)
     assert await it.table.others([first], {"first": main}) == {}
-    for changed in ({"start": ("other",)}, {"user": "nobody"}, {"env": {"A": "1"}}, {"cwd": "/"}):
+    for changed in (
+        {"start": ("other",)},
+        {"user": "nobody"},
+        {"env": {"A": "1"}},
+        {"cwd": "/"},
+        {"umask": "027"},
+    ):
         told = await it.table.others([first.model_copy(update=changed)], {"first": main})
         assert f"process {main.pid} was started before its `start`" in told["first"]

@@ -1,7 +1,10 @@
 """The executors against real processes."""
 
+import grp
 import os
 import pwd
+import re
+import resource
 import sys
 import uuid
 from collections.abc import Callable
@@ -416,3 +419,64 @@ async def test_a_stop_and_a_restart_have_the_time_that_the_process_has_to_end(
     stopper = StopProcess(lambda: chosen, table, dict, Lives(spawner, tmp_path))
     assert stopper.policy(StopParams(process="it")).timeout > 300
     assert restarter(chosen).policy(RestartParams(process="it")).timeout > 300
+
+
+async def test_a_process_has_the_umask_priority_and_limits_that_are_set(
+    restarter: Callable[[Settings], RestartProcess], tmp_path: Path
+) -> None:
+    limits = {"nofile": 128, "core": "0", "as": "64M", "fsize": "1G"}
+    lower = min(os.getpriority(os.PRIO_PROCESS, 0) + 3, 19)
+    start = ["sh", "-c", "umask; exec sleep 1000"]
+    chosen = settings(start=start, umask="027", nice=lower, limits=limits, cwd="/")
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    it = found_in(await restart(restarter(chosen)))
+    await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "0027\n")
+    assert resource.prlimit(it.pid, resource.RLIMIT_NOFILE) == (128, 128)
+    assert resource.prlimit(it.pid, resource.RLIMIT_CORE) == (0, 0)
+    assert resource.prlimit(it.pid, resource.RLIMIT_AS) == (64 << 20, 64 << 20)
+    assert resource.prlimit(it.pid, resource.RLIMIT_FSIZE) == (1 << 30, 1 << 30)
+    assert os.getpriority(os.PRIO_PROCESS, it.pid) == lower
+    assert os.readlink(f"/proc/{it.pid}/cwd") == "/"
+    assert resource.getrlimit(resource.RLIMIT_NOFILE) == before
+
+
+@ROOT_ALONE
+async def test_what_only_root_can_give_a_process_of_another_user_has(
+    restarter: Callable[[Settings], RestartProcess],
+) -> None:
+    chosen = settings(start=["sleep", "1000"], user="nobody", group="daemon", nice=-3, limits={"cpu": 9})
+    it = found_in(await restart(restarter(chosen)))
+    status, gid = Path(f"/proc/{it.pid}/status").read_text(), grp.getgrnam("daemon").gr_gid
+    uid = pwd.getpwnam("nobody").pw_uid
+    assert f"Uid:\t{uid}\t{uid}\t{uid}\t{uid}" in status
+    assert f"Gid:\t{gid}\t{gid}\t{gid}\t{gid}" in status
+    assert os.getpriority(os.PRIO_PROCESS, it.pid) == -3
+    limits = Path(f"/proc/{it.pid}/limits").read_text()
+    assert ["Max", "cpu", "time", "9", "9", "seconds"] in [line.split() for line in limits.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"group": "no-such-group"}, "there is no group 'no-such-group'"),
+        ({"group": "daemon"}, "only root's daemon can start it as group 'daemon'"),
+        ({"nice": -20}, "only root's daemon can start it with nice = -20"),
+        (
+            {"limits": {"core": "unlimited"}},
+            "only root's daemon can give it core = unlimited, its own is 4096",
+        ),
+        ({"limits": {"nofile": 10**12}}, r"limits.nofile is 1000000000000, and the kernel allows \d+"),
+    ],
+)
+async def test_what_the_daemon_can_not_give_is_refused_and_told(
+    restarter: Callable[[Settings], RestartProcess],
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, object],
+    words: str,
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 12_345)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
+    wanted = settings(start=["sleep", "1000"], **given)
+    with pytest.raises(PulseError, match=words):
+        await restart(restarter(wanted))
+    assert re.search(words, (await doubts_of(wanted.process))["it"])

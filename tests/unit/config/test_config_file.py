@@ -92,7 +92,7 @@ def another(setting: Setting) -> Any:
         case "duration":
             return parse_duration(setting.example) if value is None else value + 1_500_000
         case "whole number":
-            return value + 1
+            return (value or 0) + 1
         case "number":
             return {"raise": 0.95, "clear": 0.05}.get(setting.key, value / 2 or 0.5)
         case "true or false":

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from pulse_core.settings.cross_checks import dependency_cycles, disagreements, overlaps
 from pulse_core.settings.probes import is_status_in
-from pulse_core.settings.processes import ProcessSettings, RestartSettings
+from pulse_core.settings.processes import UNLIMITED, ProcessSettings, RestartSettings
 from pulse_core.settings.settings import DaemonSettings, Settings
 
 HEALTH = "http://127.0.0.1:80/health"
@@ -45,6 +45,12 @@ def process(name: str, *needs: str) -> ProcessSettings:
             {"stop_timeout": "1m", "systemd_unit": "nginx.service", "start": ()},
             "say stop_timeout in the unit",
         ),
+        ({"umask": "28"}, "three octal digits in quotes, as '027'"),
+        ({"nice": 20}, "less than or equal to 19"),
+        ({"limits": {"nofile": "many"}}, "a number, a size as '2G', or 'unlimited'"),
+        ({"limits": {"nofile": -1}}, "a number, a size as '2G', or 'unlimited'"),
+        ({"group": "adm", "systemd_unit": "nginx.service", "start": ()}, "say it in the unit"),
+        ({"limits": {"as": "1G"}, "command": ("x",), "start": (), "match": "x"}, "say it in what `command`"),
         ({"systemd_unit": "nginx", "start": ()}, "as 'nginx.service'"),
         ({"http": "127.0.0.1:80"}, "no URL; write it in full"),
         ({"http": "http://localhost:80/"}, "'localhost' is a name, which .* write the address"),
@@ -80,6 +86,13 @@ def test_the_strongest_way_to_ask_is_taken() -> None:
     both = ProcessSettings(name="a", command=("x",), tcp="a:1", http=HEALTH)
     assert (both.probe, ProcessSettings(name="a", start=("x",), tcp="a:1").probe) == ("http", "tcp")
     assert process("a").probe is None
+
+
+def test_limits_are_numbers_sizes_and_unlimited() -> None:
+    written = {"nofile": 1024, "as": "2G", "core": "0", "memlock": "unlimited"}
+    chosen = ProcessSettings.model_validate({"name": "a", "start": ("x",), "nice": 0, "limits": written})
+    assert chosen.attributes == {"nice": 0, "nofile": 1024, "core": 0, "memlock": UNLIMITED, "as": 2 << 30}
+    assert process("a").attributes == {}
 
 
 def test_bounds_that_contradict_each_other_are_refused() -> None:
