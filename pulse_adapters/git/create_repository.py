@@ -38,7 +38,7 @@ def create_repository(git: Git, template: Path, author: str) -> Iterator[str]:
                 f"{git.engine} holds files and is no git repository; move it away, then try again"
             )
         git.folder.mkdir(parents=True)
-    if git.commit(MAIN) is None:
+    if git.main() is None:
         others = (git.ask("for-each-ref", "--format=%(refname:lstrip=2)", "refs/heads") or "").split()
         if others:  # somebody's, and not one that was begun here and left half-way
             raise CannotMend(
@@ -68,7 +68,7 @@ def _make_folder(folder: Path) -> None:
 
 def repair_repository(git: Git) -> Iterator[str]:
     """Mend what can be mended, saying what was done; raises CannotMend with what a person could do."""
-    main = git.commit(MAIN)
+    main = git.main()
     if main is None:
         raise NoRepository(f"{git.engine} has no branch main; make the engine with: upulse init")
     if git.commit(STAGING) is None:

@@ -28,6 +28,15 @@ class AnotherRepository(GitFailed):
         )
 
 
+class ReservedName(GitFailed):
+    """A file lies where some system takes the folder for a repository's own, as `.GIT`: git leaves it out in silence."""
+
+    def __init__(self, at: Path, name: str) -> None:
+        super().__init__(
+            f"{at / name} has a name that git keeps for itself; rename it, or name it in .gitignore"
+        )
+
+
 class SpecialFile(GitFailed):
     """Among the engine's files is something that no commit can hold, and that git passes over in silence."""
 

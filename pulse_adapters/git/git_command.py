@@ -44,6 +44,9 @@ _ENVIRONMENT = {
     "LC_ALL": "C",
 }
 _DAMAGED_INDEX = re.compile(r"index file (corrupt|smaller)|(bad|malformed|unknown) index|index uses ")
+_DAMAGED = re.compile(
+    r"inflate|is corrupt|(bad|missing|broken|invalid) (\w+ )?(object|ref|tree|blob|commit)|unexpected line in|not a git repo"
+)
 _WORDS, _LONGEST_PATH = 1_000, 5_000
 TIMEOUT_S = 15.0
 """For one call, as where a pipe lies in the place of `.gitignore`: less than the worker has for all that it does."""
@@ -140,11 +143,24 @@ class Git:
             damage = f"git's index, its list of the files in engine/ or staging/ of {self.home}, is damaged"
             advice = "have it made anew with: upulse init (no file is changed)"
             return GitFailed(f"{damage} ({said[:_WORDS]}); {advice}")
+        if _DAMAGED.search(said):
+            advice = "put engine/ back from a backup, or the whole home with: upulse restore"
+            return GitFailed(f"the repository {self.folder} is damaged ({said[:_WORDS]}); {advice}")
         return GitFailed(f"git {command} failed in {self.home}: {said[:_WORDS]}")
 
     def commit(self, name: str) -> str | None:
         """The full hash of the commit that this full name means, or None."""
         return self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+
+    def main(self) -> str | None:
+        """The commit that main is; None if there is no such branch. Raises GitFailed if it can't be read."""
+        commit = self.commit(MAIN)
+        if commit is None and any((self.folder / name).exists() for name in (MAIN, "packed-refs")):
+            words = ("for-each-ref", MAIN)
+            answer = self.run(*words)
+            if answer.exit or answer.error or answer.text:
+                raise self.failure(words, answer)
+        return commit
 
     def existing_commit(self, name: str) -> str:
         """The same; raises PulseError if there is none."""

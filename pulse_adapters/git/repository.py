@@ -36,7 +36,7 @@ class Repository:
 
     def head(self) -> str:
         """The commit that main is."""
-        if (commit := self._git.commit(MAIN)) is None:
+        if (commit := self._git.main()) is None:
             raise NoRepository(f"{self._git.engine} has no branch main; make the engine with: upulse init")
         return commit
 

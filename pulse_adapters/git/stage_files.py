@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path, PurePosixPath
 
-from pulse_adapters.git.errors import AnotherRepository, GitFailed, SpecialFile
+from pulse_adapters.git.errors import AnotherRepository, GitFailed, ReservedName, SpecialFile
 from pulse_adapters.git.git_command import Git
 from pulse_adapters.git.git_files import DEEPEST
 from pulse_adapters.workers.plain_file import open_plain
@@ -31,7 +31,7 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     """Have an index, the folder's own if no other is named, hold its files but for ignored ones; returns the tree.
 
-    Raises AnotherRepository, SpecialFile.
+    Raises AnotherRepository, ReservedName, SpecialFile.
     """
     refuse_pipes(at)
     env = {"GIT_INDEX_FILE": str(index)} if index else {}
@@ -57,7 +57,12 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     if len(changed) > MOST_FILES:
         raise GitFailed(f"more than {MOST_FILES} files changed in {at}{_ADVICE}")
     if changed:
-        git("update-index", "-z", "--index-info", at=at, env=env, told="".join(_entries(git, at, changed)))
+        words, told = ("update-index", "-z", "--index-info"), "".join(_entries(git, at, changed))
+        answer = git.run(*words, at=at, env=env, told=told)
+        if answer.exit:
+            raise git.failure(words, answer)
+        if "Ignoring path " in answer.error:
+            raise ReservedName(at, answer.error.split("Ignoring path ", 1)[1].split("\n", 1)[0])
         git.run("update-index", "-q", "--refresh", at=at, env=env)
     return git("write-tree", at=at, env=env)
 

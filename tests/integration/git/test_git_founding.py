@@ -214,3 +214,18 @@ def test_an_engine_of_another_user_is_left_to_its_owner(tmp_path: Path) -> None:
     os.chown(repository.home / "engine" / ".git", 4242, 4242)
     with pytest.raises(PulseError, match="belongs to another user"):
         repository.head()
+
+
+@pytest.mark.parametrize("name", ["the commit", "packed-refs", "refs/heads/main", "HEAD"])
+def test_a_damaged_repository_is_called_that_and_not_founded_anew(tmp_path: Path, name: str) -> None:
+    repository = made(tmp_path)
+    folder = repository.home / "engine" / ".git"
+    if name == "the commit":
+        oid = git(repository.home / "engine", "rev-parse", "main")
+        name = f"objects/{oid[:2]}/{oid[2:]}"
+        (folder / name).unlink()
+    (folder / name).write_text("garbage\n")
+    with pytest.raises(GitFailed, match=r"\.git is damaged \(.*put engine/ back from a backup"):
+        repository.head()
+    with pytest.raises(GitFailed, match=r"\.git is damaged \("):
+        Repository.create(repository.home, tmp_path / "template", ADA)

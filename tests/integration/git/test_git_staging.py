@@ -14,6 +14,7 @@ from pulse_adapters.git.errors import (
     CannotMend,
     GitFailed,
     MergeConflict,
+    ReservedName,
     SpecialFile,
     UnsafeTree,
 )
@@ -437,3 +438,16 @@ def test_a_pipe_that_git_would_read_holds_up_no_rollback(tmp_path: Path) -> None
         repository.staging()
     answer = {"subject": back, "data": {"kept_as": "rejected/bad"}}
     assert "gitignore is a pipe" in staging_after_rollback(repository, answer)
+
+
+@pytest.mark.parametrize("name", [".GIT/config", "git~1/x", "rules/.Git/a.py"])
+def test_a_name_that_git_leaves_out_in_silence_is_refused(tmp_path: Path, name: str) -> None:
+    repository = made(tmp_path)
+    staging = repository.home / "staging"
+    write(staging / name, "A = 1\n")
+    with pytest.raises(ReservedName, match=r"rename it, or name it in \.gitignore") as refused:
+        repository.commit_staging("more", ADA)
+    assert str(staging / name) in str(refused.value)
+    write(staging / ".gitignore", f"/{name}\n")
+    assert repository.commit_staging("more", ADA)
+    assert name not in tree_of(repository)
