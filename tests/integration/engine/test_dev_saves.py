@@ -92,7 +92,7 @@ async def test_rules_that_take_for_ever_to_load_hold_up_nobody(tmp_path: Path) -
             assert (await ear.next(TickSeen, lambda seen: not seen.is_again)).layers
         refused = await ear.next(LoadRefused)
         assert "too long" in refused.words
-        assert "rules/own.py" in refused.words
+        assert "rules/own.py" in refused.files
 
 
 async def test_alone_it_senses_the_machine_and_records_nothing(tmp_path: Path) -> None:
