@@ -32,6 +32,7 @@ from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import make_room
+from pulse_adapters.systemd.notify import is_journal
 from pulse_adapters.workers.control_group import leave_life
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
@@ -40,7 +41,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
-from upulse_cli.views.narrator import Human, JsonLines
+from upulse_cli.views.narrator import Human, JournalLines, JsonLines
 from upulse_cli.wiring.daemon import real_daemon
 
 LOG = logging.getLogger("pulse.daemon")
@@ -84,12 +85,13 @@ def main() -> int:
 
 
 def speak(file: Path | None = None) -> None:
-    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr, for people if it is a terminal.
+    """Set up logging: into `file` (rotated at 5 MiB) in JSON lines, or to stderr: for people if it is a terminal,
+    with severities if it is the journal, else in JSON lines.
 
     To stderr, too, if the file can't be written.
     """
-    formatter = Human(True) if sys.stderr.isatty() else JsonLines()
-    handler: logging.Handler = DescriptorHandler(sys.stderr.fileno(), formatter)
+    stderr = sys.stderr.fileno()
+    handler: logging.Handler = DescriptorHandler(stderr, stderr_formatter(stderr))
     fault = ""
     if file:
         # Half a MiB, where nothing else logs into files.
@@ -107,6 +109,13 @@ def speak(file: Path | None = None) -> None:
     root.propagate = False
     if fault:
         root.warning("%s", fault)
+
+
+def stderr_formatter(descriptor: int) -> logging.Formatter:
+    """The form that suits who reads this descriptor: a person, the journal, or a program."""
+    if os.isatty(descriptor):
+        return Human(True)
+    return JournalLines() if is_journal(descriptor, os.environ) else JsonLines()
 
 
 def begin_anew() -> None:

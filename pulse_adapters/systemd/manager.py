@@ -1,5 +1,6 @@
 """Pulse's systemd unit: its text, installing it, finding it again, and starting or stopping the daemon through it."""
 
+import json
 import os
 import pwd
 import re
@@ -7,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pulse_core.model.errors import PulseError
@@ -40,6 +42,7 @@ TimeoutAbortSec=5s
 # What Pulse started lives on when Pulse stops, restarts or is killed.
 KillMode=process
 OOMPolicy=continue
+SyslogIdentifier=upulse
 # Hosts of rules and guarded processes get control groups of their own, with limits from systemd 254 on.
 Delegate=yes
 DelegateSubgroup=daemon
@@ -48,6 +51,9 @@ DelegateSubgroup=daemon
 [Install]
 WantedBy={target}
 """
+
+_LEVELS = {"0": "critical", "1": "critical", "2": "critical", "3": "error", "4": "warning"}
+"""Severities of syslog, in the words of `daemon.log`."""
 
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "%": "%%"}
 _BACK = {written: plain for plain, written in _ESCAPES.items()}
@@ -196,16 +202,28 @@ class SystemdUnit:
 
 
 def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
-    """The last lines of its journal, and then new ones if `follow`."""
-    command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "cat", "--no-pager"]
+    """The last lines of its journal as JSON with `at`, `level` and `message`, and then new ones if `follow`."""
+    command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "json", "--no-pager"]
     command += ["-n", str(count), *(["--follow"] if follow else [])]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
-            yield from (line.rstrip("\n") for line in reader.stdout or ())
+            yield from map(journal_line, reader.stdout or ())
     except FileNotFoundError as error:
         raise PulseError("there is no journalctl on this machine") from error
     if reader.returncode:
         raise PulseError(f"journalctl ended with exit {reader.returncode}")
+
+
+def journal_line(entry: str) -> str:
+    """An entry as journalctl writes it in JSON, in the form of a line of `daemon.log`."""
+    fields = json.loads(entry)
+    severity, message = fields.get("PRIORITY", ""), fields.get("MESSAGE")
+    if isinstance(message, list):  # of bytes, where they are no text
+        message = bytes(message).decode(errors="replace")
+    at = datetime.fromtimestamp(int(fields["__REALTIME_TIMESTAMP"]) / 1e6, UTC).isoformat()
+    return json.dumps(
+        {"at": at, "level": _LEVELS.get(severity, "info"), "message": message or "(too long to show)"}
+    )
 
 
 def lingers() -> bool:

@@ -1,15 +1,23 @@
-"""Notifies the systemd that started the daemon (sd_notify), without a library."""
+"""Speaks with the systemd that started the daemon (sd_notify, JOURNAL_STREAM), without a library."""
 
 import os
 import socket
 import time
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 _EXTENSION_US = 60_000_000
 """For how much longer a start may take after each sign of progress; without one the unit's TimeoutStartSec holds."""
 _PATIENCE = 1.0  # seconds; READY must not get lost in a full queue, but PID 1 must not hold us up either
+
+
+def is_journal(descriptor: int, environ: Mapping[str, str]) -> bool:
+    """Whether what is written to this descriptor goes into the journal: a child may have the variable and another file."""
+    with suppress(OSError):
+        found = os.fstat(descriptor)
+        return environ.get("JOURNAL_STREAM") == f"{found.st_dev}:{found.st_ino}"
+    return False
 
 
 @dataclass(frozen=True, slots=True)

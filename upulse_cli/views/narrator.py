@@ -1,4 +1,4 @@
-"""What the daemon says while it lives: words and colours for people, JSON lines for the journal."""
+"""What the daemon says while it lives: words and colours for people, prefixed words for the journal, else JSON lines."""
 
 import asyncio
 import json
@@ -20,6 +20,15 @@ LOG = logging.getLogger("pulse.event")
 COLOURS = {"process-died": 31, "effect-failed": 31, "effect-unknown": 31, "error": 31, "process-up": 32,
            "effect-acked": 32, "effect": 33, "paused": 35, "resumed": 35,
            "safe-mode-entered": 35, "safe-mode-left": 35}  # fmt: skip
+WRONG = frozenset(
+    ("condition-raised", "damage-accepted", "effect-attempt-failed", "effect-failed", "effect-unknown", "process-died",
+     "promote-refused", "rollback", "rule-quarantined", "safe-mode-entered", "settings-refused", "work-shed")
+)  # fmt: skip
+"""Kinds of events that are logged as warnings."""
+LONGEST = 300
+"""Characters of a line about an event; the log has all."""
+PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
+"""Severities of syslog for the levels of records."""
 REMEMBERED = 1_000
 ALOUD_EVERY = 5.0
 MOMENT = 0.02
@@ -42,6 +51,17 @@ class Human(logging.Formatter):
         return f"\x1b[2m{clock}\x1b[0m \x1b[{colour}m{text}\x1b[0m" if self.colours else f"{clock} {text}"
 
 
+class JournalLines(logging.Formatter):
+    """Lines with their severity in front, as sd-daemon(3) has it; the journal adds time and name."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        text = record.getMessage()
+        if record.exc_info:
+            text += "\n" + self.formatException(record.exc_info)
+        severity = next((number for level, number in PRIORITIES if record.levelno >= level), 7)
+        return "\n".join(f"<{severity}>{line}" for line in clean(text).splitlines() or [""])
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a record."""
 
@@ -62,13 +82,12 @@ def log_line(line: str) -> str:
     """A line of the daemon's log as people read it: what `JsonLines` wrote as words, any other as it is."""
     try:
         told = json.loads(line)
-        words = f"{local(told['at'])} {told['message']}"
+        at, message, level = told["at"], told["message"], told.get("level", "info")
+        loud = "" if level in ("info", "debug") else f"{level.upper()} "
+        words = f"{local(at)} {loud}{message}"
     except (ValueError, TypeError, KeyError):
         return one_line(line)
-    loud = told.get("level", "info") not in ("info", "debug")
     trace = f"\n{told['traceback']}" if told.get("traceback") else ""
-    if loud:
-        words = words.replace(" ", f" {told['level'].upper()} ", 1)
     return one_line(words) + clean(trace)
 
 
@@ -102,7 +121,13 @@ class Narrator:
             if event.kind != "error":
                 told = event.spelled()
                 words = one_line(f"{event.kind:18} {self._subject(event)}  {said(told)}".rstrip())
-                LOG.info("%s", words, extra={"kind": event.kind, "told": {"event": told}, "at": event.at})
+                if len(words) > LONGEST:
+                    words = f"{words[: LONGEST - 1]}…"
+                level = logging.WARNING if event.kind in WRONG else logging.INFO
+                about = {name: value for name, value in told.items() if name != "data"}  # of any size
+                LOG.log(
+                    level, "%s", words, extra={"kind": event.kind, "told": {"event": about}, "at": event.at}
+                )
 
     def _subject(self, event: Event) -> str:
         """What the event is about, in words: the key of an effect rather than its id."""

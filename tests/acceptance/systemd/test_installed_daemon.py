@@ -157,6 +157,11 @@ def test_a_killed_process_is_replaced_and_inherits_no_word_of_the_notify_socket(
     names = {entry.partition(b"=")[0] for entry in environment}
     assert b"PULSE_EFFECT" in names
     assert not names & {b"NOTIFY_SOCKET", b"WATCHDOG_USEC", b"WATCHDOG_PID"}
+    asked = ["journalctl", "--no-pager", "-o", "short-monotonic", "-t", "upulse", "-p", "warning"]
+    wrong = daemon.machine.run([*asked, "-u", UNIT]).stdout.splitlines()
+    assert any("process-died" in line and "sleeper" in line for line in wrong)
+    assert not any("process-up" in line or "{" in line for line in wrong)
+    assert "WARNING process-died" in daemon.upulse("daemon", "logs", "-n", "100")
 
 
 @pytest.mark.wall_clock

@@ -1,10 +1,18 @@
 """The daemon's log as people read it."""
 
 import json
+import logging
+import os
+import sys
 from pathlib import Path
 
+import pytest
+
 from pulse_adapters.ipc.daemon_process import log_lines
-from upulse_cli.views.narrator import log_line
+from pulse_adapters.systemd.manager import journal_line
+from pulse_adapters.systemd.notify import is_journal
+from pulse_core.model.event import Event
+from upulse_cli.views.narrator import JournalLines, JsonLines, Narrator, log_line
 
 AT = "2020-01-31T08:15:00+00:00"
 
@@ -22,6 +30,7 @@ def test_warnings_say_so_and_tracebacks_follow() -> None:
     text = log_line(said("it failed", level="error", traceback="Traceback: deep"))
     assert "ERROR" in text
     assert text.endswith("it failed\nTraceback: deep")
+    assert text.splitlines()[0].split(" ", 2)[2] == "ERROR it failed"  # the day and the time stay together
 
 
 def test_a_line_that_is_no_json_stays() -> None:
@@ -62,3 +71,65 @@ def test_a_log_that_was_begun_anew_is_read_from_its_beginning(tmp_path: Path) ->
     log.write_text("new\n")
     assert next(coming) == "new"
     coming.close()  # type: ignore[attr-defined]  # a generator
+
+
+@pytest.mark.parametrize(
+    ("level", "severity"),
+    [(logging.DEBUG, 7), (logging.INFO, 6), (logging.WARNING, 4), (logging.ERROR, 3), (logging.CRITICAL, 2)],
+)
+def test_each_line_in_the_journal_has_its_severity(level: int, severity: int) -> None:
+    try:
+        raise ValueError("a\nb")
+    except ValueError:
+        record = logging.LogRecord("pulse", level, "", 0, "it\x1b[2J failed", (), sys.exc_info())
+    lines = JournalLines().format(record).splitlines()
+    assert lines[0] == f"<{severity}>it\\x1b[2J failed"
+    assert lines[-1] == f"<{severity}>b"
+    assert all(line.startswith(f"<{severity}>") for line in lines)
+
+
+async def narrated(caplog: pytest.LogCaptureFixture, kind: str, data: str) -> logging.LogRecord:
+    narrator = Narrator()
+    narrator([Event(1, "id", 0, "boot", 0, kind, "it", "pulse", "host", None, data)])
+    with caplog.at_level(logging.INFO, "pulse.event"):
+        narrator.speak()
+    return caplog.records[-1]
+
+
+async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert (
+        await narrated(caplog, "process-died", '{"evidence": "pid 7 is gone"}')
+    ).levelno == logging.WARNING
+    assert (await narrated(caplog, "process-up", '{"evidence": "pid 8"}')).levelno == logging.INFO
+
+
+async def test_a_line_about_an_event_is_bounded_however_much_it_holds(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    record = await narrated(
+        caplog, "guidance-imported", json.dumps({f"part{n}": "long " * 200 for n in range(1_000)})
+    )
+    assert len(JournalLines().format(record)) < 310
+    assert len(JsonLines().format(record)) < 1_000
+
+
+def test_the_journal_is_told_from_another_file_that_a_child_was_given(tmp_path: Path) -> None:
+    with (tmp_path / "stream").open("w") as stream, (tmp_path / "other").open("w") as other:
+        found = os.fstat(stream.fileno())
+        environ = {"JOURNAL_STREAM": f"{found.st_dev}:{found.st_ino}"}
+        assert is_journal(stream.fileno(), environ)
+        assert not is_journal(other.fileno(), environ)
+        assert not is_journal(stream.fileno(), {})
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("it failed", "WARNING it failed"),
+        (list(b"\xffit"), "WARNING \ufffdit"),
+        (None, "WARNING (too long to show)"),
+    ],
+)
+def test_an_entry_of_the_journal_becomes_words(message: object, words: str) -> None:
+    entry = {"__REALTIME_TIMESTAMP": "1580458500000000", "PRIORITY": "4", "MESSAGE": message}
+    assert log_line(journal_line(json.dumps(entry))).endswith(f" {words}")

@@ -31,7 +31,8 @@ def test_the_service_section_keeps_the_daemon_up_and_its_children_alive() -> Non
     assert service["ExecStart"] == ':"/opt/py/bin/python" -m upulse_cli.serve --home "/srv/h"'
     assert service["ExecReload"] == ':"/opt/py/bin/python" -m upulse_cli daemon reload --home "/srv/h"'
     expected = {"Type": "notify", "NotifyAccess": "main", "Restart": "always", "RestartSec": "100ms",
-                "WatchdogSec": "30s", "KillMode": "process", "OOMPolicy": "continue"}  # fmt: skip
+                "WatchdogSec": "30s", "KillMode": "process", "OOMPolicy": "continue",
+                "SyslogIdentifier": "upulse"}  # fmt: skip
     assert {key: service[key] for key in expected} == expected
     assert sections(unit())["Unit"]["StartLimitIntervalSec"] == "0"
 
