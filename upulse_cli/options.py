@@ -67,7 +67,10 @@ JSON_HELP = "Print JSON, for programs."
 AsJson = Annotated[bool, typer.Option("--json", help=JSON_HELP)]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait until it is settled; exits 1 unless acked.")]
 At = Annotated[
-    str | None, typer.Option("--at", metavar="TIME", help="A moment: 10m ago, or in ISO 8601; else now.")
+    str | None,
+    typer.Option(
+        "--at", metavar="TIME", help="A moment: 10m, 15:20, yesterday, monday, or in ISO 8601; else now."
+    ),
 ]
 Why = Annotated[str, typer.Option("--why", metavar="WORDS", help="A reason, kept in the log.")]
 

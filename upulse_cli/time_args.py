@@ -2,38 +2,58 @@
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from datetime import time as clock
 
 from pulse_core.model.durations import parse_duration
 from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 LONGEST_ROW = 18
 """Digits of a row's number, for SQLite."""
 
 
 def since_arg(text: str) -> EventQuery:
-    """`10m` ago, a time in ISO 8601 (local if it names no zone), or a row's number; else a usage error."""
+    """A moment as `moment_arg` takes it, or a row's number; else a usage error."""
     if text.isascii() and text.isdigit():
         if len(text) > LONGEST_ROW:
             raise _usage_error("no row has a number of so many digits", "--since")
         return EventQuery(since_seq=int(text))
-    return EventQuery(since_at=_moment(text, "--since", ", nor a row's number"))
+    return EventQuery(since_at=_moment(text, "--since", " or a row's number"))
 
 
 def moment_arg(text: str | None, option: str) -> int | None:
-    """UTC microseconds of `10m` ago or of a time in ISO 8601; None for None; else a usage error."""
+    """UTC microseconds of `10m` ago, `15:20`, `yesterday`, `monday` or a time in ISO 8601, local if it names no zone; None
+    for None; else a usage error."""
     return None if text is None else _moment(text, option)
 
 
-def _moment(text: str, option: str, nor: str = "") -> int:
-    if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
-        return time.time_ns() // 1000 - duration_arg(span[1], option)
+def _moment(text: str, option: str, other: str = "") -> int:
     try:
-        return round(datetime.fromisoformat(text).astimezone(UTC).timestamp() * US)
+        if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
+            return time.time_ns() // 1000 - parse_duration(span[1])
+        then = local_moment(text.lower(), datetime.now()) or datetime.fromisoformat(text)
+        return round(then.astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
-        words = f"{text!r} is neither a duration ('10m'), nor a time ('2026-01-31T08:15'){nor}"
+        words = f"expected 10m, 15:20, yesterday, monday, 2026-01-31 or 2026-01-31T08:15{other}, not {text!r}"
         raise _usage_error(words, option) from error
+
+
+def local_moment(text: str, now: datetime) -> datetime | None:
+    """The last `15:20`, or the beginning of `today`, `yesterday` or the last `monday` before today, on the clock of `now`.
+
+    None for other words; raises ValueError for a time that no day has.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    if re.fullmatch(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", text):
+        then = datetime.combine(now, clock.fromisoformat(text.zfill(5)))
+        return then if then <= now else then - timedelta(days=1)
+    if text in ("today", "yesterday"):
+        return midnight - timedelta(days=text == "yesterday")
+    if text in WEEKDAYS:
+        return midnight - timedelta(days=(now.weekday() - WEEKDAYS.index(text) - 1) % 7 + 1)
+    return None
 
 
 def duration_arg(text: str, option: str) -> int:

@@ -44,7 +44,11 @@ def events(
     ] = False,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="WHEN", help="10m ago, a time in ISO 8601, or after a row's number."),
+        typer.Option(
+            "--since",
+            metavar="WHEN",
+            help="10m ago, 15:20, yesterday, monday, a time in ISO 8601, or after a row's number.",
+        ),
     ] = None,
     kind: Annotated[
         list[str] | None,
@@ -93,7 +97,10 @@ def events(
 
 def incidents(
     since: Annotated[
-        str, typer.Option("--since", metavar="TIME", help="From when on: 24h ago, or in ISO 8601.")
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="From when on: 24h, 15:20, yesterday, monday, or in ISO 8601."
+        ),
     ] = "24h",
     as_json: AsJson = False,
     home: HomeDir = None,

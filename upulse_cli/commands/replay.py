@@ -66,7 +66,10 @@ DIFFERS = 3
 
 def replay(
     since: Annotated[
-        str, typer.Option("--since", metavar="WHEN", help="From when on, as 24h, or a time in ISO 8601.")
+        str,
+        typer.Option(
+            "--since", metavar="WHEN", help="From when on: 24h, 15:20, yesterday, monday, or in ISO 8601."
+        ),
     ] = "24h",
     engine: Annotated[
         str,

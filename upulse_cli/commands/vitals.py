@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
 def profile(
     since: Annotated[
-        str, typer.Option("--since", metavar="TIME", help="Ticks from when on: 1h ago, or in ISO 8601.")
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="Ticks from when on: 1h, 15:20, yesterday, or in ISO 8601."
+        ),
     ] = "1h",
     as_json: AsJson = False,
     home: HomeDir = None,
@@ -54,7 +57,10 @@ def vitals(
         ),
     ] = None,
     since: Annotated[
-        str, typer.Option("--since", metavar="TIME", help="From when on: 1h ago, or in ISO 8601.")
+        str,
+        typer.Option(
+            "--since", metavar="TIME", help="From when on: 1h, 15:20, yesterday, monday, or in ISO 8601."
+        ),
     ] = "1h",
     as_json: AsJson = False,
     home: HomeDir = None,

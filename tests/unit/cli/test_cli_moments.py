@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.time_args import ago, duration_arg, local, since_arg, took
+from upulse_cli.time_args import WEEKDAYS, ago, duration_arg, local, local_moment, since_arg, took
 
 
 def test_a_number_means_after_that_row() -> None:
@@ -32,9 +32,25 @@ def test_a_time_without_a_zone_is_local() -> None:
     assert since_arg("2026-01-31T08:15") == since_arg(here)
 
 
-@pytest.mark.parametrize("text", ["", "soon", "10 parsecs", "10x", "-3", "²"])
-def test_anything_else_is_a_usage_error(text: str) -> None:
-    with pytest.raises(typer.BadParameter):
+@pytest.mark.parametrize(
+    ("text", "then"),
+    [("08:15", "2026-11-24T08:15"), ("8:15", "2026-11-24T08:15"), ("15:20:30", "2026-11-23T15:20:30"),
+     ("today", "2026-11-24"), ("yesterday", "2026-11-23"), ("monday", "2026-11-23"), ("tuesday", "2026-11-17"),
+     ("wednesday", "2026-11-18")],
+)  # fmt: skip
+def test_a_word_or_a_time_of_day_is_the_last_one_on_the_local_clock(text: str, then: str) -> None:
+    a_tuesday = datetime(2026, 11, 24, 9, 30)
+    assert local_moment(text, a_tuesday) == datetime.fromisoformat(then)
+
+
+def test_words_of_time_are_taken_in_any_case() -> None:
+    since = {text: since_arg(text).since_at for text in ("Yesterday", *WEEKDAYS)}
+    assert all(found is not None and found < time.time_ns() // 1000 for found in since.values())
+
+
+@pytest.mark.parametrize("text", ["", "soon", "10 parsecs", "10x", "-3", "²", "25:00", "9:60"])
+def test_anything_else_is_a_usage_error_with_examples(text: str) -> None:
+    with pytest.raises(typer.BadParameter, match="expected 10m, 15:20, yesterday"):
         since_arg(text)
 
 
