@@ -15,7 +15,7 @@ import pulse_adapters.workers.import_trim  # noqa: F401 - before all that loads 
 from pulse_adapters.action_host.call_tracking import CALL, CallTracker
 from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
-from pulse_adapters.sandbox.priorities import refuse_high_priority
+from pulse_adapters.sandbox.priorities import refuse_high_priority, refuse_siblings
 from pulse_adapters.workers import child_side, host_side
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
 from pulse_adapters.workers.drop_privileges import become_user
@@ -104,6 +104,7 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # it stays, for programs that need more and say so
     resource.setrlimit(resource.RLIMIT_NOFILE, (_within(resource.RLIMIT_NOFILE, FILES), hard))
     refuse_high_priority(user)
+    refuse_siblings()
     if user:
         become_user(*user)
         prctl(_NO_NEW_PRIVS, 1)  # no program that it starts gives back what it gave up

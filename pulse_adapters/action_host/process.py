@@ -39,10 +39,15 @@ class CallLost(Exception):
 
 @dataclass
 class PendingCall:
-    """A call under way. until: loop time; is_heard: whether a caller still waits for the result."""
+    """A call under way. due: loop time by which it should have ended; until: when it is ended, later if others blocked
+
+    it meanwhile; is_heard: whether a caller still waits for the result.
+    """
 
     whose: str
     seconds: float
+    began: float
+    due: float
     until: float
     answer: "asyncio.Future[Any]"
     is_heard: bool = True
@@ -89,7 +94,8 @@ class ActionChild(HostProcess):
             raise CallLost(await self.reason_of_end(), False)
         limit = None if math.isinf(seconds) else seconds
         number, answer = self.request({**message, "seconds": limit}, kind)
-        call = PendingCall(whose, seconds, self._loop.time() + seconds + GRACE, answer)
+        due = (began := self._loop.time()) + seconds + GRACE
+        call = PendingCall(whose, seconds, began, due, due, answer)
         self._calls[number] = call
         answer.add_done_callback(lambda _: self._calls.pop(number))
         try:
@@ -106,7 +112,7 @@ class ActionChild(HostProcess):
 
     def _cancel_call(self, number: int, call: PendingCall) -> "asyncio.Task[None]":
         self.send({"do": "cancel", "call": number})
-        call.until = self._loop.time() + GRACE
+        call.due = call.until = self._loop.time() + GRACE
         ending = self._loop.create_task(self._ended(call), name=f"calling {call.whose} off")
         self._endings.add(ending)
         ending.add_done_callback(self._endings.discard)
@@ -122,11 +128,15 @@ class ActionChild(HostProcess):
                 await asyncio.wait([call.answer], timeout=None if math.isinf(left) else left)
 
     async def _overdue(self, call: PendingCall) -> None:
-        """Let the call wait for one that blocks it and has time left; else kill the child."""
+        """Let the call wait for one that blocks it and has time left; else kill the child.
+
+        The mark may be forged, so no call is put off without end: not by one that has no time to end by, and not by those
+        that began when this one should have ended already.
+        """
         now = self._loop.time()
         blocking = self._calls.get(self.mark())
-        if blocking and blocking is not call and blocking.until > now:
-            call.until = blocking.until + GRACE
+        if blocking and blocking.began < call.due and now < blocking.due < math.inf:
+            call.until = blocking.due + GRACE
             return
         self.ask_where()
         place, until = "", now + _ASKING
@@ -134,7 +144,7 @@ class ActionChild(HostProcess):
             await asyncio.wait([call.answer], timeout=_STEP)
             place = self.where()
         if not call.answer.done():
-            culprit = blocking or call
+            culprit = blocking if blocking and blocking.due < math.inf else call
             words = (
                 f"it was not loaded within {culprit.seconds:g} s"
                 if culprit.whose == ENGINE

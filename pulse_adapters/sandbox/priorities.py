@@ -2,7 +2,7 @@
 
 Limits and capabilities keep an action host from real-time scheduling and from a nice value below its own. While it runs
 as the daemon's user, root, these do not keep it from other processes' priorities and from real-time access to the disk:
-a filter refuses that.
+a filter refuses that. Another one keeps what it begins from passing for the daemon's own children.
 """
 
 import os
@@ -13,6 +13,7 @@ from contextlib import suppress
 
 from pulse_adapters.sandbox.seccomp import (
     ALLOW,
+    ENOSYS,
     EPERM,
     Instruction,
     argument,
@@ -33,6 +34,8 @@ _SYS_NICE, _SYS_RESOURCE = 23, 24
 """Capabilities; with the second one, which goes beyond hard limits, the first one's loss would be in vain."""
 _OF_A_USER, _IO_OF_A_USER = 2, 3
 _ITSELF, _IDLE = 1, 3 << 13
+_PARENT, _THREAD = 0x8000, 0x10000
+"""Flags of a new process: a child of its parent's parent; a thread, of which that is true always."""
 _REAL_TIME_IO, _LOW_IO = 0x2000, 0x4000
 """Bits of an I/O priority's class: real-time has the first one alone."""
 
@@ -48,6 +51,26 @@ def refuse_high_priority(user: object) -> None:
             _drop_capabilities(_SYS_NICE, _SYS_RESOURCE)
         if supported():
             install_filter(build_priority_filter(platform.machine()))
+
+
+def refuse_siblings() -> None:
+    """Refuse this process, for ever, to begin processes as children of its parent, which nobody would reap.
+
+    Only root may filter without more: else programs that gain rights, as sudo, would not do so any more.
+    """
+    if os.geteuid() == 0 and supported():
+        install_filter(build_sibling_filter(platform.machine()))
+
+
+def build_sibling_filter(machine: str) -> list[Instruction]:
+    """The filter: a new process is a child of the one that begins it."""
+    numbers = {name: pair[0 if machine == "x86_64" else 1] for name, pair in NUMBERS.items()}
+    program = begin(machine)
+    program += when(numbers["clone3"], [ENOSYS])  # its flags can't be seen; the C library tries clone then
+    program += when(
+        numbers["clone"], [argument(0), *if_bits(_THREAD, ALLOW), *if_bits(_PARENT, EPERM), ALLOW]
+    )
+    return [*program, ALLOW]
 
 
 def build_priority_filter(machine: str) -> list[Instruction]:

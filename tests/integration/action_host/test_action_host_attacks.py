@@ -158,6 +158,23 @@ async def test_nudges_without_end_come_once_a_second(tmp_path: Path) -> None:
 
 # What one that hangs does to others
 
+
+async def test_a_nudge_that_blocks_its_host_puts_no_end_off(tmp_path: Path) -> None:
+    before = "class Nudge(asyncio.Event):\n    async def wait(self):\n        time.sleep(600)  # here\n"
+    bad = watcher("return Reading({})", timeout=0.2).replace("asyncio.Event()", "Nudge()")
+
+    async def looks(scene: Scene) -> None:
+        while True:  # the first one may be over before it blocks
+            await scene.look()
+
+    async with at_work(written(tmp_path, bad, before=before)) as scene:
+        looking = asyncio.ensure_future(looks(scene))
+        await asyncio.wait([looking], timeout=20)
+        assert looking.done()
+        with pytest.raises(PulseError, match=f"did not end within 0.2 s.*{place_of(tmp_path)}"):
+            await looking
+
+
 HANGS = watcher("sum(range(10**13))  # here", "bad", timeout=0.2)
 WORKS = """
 open(params.path, 'a').write('x')

@@ -56,6 +56,10 @@ OTHERS = {
     "the daemon's processors": "os.sched_setaffinity(PARENT, os.sched_getaffinity(PARENT))",
     "the daemon's access to the disk": "call('ioprio_set', 1, PARENT, 3 << 13)",
 }
+SIBLINGS = {
+    "a child of the daemon": "call('clone', 0x8000 | 17, 0, 0, 0, 0) or os._exit(0)",
+    "one by another call": "call('clone3', (ctypes.c_uint64 * 11)(0x8000, *[0] * 3, 17), 88) or os._exit(0)",
+}
 LOWERS = """
 os.nice(1)
 os.sched_setaffinity(0, os.sched_getaffinity(0))
@@ -89,6 +93,12 @@ async def test_a_host_of_root_changes_no_priority_of_others(tmp_path: Path) -> N
     assert_refused(await attempted(tmp_path, OTHERS))
 
 
+@ROOT_ALONE
+@pytest.mark.skipif(not seccomp.supported(), reason="there are no filters for this machine")
+async def test_nothing_that_a_host_of_root_begins_is_a_child_of_the_daemon(tmp_path: Path) -> None:
+    assert_refused(await attempted(tmp_path, SIBLINGS))
+
+
 async def test_a_host_may_lower_its_own_priority(tmp_path: Path) -> None:
     assert await attempted(tmp_path, {"lower": LOWERS}) == {"lower": "done"}
 
@@ -99,6 +109,8 @@ async def test_a_host_with_a_user_of_its_own_rises_above_nobody(
 ) -> None:
     lend(open_python, monkeypatch)
     with throwaway() as account, open_folder() as folder:
-        found = await attempted(folder / "engine", {**RISES, **OTHERS}, run_as=lambda: RunAs(account.ids))
+        found = await attempted(
+            folder / "engine", {**RISES, **OTHERS, **SIBLINGS}, run_as=lambda: RunAs(account.ids)
+        )
     del found["the nice value of all its user runs"]  # which is none but itself
     assert_refused(found)
