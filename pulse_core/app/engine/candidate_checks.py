@@ -88,7 +88,8 @@ def replay(engine: WorkflowContext, candidate: Candidate) -> str:
         raise GateFailed(f"over {after.ticks} recorded ticks: {faults[0]}")
     if words := excess_in_words(before, after, engine.home.settings().settings.engine.new_effects_per_hour):
         raise GateFailed(words)
-    return changes_in_words(before, after)
+    changed = engine.repository.differing(candidate.previous.commit, candidate.revision.commit)
+    return changes_in_words(before, after, changed)
 
 
 Gate = Callable[[WorkflowContext, Candidate], str]

@@ -1,9 +1,8 @@
 """Summarizes how two revisions' effects differ, short enough to be recorded."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
-from pathlib import Path
 
 from pulse_core.app.engine.effect_diff import EffectDifference, WishedEffect, differences
 from pulse_core.app.engine.replay import Replay
@@ -14,12 +13,15 @@ MOST = 1_900
 EXAMPLES, WORDS = 2, 110
 
 
-def changes_in_words(old: Replay, new: Replay) -> str:
-    """One line for the whole; which rules came, went or were edited; then rule by rule what is wished, with examples."""
+def changes_in_words(old: Replay, new: Replay, changed: Collection[str]) -> str:
+    """One line for the whole; which rules came, went or were edited; then rule by rule what is wished, with examples.
+
+    changed: the files that are not the same in the two commits.
+    """
     found = differences(old.wishes, new.wishes)
     lines = [
         f"{count(new.ticks, 'tick')}: {summary(found)}",
-        *rules(old, new),
+        *rules(old, new, changed),
         *(line for block in rule_sections(found) for line in block),
     ]
     return "\n".join(limit_lines(lines))
@@ -55,25 +57,19 @@ def summary(found: Sequence[EffectDifference]) -> str:
     return ", ".join(words) or "nothing changes"
 
 
-def rules(old: Replay, new: Replay) -> Iterator[str]:
-    """The rules that are not the same; edited are those whose file is."""
-    both = [name for name in new.defined if name in old.defined]
+def rules(old: Replay, new: Replay, changed: Collection[str]) -> Iterator[str]:
+    """The rules that are not the same; edited are those whose file is.
+
+    Where a rule is defined is the word of its host, and may be any text: no file is opened by it.
+    """
+    edited = [name for name in new.defined if new.defined[name].rpartition(":")[0] in changed]
     for what, names in (
         ("new rules", [name for name in new.defined if name not in old.defined]),
         ("rules gone", [name for name in old.defined if name not in new.defined]),
-        ("rules edited", [name for name in both if source_of(old, name) != source_of(new, name)]),
+        ("rules edited", [name for name in edited if name in old.defined]),
     ):
         if names:
             yield shorten_line(f"{what}: {', '.join(names)}")
-
-
-def source_of(replay: Replay, name: str) -> bytes:
-    """The file in which a rule is defined; nothing for a plugin's."""
-    path = Path(replay.revision.path, replay.defined[name].rpartition(":")[0])
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 def rule_sections(found: Sequence[EffectDifference]) -> Iterator[Sequence[str]]:

@@ -40,20 +40,27 @@ def wish(tick: int, rule: str = "night", reason: str = "it is late") -> WishedEf
 
 def test_nothing_changes_in_one_line() -> None:
     assert (
-        changes_in_words(replay(wish(1), a="x:1"), replay(wish(1), a="y:2", ticks=1))
+        changes_in_words(replay(wish(1), a="x:1"), replay(wish(1), a="y:2", ticks=1), {"x"})
         == "1 tick: nothing changes"
     )
 
 
 def test_each_rule_has_its_count_its_times_and_examples() -> None:
-    old = replay(wish(1), wish(3), old="rules/old.py:1", night="rules/night.py:1")
+    night, noon = "rules/night.py:1", "rules/noon.py:1"
+    old = replay(wish(1), wish(3), old="rules/old.py:1", night=night, noon=noon)
     new = replay(
-        wish(3), *(wish(tick, "day", "it is\nday") for tick in (4, 5, 6)), night="x", day="rules/day.py:1"
+        wish(3),
+        *(wish(tick, "day", "it is\nday") for tick in (4, 5, 6)),
+        day="rules/day.py:1",
+        night=night,
+        noon=noon,
     )
-    assert changes_in_words(old, new).splitlines() == [
+    changed = {"rules/old.py", "rules/day.py", "rules/noon.py"}
+    assert changes_in_words(old, new, changed).splitlines() == [
         "7 ticks: 3 wished anew, 1 wished no more",
         "new rules: day",
         "rules gone: old",
+        "rules edited: noon",
         "+ day 3 times anew, from 1970-01-01 00:00:40Z to 1970-01-01 00:01:00Z",
         "    1970-01-01 00:00:40Z notify my:day: it is\\nday",
         "    1970-01-01 00:00:50Z notify my:day: it is\\nday",
@@ -62,10 +69,17 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
     ]
 
 
+def test_no_file_is_read_that_a_host_names(tmp_path: Path) -> None:
+    """It may be one that has no end."""
+    (named := tmp_path / "named").write_text("something else than before")
+    old, new = replay(a="rules/a.py:1"), replay(a=f"{named}:1")
+    assert changes_in_words(old, new, {"rules/a.py"}) == "7 ticks: nothing changes"
+
+
 def test_however_much_is_different_it_can_be_recorded() -> None:
     many = [wish(number, f"rule-{number % 90}" * 5, "x" * 5_000) for number in range(2_000)]
     defined = {f"rule-{number}": "" for number in range(500)}
-    words = changes_in_words(replay(), replace(replay(*many), defined=defined))
+    words = changes_in_words(replay(), replace(replay(*many), defined=defined), ())
     assert len(words) < 2_000
     assert words.endswith("upulse replay tells all")
     assert words.count("+ ") >= 3
