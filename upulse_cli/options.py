@@ -1,5 +1,7 @@
 """What many commands take, spelled once: the home or its instance, JSON for programs, a reason."""
 
+import os
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -27,6 +29,13 @@ def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[
         return completions(source, context.params.get("home") or context.meta.get(INSTANCE), incomplete)
 
     return complete
+
+
+def use_utc(asked: bool) -> None:
+    """Have this process write and read times in UTC, if asked."""
+    if asked:
+        os.environ["TZ"] = "UTC"
+        time.tzset()
 
 
 def check_instance(context: typer.Context, name: str | None) -> str | None:
@@ -83,13 +92,13 @@ def open_home(home: str | None) -> "HomeContext":
 
 
 class CommandOfHome(TyperCommand):
-    """A command that takes `--instance` wherever it takes `--home`."""
+    """A command that takes `--instance` and `--utc` wherever it takes `--home`."""
 
     def __init__(self, name: str | None, **more: Any) -> None:
         params = list(more.pop("params", None) or ())
         place = next((place for place, param in enumerate(params) if param.name == "home"), None)
         if place is not None:
-            params.insert(place + 1, instance_option())
+            params[place + 1 : place + 1] = [instance_option(), utc_option()]
         super().__init__(name, params=params, **more)
 
 
@@ -117,6 +126,18 @@ def instance_option() -> TyperOption:
         is_eager=True,
         expose_value=False,
         autocompletion=lambda context, _, begun: completed_by("instances")(context, begun),
+    )
+
+
+def utc_option() -> TyperOption:
+    """The option: read before whatever names a moment."""
+    return TyperOption(
+        param_decls=["--utc"],
+        is_flag=True,
+        help="Times in UTC; else local.",
+        callback=lambda context, param, asked: use_utc(asked),
+        is_eager=True,
+        expose_value=False,
     )
 
 

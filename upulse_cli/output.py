@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pulse_core.model.text import clean
 
 if TYPE_CHECKING:  # rich costs 40 ms: imported where something is drawn
-    from rich.console import Console
+    from rich.console import Console, RenderableType
 
     from pulse_core.app.append import Appended
     from pulse_core.model.event import Event
 
+UNBOUNDED = 1_000_000
+"""Columns of a pipe."""
 QUIET = 1.0
 """Seconds without a word before a fold of the log says how far it is."""
 
@@ -68,10 +70,25 @@ def fold_progress(
 
 
 def console() -> "Console":
-    """Where tables and trees are drawn; as wide as the terminal, or wide enough for a pipe."""
+    """Where tables and trees are drawn again and again; as wide as the terminal, or wide enough for a pipe."""
+    return _console(None if sys.stdout.isatty() else 160)
+
+
+def draw(drawn: "RenderableType") -> None:
+    """Print a table, a tree or text once; into a pipe each row is one line, however long it is."""
+    whole = _console(None if sys.stdout.isatty() else UNBOUNDED)
+    if sys.stdout.isatty():
+        whole.print(drawn)
+        return
+    with whole.capture() as captured:
+        whole.print(drawn)
+    put("\n".join(line.rstrip() for line in captured.get().removesuffix("\n").split("\n")))
+
+
+def _console(width: int | None) -> "Console":
     from rich.console import Console
 
-    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else 160)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
 def put_or_draw(value: Any, as_json: bool, view: str, nothing: str = "") -> None:
@@ -85,7 +102,7 @@ def put_or_draw(value: Any, as_json: bool, view: str, nothing: str = "") -> None
         say(nothing)
     else:
         module, _, function = view.rpartition(".")
-        console().print(getattr(import_module(f"upulse_cli.{module}"), function)(value))
+        draw(getattr(import_module(f"upulse_cli.{module}"), function)(value))
 
 
 def say_when(answer: "Appended") -> None:

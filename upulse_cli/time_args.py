@@ -79,6 +79,12 @@ def local(at: str | None, *, date: bool = False) -> str:
     return then.strftime("%H:%M:%S" if today and not date else "%Y-%m-%d %H:%M:%S")
 
 
+def zone() -> str:
+    """The name of the zone that `local` times are of, as `CET` or `UTC+03`."""
+    name = datetime.now().astimezone().tzname() or "UTC"
+    return f"UTC{name}" if name.startswith(("+", "-")) else name
+
+
 def ago(at: str | None) -> str:
     """How long ago an ISO 8601 time was, roughly."""
     if not at:
@@ -88,10 +94,10 @@ def ago(at: str | None) -> str:
 
 
 def took(microseconds: float) -> str:
-    """A measured duration with about three digits: `340 us`, `2.4 ms`, `1.2 s`, `3 min`, `5 h`, `2 days`."""
+    """A measured duration with about three digits: `340 us`, `2.4 ms`, `1.2 s`, `10.5 min`, `5 h`, `2 days`."""
     for size, unit in ((86_400 * US, "days"), (3_600 * US, "h"), (60 * US, "min")):
         if microseconds >= 2 * size:
-            return f"{microseconds / size:.0f} {unit}"
+            return f"{microseconds / size:.1f}".removesuffix(".0") + f" {unit}"
     if microseconds >= US:
         return f"{microseconds / US:.1f} s"
     return f"{microseconds / 1000:.1f} ms" if microseconds >= 1000 else f"{microseconds:.0f} us"

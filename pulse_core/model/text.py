@@ -35,8 +35,8 @@ def clean(text: object) -> str:
 
 
 def one_line(text: object) -> str:
-    """The same with line breaks escaped too: untrusted text must not forge the next row."""
-    return clean(text).replace("\n", "\\n")
+    """The same with line breaks as signs: untrusted text must not forge the next row."""
+    return clean(text).replace("\n", " \u21b5 ")
 
 
 def signal_name(number: int) -> str:

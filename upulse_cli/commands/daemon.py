@@ -177,8 +177,10 @@ def logs(
 
     From the journal where its unit is installed, else from its file.
     """
+    from upulse_cli.time_args import zone
     from upulse_cli.wiring.daemon_control import daemon_log_lines
 
+    say(f"times in {zone()}")
     for line in daemon_log_lines(open_home(home).layout, last, follow):
         put(line)
 

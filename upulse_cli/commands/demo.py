@@ -6,7 +6,7 @@ import typer
 
 from pulse_core.model.text import one_line
 from upulse_cli.options import completed_by
-from upulse_cli.output import console, put, say
+from upulse_cli.output import draw, put, say
 
 
 def demo(
@@ -37,4 +37,4 @@ def demo(
     say(f"what goes wrong: {answer.broken}")
     for event in answer.events:
         put(one_line(line(event)))
-    console().print(tree(answer.incidents, "the scene began"))
+    draw(tree(answer.incidents, "the scene began"))

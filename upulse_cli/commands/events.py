@@ -6,7 +6,7 @@ import typer
 
 from pulse_core.model.text import one_line
 from upulse_cli.options import AsJson, At, HomeDir, completed_by, open_home
-from upulse_cli.output import console, put, put_json, put_line
+from upulse_cli.output import draw, put, put_json, put_line, say
 
 
 def state(
@@ -26,7 +26,6 @@ def state(
     Every projection as JSON: the log folded up to the last event before that moment.
     """
     from pulse_core.app.projections import described_projections
-    from upulse_cli.output import say
     from upulse_cli.time_args import moment_arg
 
     found = described_projections(open_home(home), moment_arg(at, "--at"), part)
@@ -83,7 +82,7 @@ def events(
 
     from pulse_core.app import event_filter
     from pulse_core.ports.readers import ALL_EVENTS
-    from upulse_cli.time_args import since_arg
+    from upulse_cli.time_args import since_arg, zone
     from upulse_cli.views.events import line
 
     where = open_home(home)
@@ -91,6 +90,8 @@ def events(
         last = LAST
     from_ = since_arg(since) if since else ALL_EVENTS
     wanted = event_filter.EventFilter(tuple(kind or ()), subject, from_, last)
+    if not as_json:
+        say(f"times in {zone()}")
     for event in event_filter.events(where, wanted, and_new=follow):
         put_line(event) if as_json else put(one_line(line(event)))
 
@@ -118,4 +119,4 @@ def incidents(
         return put_json(told)
     from upulse_cli.views.incidents import tree
 
-    return console().print(tree(told, since))
+    return draw(tree(told, since))

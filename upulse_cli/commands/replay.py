@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, group, open_home
-from upulse_cli.output import console, put, put_json, say
+from upulse_cli.output import draw, put, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.replay import Progress
@@ -56,7 +56,7 @@ def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     else:
         from upulse_cli.views.replay import shadow_shown
 
-        console().print(shadow_shown(told))
+        draw(shadow_shown(told))
     if told["differences"]:
         raise typer.Exit(DIFFERS)
 
@@ -107,7 +107,7 @@ def replay(
     else:
         from upulse_cli.views.replay import shown
 
-        console().print(shown(found))
+        draw(shown(found))
         for caveat in found.caveats:
             say(caveat)
     if not found.is_alike:

@@ -8,7 +8,7 @@ import typer
 
 from pulse_core.model.errors import PulseError
 from upulse_cli.options import AsJson, HomeDir, open_home
-from upulse_cli.output import console, put_json, say
+from upulse_cli.output import draw, put_json, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -43,7 +43,7 @@ def status(
     else:
         from upulse_cli.views.status import overview
 
-        console().print(overview(now := home_status(where)))
+        draw(overview(now := home_status(where)))
         say_if_main_moved(where, now)
     if exit_code and not watch:
         if now["daemon"]["state"] in ("stopped", "not-answering"):

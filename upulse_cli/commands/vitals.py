@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
-from upulse_cli.output import console, put, put_json, say
+from upulse_cli.output import draw, put, put_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +44,7 @@ def profile(
         say("No tick was recorded in that time; choose a longer --since, or see: upulse status")
     from upulse_cli.views.profile import tables
 
-    return console().print(tables(told))
+    return draw(tables(told))
 
 
 def vitals(
@@ -92,7 +92,7 @@ def to_json(one: "Series") -> dict[str, object]:
 
 def draw_table(found: "Sequence[Series]") -> None:
     """One row a number: its newest value, its bounds in that time, and its course."""
-    from upulse_cli.views.plot import sparkline
+    from upulse_cli.views.plot import sparkline, vital
     from upulse_cli.views.table import PlainTable
 
     drawn = PlainTable(
@@ -101,20 +101,23 @@ def draw_table(found: "Sequence[Series]") -> None:
     for one in found:
         values = [point.value for point in one.points]
         low, high = min(point.low for point in one.points), max(point.high for point in one.points)
-        drawn.line(one.name, f"{values[-1]:.4g}", f"{low:.4g}", f"{high:.4g}", sparkline(values))
-    console().print(drawn)
+        drawn.line(
+            one.name, *(vital(one.name, value) for value in (values[-1], low, high)), sparkline(values)
+        )
+    draw(drawn)
 
 
 def draw_plot(one: "Series") -> None:
     """A series as a plot, with its first and last time below."""
     from pulse_core.model.moment import iso
-    from upulse_cli.time_args import local
-    from upulse_cli.views.plot import plot
+    from upulse_cli.time_args import local, zone
+    from upulse_cli.views.plot import plot, vital
 
     values = [point.value for point in one.points]
     low, high = min(point.low for point in one.points), max(point.high for point in one.points)
-    put(f"{one.name}: last {values[-1]:.4g}, lowest {low:.4g}, highest {high:.4g}")
-    for line in plot(values):
+    last, lowest, highest = (vital(one.name, value) for value in (values[-1], low, high))
+    put(f"{one.name}: last {last}, lowest {lowest}, highest {highest}")
+    for line in plot(values, form=lambda value: vital(one.name, value)):
         put(line)
-    first, last = local(iso(one.points[0].at)), local(iso(one.points[-1].at))
-    put(f"{'':>14}{first}{'':>{max(2, min(len(values), 80) - len(first) - len(last))}}{last}")
+    begin, end = local(iso(one.points[0].at)), f"{local(iso(one.points[-1].at))} {zone()}"
+    put(f"{'':>14}{begin}{'':>{max(2, min(len(values), 80) - len(begin) - len(end))}}{end}")

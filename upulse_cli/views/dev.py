@@ -94,7 +94,7 @@ class Standing:
 
 def rules(seen: TickSeen) -> Table:
     """Each rule, outermost first: what it did, how long it took, and what it notes."""
-    table = PlainTable("rule", "outcome", "took", "notes", right=("took",), fold=("notes",))
+    table = PlainTable("rule", "outcome", "took", "notes", right=("took",))
     for layer in seen.layers:
         outcome = Text(layer.outcome, style=COLOURS.get(layer.outcome, ""))
         table.line(layer.rule, outcome, took(layer.took_us), "; ".join(layer.notes))

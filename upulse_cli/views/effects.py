@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import clean, one_line
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.events import line, short
 from upulse_cli.views.table import PlainTable
 
@@ -26,7 +26,7 @@ COLOURS = {
 
 def table(effects: Sequence[Mapping[str, Any]]) -> Table:
     """One line an effect."""
-    drawn = PlainTable("id", "time", "state", "took", "key", "reason", fold=("reason",))
+    drawn = PlainTable("id", f"time ({zone()})", "state", "took", "key", "reason")
     for one in effects:
         drawn.line(short(one["id"]), local(one["at"]), state(one), duration(one), one["key"], reason(one))
     return drawn

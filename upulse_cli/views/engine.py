@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import clean, count, one_line
-from upulse_cli.time_args import local
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.status import isolation
 from upulse_cli.views.table import PlainTable
 
@@ -23,9 +23,7 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
     if now["moved"]:
         table.add_row("main", Text(clean(now["moved"]), style="red"))
     if disabled := now["disabled"]:
-        words = (
-            f"by {disabled['by']} since {local(disabled['since'])}: {disabled['why'] or 'no reason given'}"
-        )
+        words = f"by {disabled['by']} since {local(disabled['since'])} {zone()}: {disabled['why'] or 'no reason given'}"
         table.add_row("disabled", Text(one_line(words), style="yellow"))
     table.add_row("runs", _runs(now["running"]))
     if (running := now["running"]) and running["sandbox"]:
@@ -62,12 +60,11 @@ def _runs(running: Mapping[str, Any] | None) -> Text:
 
 def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
     """Promotes and rollbacks, newest first."""
-    heads = ("commit", "time", "what", "by", "since then", "why")
-    table = PlainTable(*heads, fold=heads)
+    heads = ("commit", f"time ({zone()})", "what", "by", "since then", "why")
+    table = PlainTable(*heads)
     for one in turns:
-        at = str(one["at"])[:19].replace("T", " ")
         since = Text(one_line(_since(one)), style="red" if one["errors"] else "")
-        table.line(_short(one["commit"]), at, one["kind"], one["by"], since, one["why"])
+        table.line(_short(one["commit"]), local(one["at"]), one["kind"], one["by"], since, one["why"])
     return table
 
 
@@ -79,7 +76,7 @@ def _since(one: Mapping[str, Any]) -> str:
 def plugin_table(found: Sequence[Mapping[str, Any]]) -> Table:
     """What each plugin brings, or what is wrong with it."""
     heads = ("plugin", "package", "version", "brings")
-    drawn = PlainTable(*heads, fold=heads)
+    drawn = PlainTable(*heads)
     for one in found:
         brings = "; ".join(f"{part}: {', '.join(one[part])}" for part in PARTS if one[part]) or "nothing"
         words = Text(one_line(one["error"]), style="red") if one["error"] else brings

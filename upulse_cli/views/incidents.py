@@ -7,12 +7,15 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.time_args import local
+from upulse_cli.time_args import local, zone
 
 
 def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
     """Every incident with what was done about it."""
-    drawn = Tree(Text(f"{count(len(told), 'incident')} since {since}", style="bold"), guide_style="dim")
+    drawn = Tree(
+        Text(f"{count(len(told), 'incident')} since {since}, times in {zone()}", style="bold"),
+        guide_style="dim",
+    )
     for incident in told:
         head, *more = lines(incident)
         style = "" if incident["ended"] else "yellow"

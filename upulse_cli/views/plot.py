@@ -1,10 +1,30 @@
 """Numbers drawn with characters: a line of blocks, and a plot with axes."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
+
+from pulse_core.model.text import format_size
+from upulse_cli.time_args import took
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 10
+SIZES = ("free", "memory_available", "memory_total", "self_rss", "swap_total")
+SHARES = ("cpu", "cpu_max", "memory", "swap", "used", "inodes", "some", "full", "self_cpu")
+"""What a machine's numbers of bytes, and its fractions, are called last."""
+
+
+def vital(name: str, value: float) -> str:
+    """A sensed value in the unit that suits it: `84.7 GiB`, `32.2%`, `4.1 ms`, `30,860`."""
+    sense, *_, last = name.split(".")
+    if sense == "system-resource" and last in SIZES:
+        return format_size(value)
+    if sense == "system-resource" and last in SHARES:
+        return f"{value:.1%}"
+    if last.endswith("_ms"):
+        return took(value * 1000)
+    if last == "pid":
+        return f"{value:.0f}"
+    return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
 
 
 def sparkline(values: Sequence[float], width: int = 30) -> str:
@@ -18,7 +38,12 @@ def sparkline(values: Sequence[float], width: int = 30) -> str:
     return "".join(BLOCKS[1 + round((value - low) / (high - low) * 7)] for value in shown)
 
 
-def plot(values: Sequence[float], width: int = 80, height: int = HEIGHT) -> list[str]:
+def plot(
+    values: Sequence[float],
+    width: int = 80,
+    height: int = HEIGHT,
+    form: Callable[[float], str] = "{:.4g}".format,
+) -> list[str]:
     """Lines of a plot, the top one first, each with the value of its row at the left."""
     shown = thinned(values, width)
     low, high = min(shown), max(shown)
@@ -27,7 +52,7 @@ def plot(values: Sequence[float], width: int = 80, height: int = HEIGHT) -> list
     eighths = [round((value - bottom) / span * height * 8) for value in shown]
     labels = [bottom + span * row / height for row in range(height)]
     return [
-        f"{labels[row]:>12.4g} ┤" + "".join(BLOCKS[max(0, min(8, level - row * 8))] for level in eighths)
+        f"{form(labels[row]):>12} ┤" + "".join(BLOCKS[max(0, min(8, level - row * 8))] for level in eighths)
         for row in reversed(range(height))
     ]
 

@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pulse_core.model.text import count, format_size, one_line
-from upulse_cli.time_args import ago, local, took
+from upulse_cli.time_args import ago, local, took, zone
 from upulse_cli.views.events import said
 from upulse_cli.views.status import coloured_state
 from upulse_cli.views.table import PlainTable
@@ -22,7 +22,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     head = Text.assemble((one["name"], "bold"), "  ", coloured_state(one))
     head.append(f"  process {one['pid']}" if one["pid"] else "")
     if one["since"] and one["state"] != "unknown":
-        head.append(f"  since {local(one['since'])} ({ago(one['since'])})")
+        head.append(f"  since {local(one['since'])} {zone()} ({ago(one['since'])})")
     yield head.append(f"  {count(one['restarts'], 'restart')}")
     yield Text(one_line(f"why       {one['why'] or 'nothing is known of it'}"))
     if tree := one["tree"]:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.table import PlainTable
 
 Told = Mapping[str, Any]
@@ -24,7 +24,7 @@ def tables(told: Told) -> RenderableType:
         words = "processes that help the daemon, since their start"
         parts += [Text(words, style="bold"), helper_table(told["helpers"])]
     if told["rules"]:
-        words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])}"
+        words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])} {zone()}"
         parts += [Text(words, style="bold"), rule_table(told["rules"])]
     return Group(*parts)
 

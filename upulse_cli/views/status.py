@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.time_args import ago, local
+from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.table import PlainTable
 
 COLOURS = {
@@ -89,7 +89,7 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
     if daemon["pid"]:
         text.append(f"  pid {daemon['pid']}")
     if daemon["since"]:
-        text.append(f"  since {local(daemon['since'])} ({ago(daemon['since'])})")
+        text.append(f"  since {local(daemon['since'])} {zone()} ({ago(daemon['since'])})")
     if died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
@@ -99,9 +99,7 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
 
 def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
     """One line a process, with why it stands so."""
-    table = PlainTable(
-        "process", "state", "pid", "for", "restarts", "why", right=("pid", "for", "restarts"), fold=("why",)
-    )
+    table = PlainTable("process", "state", "pid", "for", "restarts", "why", right=("pid", "for", "restarts"))
     for one in processes:
         since = ago(one.get("since")) if one["state"] != "unknown" else ""
         pid, why = one["pid"] or None, one.get("why", "")
@@ -114,7 +112,7 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
 def home_table(homes: Sequence[Mapping[str, Any]]) -> Table:
     """One line a home, with its daemon."""
     heads = ("instance", "state", "pid", "for", "home", "unit")
-    table = PlainTable(*heads, right=("pid", "for"), fold=heads)
+    table = PlainTable(*heads, right=("pid", "for"))
     for one in homes:
         table.line(one["name"], coloured_state(one), one["pid"], ago(one["since"]), one["home"], one["unit"])
     return table

@@ -3,34 +3,49 @@
 from collections.abc import Collection
 
 from rich import box
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Column, Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
 
+KEPT = (10, 8, 6, 4)
+"""Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date."""
+
 
 class PlainTable(Table):
-    """A table with these columns. right: those of numbers; fold: those that may take several lines; ruled: a line
-    below the headings, which are dim otherwise."""
+    """A table with these columns. right: those of numbers, which stay whole; the others take several lines where there is
+    too little room, the widest ones first; ruled: a line below the headings, which are dim otherwise."""
 
-    def __init__(
-        self, *columns: str, right: Collection[str] = (), fold: Collection[str] = (), ruled: bool = False
-    ) -> None:
+    def __init__(self, *columns: str, right: Collection[str] = (), ruled: bool = False) -> None:
         super().__init__(
             box=box.SIMPLE_HEAD if ruled else None, pad_edge=False, header_style="" if ruled else "dim"
         )
         for name in columns:
-            folds = name in fold
-            self.add_column(
-                name,
-                justify="right" if name in right else "left",
-                no_wrap=not folds,
-                overflow="fold" if folds else "ellipsis",
-            )
+            number = name in right
+            self.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+            self._keep(self.columns[-1], Text(name))
 
     def line(self, *cells: object) -> None:
         """One more row."""
-        self.add_row(*map(cell_text, cells))
+        texts = [cell_text(cell) for cell in cells]
+        for column, text in zip(self.columns, texts, strict=True):
+            self._keep(column, text)
+        self.add_row(*texts)
+
+    def _keep(self, column: Column, text: Text) -> None:
+        words = [text] if column.no_wrap else text.split()
+        longest = max((word.cell_len for word in words), default=0)
+        column.min_width = max(column.min_width or 0, longest)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for kept in KEPT:
+            for column in self.columns:
+                if not column.no_wrap:
+                    column.min_width = min(column.min_width or 0, kept)
+            if console.measure(self, options=options).minimum < options.max_width:
+                break
+        return super().__rich_console__(console, options)
 
 
 def cell_text(cell: object) -> Text:

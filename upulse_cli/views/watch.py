@@ -130,6 +130,8 @@ def tick_lines(ticks: Sequence[Value], beat: Value) -> Table:
 def _table(names: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
     """Columns that are cut rather than wrapped, the last one first, so that lines can be counted."""
     table, texts = PlainTable(*names), [list(map(cell_text, row)) for row in rows]
+    for column in table.columns:
+        column.no_wrap, column.overflow = True, "ellipsis"
     for place, column in enumerate(table.columns[:-1]):
         longest = max((len(row[place]) for row in texts), default=0)
         column.min_width = min(WIDEST, max(longest, len(names[place])))

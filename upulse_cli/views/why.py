@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import one_line
-from upulse_cli.time_args import local
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import pairs, said
 
@@ -77,7 +77,7 @@ def _wish(wish: Told, effect: Told) -> Tree:
         f"rule {effect['rule']}" if effect["rule"] else wish["actor"] if lost else f"{wish['actor']} by hand"
     )
     action = "an action that can't be read any more" if lost else effect["action"]
-    drawn = Tree(_at(wish["ms"], "effect", f"{action}, wished by {who} at {local(wish['at'])}"))
+    drawn = Tree(_at(wish["ms"], "effect", f"{action}, wished by {who} at {local(wish['at'])} {zone()}"))
     if effect.get("damaged"):
         drawn.add(Text(one_line(f"damaged: {effect['damaged']}"), style="red"))
     if effect["reason"]:

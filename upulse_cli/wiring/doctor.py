@@ -16,7 +16,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import Check, DaemonChecks
 from pulse_core.app.state import current_state
 from pulse_core.model.moment import iso
-from upulse_cli.time_args import local
+from upulse_cli.time_args import local, zone
 
 
 def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
@@ -30,7 +30,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         return HomeLock(home.lock, __version__, wait=wait)
 
     def spell(at: int, date: bool) -> str:
-        return local(iso(at), date=date)
+        return f"{local(iso(at), date=date)} {zone()}"
 
     host = HostChecks(home, daemon.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)

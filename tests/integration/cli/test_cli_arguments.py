@@ -104,7 +104,7 @@ def test_a_bug_is_one_sentence_that_says_how_to_see_more(
     assert main(["status"]) == 70
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert "RecursionError: first line\\nsecond line" in said
+    assert "RecursionError: first line \u21b5 second line" in said
     assert "UPULSE_DEBUG=1" in said
     monkeypatch.setenv("UPULSE_DEBUG", "1")
     assert main(["status"]) == 70

@@ -36,7 +36,7 @@ def test_a_series_begins_with_minutes_and_ends_with_samples(quiet: CliHome) -> N
         [0.4, 0.4, 0.4],
     )  # where it is long, some minutes are taken together
     said = quiet.upulse("vitals", "system-resource.memory", "--since", "4d").out
-    assert "last 0.4, lowest 0.1, highest 0.6" in said
+    assert "last 40.0%, lowest 10.0%, highest 60.0%" in said
 
 
 def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
@@ -44,5 +44,5 @@ def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
     line = next(
         line for line in quiet.upulse("vitals", "--since", "4d").out.splitlines() if ".memory" in line
     )
-    assert line.split()[1:4] == ["0.4", "0.1", "0.6"]
+    assert line.split()[1:4] == ["40.0%", "10.0%", "60.0%"]
     assert "system-resource.up" in quiet.upulse("vitals", "--since", "4d").out

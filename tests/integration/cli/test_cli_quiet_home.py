@@ -33,9 +33,9 @@ def test_the_hints_after_init_name_the_home_that_was_made(
 def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: CliHome) -> None:
     quiet.upulse("effect", "add", "run-command", "--key", "café", "--param", 'argv=["/bin/true"]')
     command = [sys.executable, "-m", "upulse_cli", "events", "--home", str(quiet.path)]
-    ascii_only = {**os.environ, "PYTHONIOENCODING": "ascii:strict"}
+    ascii_only = {**os.environ, "TZ": "UTC", "PYTHONIOENCODING": "ascii:strict"}
     done = subprocess.run(command, env=ascii_only, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (0, "times in UTC\n")
     assert "caf\\xe9" in done.stdout
 
 

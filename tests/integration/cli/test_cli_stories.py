@@ -93,12 +93,12 @@ def test_a_moment_to_come_is_refused(live: CliHome, command: str) -> None:
     ("words", "code", "hint"),
     [
         (("state", "proceses"), 1, "did you mean 'processes'"),
-        (("state", "--at", "yesterday"), 2, "neither a duration"),
-        (("explain", "--at", "yesterday"), 2, "neither a duration"),
+        (("state", "--at", "tomorrow"), 2, "expected 10m, 15:20"),
+        (("explain", "--at", "tomorrow"), 2, "expected 10m, 15:20"),
         (("vitals", "system-resource.cpuu"), 1, "did you mean 'system-resource.cpu'"),
-        (("vitals", "--since", "now"), 2, "neither a duration"),
+        (("vitals", "--since", "now"), 2, "expected 10m, 15:20"),
         (("vitals", "system-resource.cpu", "--since", "2999-01-01"), 1, "nothing was sensed"),
-        (("incidents", "--since", "soon"), 2, "neither a duration"),
+        (("incidents", "--since", "soon"), 2, "expected 10m, 15:20"),
     ],
 )  # fmt: skip
 def test_what_nobody_knows_is_refused_with_what_would_work(

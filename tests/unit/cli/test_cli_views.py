@@ -139,11 +139,11 @@ def test_a_log_cannot_steer_the_terminal() -> None:
 
 def test_a_line_break_forges_no_row() -> None:
     forged = "why\n00000000  12:00:00  acked"
-    assert one_line("a\nb") == "a\\nb"
-    assert "\\n00000000" in drawn(table([{**effect(), "reason": forged, "key": "k"}]), width=300)
+    assert one_line("a\nb") == "a \u21b5 b"
+    assert "\u21b5 00000000" in drawn(table([{**effect(), "reason": forged, "key": "k"}]), width=300)
     value = standing(1)
     value["processes"][0]["why"] = forged
-    assert "\\n00000000" in drawn(overview(value), width=300)
+    assert "\u21b5 00000000" in drawn(overview(value), width=300)
 
 
 def test_square_brackets_in_an_effect_are_no_markup() -> None:

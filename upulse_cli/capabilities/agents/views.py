@@ -7,13 +7,13 @@ from rich.table import Table
 
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import format_size
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.table import PlainTable
 
 
 def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     """One line an agent."""
-    drawn = PlainTable("name", "kind", "labels", "projects", "tasks", "note", fold=("labels", "note"))
+    drawn = PlainTable("name", "kind", "labels", "projects", "tasks", "note")
     for one in agents:
         drawn.line(
             one["name"],
@@ -29,8 +29,8 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
 def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """One line a run."""
     drawn = PlainTable(
-        "task", "agent", "pid", "since", "printed", "memory", "note",
-        right=("pid", "printed", "memory"), fold=("note",),
+        "task", "agent", "pid", f"since ({zone()})", "printed", "memory", "note",
+        right=("pid", "printed", "memory"),
     )  # fmt: skip
     for one in runs:
         note = one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
@@ -44,7 +44,7 @@ def stats_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     """One line an agent."""
     drawn = PlainTable(
         "name", "assigned", "closed", "failed", "given up", "in a row", "average", "labels",
-        right=("assigned", "closed", "failed", "given up", "in a row", "average"), fold=("labels",),
+        right=("assigned", "closed", "failed", "given up", "in a row", "average"),
     )  # fmt: skip
     for one in agents:
         average = "-" if one["average_s"] is None else took(round(one["average_s"] * US_PER_SECOND))

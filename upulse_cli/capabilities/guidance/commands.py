@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
-from upulse_cli.output import console, put, put_json, say, say_when
+from upulse_cli.output import draw, put, put_json, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -116,11 +116,11 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
         return say("No project has guidance; add one with: upulse guidance add PATH")
     from upulse_cli.views.table import PlainTable
 
-    drawn = PlainTable("project", "watched", "events", "pending", right=("events",), fold=("project",))
+    drawn = PlainTable("project", "watched", "events", "pending", right=("events",))
     for root, one in found.items():
         pending = ", ".join(one["pending_replan_files"]) or "-"
         drawn.line(root, "yes" if one["watched"] else "no", one["events"], pending)
-    return console().print(drawn)
+    return draw(drawn)
 
 
 @guidance.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import console, put, put_json, say, say_when
+from upulse_cli.output import draw, put, put_json, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -46,7 +46,7 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
         return say("Nothing is held back; upulse silence add holds effects back for a while.")
     from upulse_cli.capabilities.silences.views import tables
 
-    return console().print(tables(found))
+    return draw(tables(found))
 
 
 @silences.command()

@@ -7,12 +7,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.events import short
 from upulse_cli.views.table import PlainTable
 
 SECOND = 1_000_000
-FOLD = ("why", "held back")
 
 
 def tables(standing: Mapping[str, Any]) -> RenderableType:
@@ -27,7 +26,7 @@ def tables(standing: Mapping[str, Any]) -> RenderableType:
 
 def added(silences: Sequence[Mapping[str, Any]]) -> Table:
     """One line a silence that holds."""
-    drawn = PlainTable("id", "held back", "ends", "left", "by", "why", fold=FOLD)
+    drawn = PlainTable("id", "held back", f"ends ({zone()})", "left", "by", "why")
     for one in silences:
         left = took(one["left_s"] * SECOND)
         drawn.line(short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])
@@ -36,7 +35,7 @@ def added(silences: Sequence[Mapping[str, Any]]) -> Table:
 
 def recurring(windows: Sequence[Mapping[str, Any]]) -> Table:
     """One line a recurring silence."""
-    drawn = PlainTable("held back", "begins (UTC)", "for", "now", "why", fold=FOLD)
+    drawn = PlainTable("held back", "begins (UTC)", "for", "now", "why")
     for one in windows:
         days = ",".join(one["days"]) or "daily"
         now = f"for another {took(one['left_s'] * SECOND)}" if one["active"] else f"from {local(one['next'])}"

@@ -13,7 +13,7 @@ from upulse_cli.capabilities.tasks.current import (
     task_ids,
 )
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import CommandResult, console, put_json, put_or_draw, say
+from upulse_cli.output import CommandResult, draw, put_json, put_or_draw, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
 
@@ -127,7 +127,7 @@ def list_(
     from upulse_cli.capabilities.tasks.views import task_table
 
     shown = some[: limit or None]
-    console().print(task_table(shown, now))
+    draw(task_table(shown, now))
     if left := len(some) - len(shown):
         say(f"And {left:,} more; --limit 0 shows all, --project and --status some.")
     return None

@@ -7,7 +7,7 @@ import typer
 
 from upulse_cli.capabilities.tasks.current import current_tasks, project_names
 from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
-from upulse_cli.output import CommandResult, console, put_json, put_or_draw
+from upulse_cli.output import CommandResult, draw, put_json, put_or_draw
 
 projects = group("Projects, which tasks belong to: a repository, columns, and who may do their tasks.")
 
@@ -75,7 +75,7 @@ def show(name: Name, as_json: AsJson = False, home: HomeDir = None) -> None:
         return put_json(found)
     from upulse_cli.capabilities.tasks.views import project_page
 
-    return console().print(project_page(found, known.of_project(name), where.clock.now()))
+    return draw(project_page(found, known.of_project(name), where.clock.now()))
 
 
 @projects.change()

@@ -12,7 +12,7 @@ from pulse_core.model.text import clean, count, one_line
 from pulse_core.tasks.listing import tasks_in_columns
 from pulse_core.tasks.projection import PendingTasks
 from pulse_core.tasks.task import TaskState
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.table import PlainTable
 
 SHOWN, FEW_WORDS = 10, 200
@@ -21,9 +21,7 @@ SHOWN, FEW_WORDS = 10, 200
 
 def task_table(tasks: Sequence[TaskState], now: Moment) -> Table:
     """One line a task."""
-    drawn = PlainTable(
-        "id", "project", "column", "status", "prio", "title", "note", right=("prio",), fold=("title", "note")
-    )
+    drawn = PlainTable("id", "project", "column", "status", "prio", "title", "note", right=("prio",))
     for one in tasks:
         drawn.line(one.id, one.project, one.column, one.standing, one.priority, one.title, note(one, now))
     return drawn
@@ -68,7 +66,7 @@ def _facts(said: Mapping[str, Any], names: Sequence[str]) -> Table:
         if value not in (None, [], (), ""):
             words = ", ".join(value) if isinstance(value, list | tuple) else value
             words = ("no", "yes")[value] if isinstance(value, bool) else words
-            words = local(words, date=True) if name in ("due", "created") else words
+            words = f"{local(words, date=True)} {zone()}" if name in ("due", "created") else words
             facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
     return facts
 
@@ -84,7 +82,7 @@ def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
 
 def project_table(projects: Sequence[Mapping[str, Any]]) -> Table:
     """One line a project."""
-    drawn = PlainTable("name", "repository", "base", "open", "members", right=("open",), fold=("members",))
+    drawn = PlainTable("name", "repository", "base", "open", "members", right=("open",))
     for one in projects:
         members = ", ".join(one["members"]) or "all"
         drawn.line(one["name"], one["repository"], one["base"], one["open"], members)

@@ -1,0 +1,149 @@
+"""Tables and screens at the widths of terminals, and in a pipe, as they are kept in `screens/`.
+
+`python -m tests.unit.cli.test_cli_screens` writes them anew: look at what changed before you keep it.
+"""
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from upulse_cli.capabilities.agents.views import run_table
+from upulse_cli.output import draw
+from upulse_cli.views.effects import table as effect_table
+from upulse_cli.views.engine import history
+from upulse_cli.views.incidents import tree as incident_tree
+from upulse_cli.views.process import report
+from upulse_cli.views.status import home_table, overview
+
+KEPT = Path(__file__).with_name("screens")
+WIDTHS = (60, 80, 120)
+AT = "2026-01-31T08:15:00.000000Z"
+ID = "01a20053-8ff0-7287-b5fe-00bbb988c3f5"
+LONG = "dead again after 5 restarts (process 31940 exited with status 3 (seen through its pidfd)); next try in 5m"
+PROCESSES: list[dict[str, Any]] = [
+    {"name": "gateway-of-the-agents", "state": "up", "pid": 30865, "since": None, "restarts": 0,
+     "why": "process 30865 is alive"},
+    {"name": "worker", "state": "flapping", "pid": None, "since": None, "restarts": 1_205, "why": LONG},
+]  # fmt: skip
+STATUS = {
+    "daemon": {"state": "running", "pid": 4711, "since": None}, "paused": None, "log": {"damage": None},
+    "processes": PROCESSES,
+    "effects": {"pending": 0, "executing": 0, "acked": 1, "failed": 2, "unknown": 0, "cancelled": 0},
+    "tick": {"count": 9, "last_ms": 0.5, "p99_ms": 2.25},
+    "conditions": [{"name": "disk:/", "state": "high", "since": AT, "evidence": "95 % in use"}],
+}  # fmt: skip
+PROCESS = {
+    **PROCESSES[1], "pid": 31940, "since": None, "last_lines": ["it failed:\n no space"],
+    "tree": {"memory": 3 << 30, "cpu_us": 630_000_000, "threads": 12, "descriptors": 40, "processes": [
+        {"pid": 31940, "memory": 3 << 30, "cpu_us": 630_000_000, "threads": 12, "descriptors": 40, "name": "bash"}]},
+    "events": [{"at": AT, "kind": "process-died", "subject": "worker", "data": {"evidence": LONG}}],
+}  # fmt: skip
+EFFECTS = [
+    {"id": ID, "at": AT, "state": "acked", "took_ms": 13.4, "key": "restart-process:gateway-of-the-agents",
+     "reason": "gateway-of-the-agents is dead (not there at the first look)", "actor": "pulse"},
+    {"id": ID, "at": AT, "state": "failed", "took_ms": 630_000, "key": "run-command:tidy",
+     "reason": "line one\nline two", "actor": "root"},
+]  # fmt: skip
+HOMES = [{"name": "staging", "state": "running", "pid": 4711, "since": None, "home": "/home/somebody/.upulse-staging",
+          "unit": "upulse-staging.service"}]  # fmt: skip
+TURNS = [{"commit": "d7e227fb58b4aa", "at": AT, "kind": "rollback", "by": "pulse", "errors": 3, "quarantined": ["tidy"],
+          "why": "3 errors in 10 minutes, more than before"}]  # fmt: skip
+RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output": 1 << 21, "memory": 3 << 29,
+         "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12", "ended": False}]  # fmt: skip
+INCIDENTS = [
+    {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
+     "lasted_ms": None, "helped": None, "measures": [
+         {"action": "restart-process", "outcomes": {"acked": 6}, "said": "", "reason": "worker is dead"}]},
+]  # fmt: skip
+
+
+def screens() -> Iterator[tuple[str, RenderableType]]:
+    """Each screen with its command."""
+    yield "status", overview(STATUS)
+    yield "process show", report(PROCESS)
+    yield "effect list", effect_table(EFFECTS)
+    yield "incidents", incident_tree(INCIDENTS, "24h")
+    yield "instances", home_table(HOMES)
+    yield "engine log", history(TURNS)
+    yield "run list", run_table(RUNS)
+
+
+def on_terminal(width: int) -> str:
+    """All screens on a terminal as wide as this."""
+    console = Console(file=StringIO(), width=width, markup=False, highlight=False, emoji=False)
+    for command, screen in screens():
+        console.print(Group(Text(f"$ upulse {command}"), screen, Text()))
+    assert isinstance(console.file, StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+
+
+def in_pipe() -> str:
+    """All screens as another program reads them."""
+    with redirect_stdout(StringIO()) as out:
+        for command, screen in screens():
+            print(f"$ upulse {command}")
+            draw(screen)
+            print()
+    return out.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    before = os.environ.get("TZ")
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.setenv("TZ", before) if before else monkeypatch.delenv("TZ")
+    time.tzset()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_screens_on_a_terminal_are_those_that_are_kept(width: int) -> None:
+    assert on_terminal(width) == (KEPT / f"{width}.txt").read_text()
+
+
+def test_screens_in_a_pipe_are_those_that_are_kept() -> None:
+    assert in_pipe() == (KEPT / "pipe.txt").read_text()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_column_and_no_number_is_lost_at_any_width(width: int) -> None:
+    drawn = on_terminal(width)
+    for words in (
+        "restarts",
+        "why",
+        "30865",
+        "1205",
+        "4711",
+        "10.5 min",
+        "descriptors",
+        "memory",
+        "note",
+        "unit",
+    ):
+        assert words in drawn
+    assert "\u2026" not in drawn.replace("\u202688c3f5", "").replace("\u2026b988c3f5", "")
+
+
+def test_a_row_in_a_pipe_is_one_line() -> None:
+    (row,) = (line for line in in_pipe().splitlines() if line.startswith("worker  ") and "1205" in line)
+    assert row.endswith(LONG)
+
+
+if __name__ == "__main__":
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    KEPT.mkdir(exist_ok=True)
+    for size in WIDTHS:
+        (KEPT / f"{size}.txt").write_text(on_terminal(size))
+    (KEPT / "pipe.txt").write_text(in_pipe())
+    sys.exit()
