@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+from collections import deque
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -33,6 +34,8 @@ REMEMBERED = 1_000
 ALOUD_EVERY = 5.0
 MOMENT = 0.02
 """Seconds until recorded events are told: longer than a reflex, shorter than anybody waits."""
+AT_A_TIME = 20
+"""Events that are told before others have their turn."""
 
 
 class Human(logging.Formatter):
@@ -104,21 +107,24 @@ class Narrator:
     """
 
     def __init__(self) -> None:
-        self._news: list[Event] = []
+        self._news: deque[Event] = deque()
         self._keys: dict[str, str] = {}
 
     def __call__(self, events: Sequence[Event]) -> None:
         if not self._news:
-            asyncio.get_running_loop().call_later(MOMENT, self.speak)
+            asyncio.get_running_loop().call_later(MOMENT, self._speak_in_turns)
         self._news += events
 
-    def speak(self) -> None:
-        """Log what was heard since the last time."""
-        news, self._news = self._news, []
-        if not LOG.isEnabledFor(logging.INFO):
-            return
-        for event in news:
-            if event.kind != "error":
+    def _speak_in_turns(self) -> None:
+        self.speak(AT_A_TIME)
+        if self._news:
+            asyncio.get_running_loop().call_soon(self._speak_in_turns)
+
+    def speak(self, most: int | None = None) -> None:
+        """Log what was heard since the last time; most: no more events than this."""
+        for _ in range(min(len(self._news), most or len(self._news))):
+            event = self._news.popleft()
+            if event.kind != "error" and LOG.isEnabledFor(logging.INFO):
                 told = event.spelled()
                 words = one_line(f"{event.kind:18} {self._subject(event)}  {said(told)}".rstrip())
                 if len(words) > LONGEST:

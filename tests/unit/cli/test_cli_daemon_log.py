@@ -1,5 +1,6 @@
 """The daemon's log as people read it."""
 
+import asyncio
 import json
 import logging
 import os
@@ -12,7 +13,7 @@ from pulse_adapters.ipc.daemon_process import log_lines
 from pulse_adapters.systemd.manager import journal_line
 from pulse_adapters.systemd.notify import is_journal
 from pulse_core.model.event import Event
-from upulse_cli.views.narrator import JournalLines, JsonLines, Narrator, log_line
+from upulse_cli.views.narrator import AT_A_TIME, JournalLines, JsonLines, Narrator, log_line
 
 AT = "2020-01-31T08:15:00+00:00"
 
@@ -111,6 +112,20 @@ async def test_a_line_about_an_event_is_bounded_however_much_it_holds(
     )
     assert len(JournalLines().format(record)) < 310
     assert len(JsonLines().format(record)) < 1_000
+
+
+async def test_others_have_their_turn_while_many_events_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    narrator, told = Narrator(), [0]
+    with caplog.at_level(logging.INFO, "pulse.event"):
+        narrator(
+            [Event(1, "id", 0, "boot", 0, "note", "it", "pulse", "host", None, '{"text": "t"}')]
+            * (3 * AT_A_TIME)
+        )
+        async with asyncio.timeout(10):
+            while told[-1] < 3 * AT_A_TIME:
+                await asyncio.sleep(0)
+                told.append(len(caplog.records))
+    assert sorted({*told}) == [0, AT_A_TIME, 2 * AT_A_TIME, 3 * AT_A_TIME]
 
 
 def test_the_journal_is_told_from_another_file_that_a_child_was_given(tmp_path: Path) -> None:
