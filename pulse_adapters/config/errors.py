@@ -24,13 +24,13 @@ Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)
 
 _WANTED: Mapping[str, str] = {
-    "text": "a text in quotes",
+    "text": "a string",
     "whole number": "a whole number",
     "number": "a number",
-    "duration": "a duration in quotes",
+    "duration": "a duration as a string",
     "true or false": "true or false",
-    "list of texts": "a list of texts",
-    "table of texts": "a table of texts",
+    "list of texts": "a list of strings",
+    "table of texts": "a table of strings",
     "table": "a table",
     "tables": "tables, each under double brackets",
     "inline table": "a table",
@@ -213,7 +213,7 @@ def error_sentence(data: Mapping[str, Any], detail: ErrorDetails) -> str:
         return f"{given!r} is none of {', '.join(map(repr, setting.choices))}{''.join(near)}"
     wanted = _WANTED["text" if isinstance(path[-1], int) and not setting.inner else setting.kind]
     bounds = f" ({setting.bounds})" if setting.bounds else ""
-    return f"wants {wanted}{bounds}, not {_given(given, setting)}; write {_example(path, setting)}"
+    return f"expected {wanted}{bounds}, not {_given(given, setting)}; write {_example(path, setting)}"
 
 
 def _example(path: Path, setting: Setting) -> str:
@@ -226,9 +226,9 @@ def _example(path: Path, setting: Setting) -> str:
 def _given(value: Any, setting: Setting) -> str:
     match value:
         case str() if setting.secret:
-            return "a text"
+            return "a string"
         case str():
-            return f"the text {value[:60]!r}"
+            return f"the string {value[:60]!r}"
         case bool():
             return str(value).lower()
         case int() | float():

@@ -195,7 +195,7 @@ class DaemonChecks:
             words = f"{now['runs'][:12]} runs instead of what was promoted"
             yield Finding("rule host", WARN, words, "promote anew")
         for rule, why in now["quarantined"].items():
-            yield Finding("rule", WARN, f"{rule} is passed over: {why}", "mend it, and promote")
+            yield Finding("rule", WARN, f"{rule} is quarantined: {why}", "mend it, and promote")
         others = ("user", CONTROL_GROUP)  # of these is told with what would help
         if weak := [part for part, holds in now["sandbox"].items() if not holds and part not in others]:
             words = f"isolation: partial (no {', '.join(weak)})"

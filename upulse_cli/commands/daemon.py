@@ -220,6 +220,4 @@ def wait_for_settings(home: "HomeContext", request: Mapping[str, Any]) -> None:
     answer = next(event for event in coming if event["cause"] == request["id"])
     if answer["kind"] == "settings-refused":
         raise SettingsRefused([*answer["data"]["faults"], "The old settings stay in force."])
-    say(
-        f"The new settings are in force; they guard {count(len(answer['data'].get('processes', ())), 'process')}."
-    )
+    say(f"Settings reloaded: {count(len(answer['data'].get('processes', ())), 'process')} guarded.")

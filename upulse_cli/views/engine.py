@@ -70,7 +70,7 @@ def history(turns: Sequence[Mapping[str, Any]]) -> RenderableType:
 
 def _since(one: Mapping[str, Any]) -> str:
     words = count(one["errors"], "error") if one["errors"] else "no error"
-    return words + (f", passed over: {', '.join(one['quarantined'])}" if one["quarantined"] else "")
+    return words + (f", quarantined: {', '.join(one['quarantined'])}" if one["quarantined"] else "")
 
 
 def plugin_table(found: Sequence[Mapping[str, Any]]) -> Table:

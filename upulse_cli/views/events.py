@@ -39,7 +39,7 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
     """What the data of a kind says; raises like any dict if it is not of that kind."""
     match event["kind"]:
         case "effect":
-            return f"{short(event['id'])}  {data.get('reason') or 'asked for by hand'}"
+            return f"{short(event['id'])}  {data.get('reason') or 'requested by hand'}"
         case "effect-acked":
             return f"after {took(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
         case "effect-attempt-failed":

@@ -7,7 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import count, one_line
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local, took, zone
 
 
 def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
@@ -27,7 +27,7 @@ def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
 
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
-    lasted = f", over after {told['lasted_ms'] / 1000:.1f} s" if told["ended"] else ", still so"
+    lasted = f", resolved after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     again = f", {told['times']} times" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
@@ -38,4 +38,4 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
     if told["helped"] is not None:
-        yield "it helped" if told["helped"] else "it did not help so far"
+        yield "recovered" if told["helped"] else "not recovered yet"

@@ -74,7 +74,7 @@ def _head(told: Mapping[str, Any]) -> Iterator[Text]:
     wishes = told["wishes"]
     yield Text(
         f"{count(told['ticks'], 'tick')} from {local(told['since'])} to {local(told['until'])} {zone()}: "
-        f"its rules wished {count(wishes['shadow'], 'time')}, those in force {count(wishes['main'], 'time')}"
+        f"its rules requested {count(wishes['shadow'], 'effect')}, those in force {count(wishes['main'], 'effect')}"
     )
 
 

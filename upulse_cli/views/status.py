@@ -63,16 +63,16 @@ def banners(standing: Standing) -> Iterator[Text]:
     if damage := standing["log"]["damage"]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     if unwritten := standing["log"].get("unwritten"):
-        words = f" THE LOG TAKES NOTHING (is the disk full?); held in memory: {count(unwritten, 'event')} "
+        words = f" THE LOG CAN'T BE WRITTEN (is the disk full?); held in memory: {count(unwritten, 'event')} "
         if left_out := standing["log"].get("left_out"):
-            words += f"(left out for want of room: {left_out:,}) "
+            words += f"(dropped: {left_out:,}) "
         yield Text(words, style="white on red")
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
         words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
         yield Text(one_line(words), style="black on yellow")
     if shed := standing.get("shed"):
-        words = f" PULSE DOES LESS (level {shed['level']}): {shed['evidence']} "
+        words = f" REDUCED OPERATION (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")
     for fault in standing.get("settings_refused", ()):
         yield Text(one_line(f"new settings are refused, the old ones stay in force: {fault}"), style="red")
@@ -93,7 +93,7 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
     if died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
-        text.append("  what follows is what was known last", style="dim")
+        text.append("  last known state", style="dim")
     return text
 
 
@@ -141,7 +141,7 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
     if engine["degraded"]:
         text.append("  DEGRADED: the promoted commit can't be loaded", style="white on red")
     if engine["quarantined"]:
-        text.append(f"  passed over: {', '.join(engine['quarantined'])}", style="yellow")
+        text.append(f"  quarantined: {', '.join(engine['quarantined'])}", style="yellow")
     return text.append("  ").append(isolation(engine)) if engine["sandbox"] else text
 
 

@@ -73,11 +73,9 @@ def _tick(tick: Told) -> Tree:
 
 def _wish(wish: Told, effect: Told) -> Tree:
     lost = effect["action"] is None
-    who = (
-        f"rule {effect['rule']}" if effect["rule"] else wish["actor"] if lost else f"{wish['actor']} by hand"
-    )
+    who = f"rule {effect['rule']}" if effect["rule"] else wish["actor"]
     action = "an action that can't be read any more" if lost else effect["action"]
-    drawn = Tree(_at(wish["ms"], "effect", f"{action}, wished by {who} at {local(wish['at'])} {zone()}"))
+    drawn = Tree(_at(wish["ms"], "effect", f"{action}, requested by {who} at {local(wish['at'])} {zone()}"))
     if effect.get("damaged"):
         drawn.add(Text(one_line(f"damaged: {effect['damaged']}"), style="red"))
     if effect["reason"]:

@@ -233,7 +233,7 @@ def test_a_reload_answers_with_what_came_of_it(live: CliHome) -> None:
     good = config.read_text()
     try:
         config.write_text(f"{good}\n[budget]\nactions_per_minute = 61\n")
-        assert "in force; they guard 1 process." in live.upulse("daemon", "reload").err
+        assert "Settings reloaded: 1 process guarded." in live.upulse("daemon", "reload").err
         config.write_text(f"{good}\n[budgt]\n")
         refused = live.upulse("daemon", "reload", code=1)
     finally:

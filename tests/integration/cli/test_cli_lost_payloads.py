@@ -76,7 +76,7 @@ def test_the_story_of_an_effect_whose_payload_is_lost_says_so_and_names_no_actio
         assert "damaged" in words
         assert "None" not in words
         assert "by hand" not in words
-    assert "an action that can't be read any more, wished by" in home.upulse("why", "b").out
+    assert "an action that can't be read any more, requested by" in home.upulse("why", "b").out
     assert "params" not in home.upulse("why", "b").out
 
 

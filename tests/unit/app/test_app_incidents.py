@@ -47,7 +47,7 @@ def error(at: int) -> tuple[int, Payload, str]:
 def test_an_error_that_does_not_come_again_is_over_after_an_hour() -> None:
     (fresh,) = told(HOUR, error(SECOND))
     assert (fresh["ended"], fresh["faded"]) == (None, False)
-    assert next(lines(fresh)).endswith("still so")
+    assert next(lines(fresh)).endswith("ongoing")
     (old,) = told(2 * HOUR, error(SECOND))
     assert old["faded"]
     assert ", not seen again since " in next(lines(old))

@@ -130,7 +130,7 @@ def test_pause_damage_and_faults_cannot_be_overlooked() -> None:
 
 def test_a_stopped_daemon_is_said_to_be_known_only_from_before() -> None:
     value = standing(1, daemon={"state": "stopped", "pid": None, "since": None})
-    assert "what was known last" in drawn(overview(value))
+    assert "last known state" in drawn(overview(value))
 
 
 def test_a_log_cannot_steer_the_terminal() -> None:
@@ -216,5 +216,5 @@ def test_nouns_are_counted() -> None:
 
 def test_work_that_is_shed_is_not_overlooked() -> None:
     shed = {"level": 1, "measures": ["watchers look less often"], "evidence": "50% of a core"}
-    assert "PULSE DOES LESS (level 1): 50% of a core" in drawn(overview(standing(1, shed=shed)), width=200)
-    assert "PULSE DOES LESS" not in drawn(overview(standing(1, shed=None)))
+    assert "REDUCED OPERATION (level 1): 50% of a core" in drawn(overview(standing(1, shed=shed)), width=200)
+    assert "REDUCED OPERATION" not in drawn(overview(standing(1, shed=None)))

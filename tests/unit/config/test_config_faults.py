@@ -62,7 +62,7 @@ at = "2:30"
         "2: resources.memory.clear: 1.5 is out of bounds: at least 0, less than 1",
         "2: resources.memory.for: 30 has no unit; write it in quotes with one, as '30s' or '30m'",
         "2: resources.memory.rise: unknown key 'rise' (did you mean 'raise'?)",
-        "3: resources.swap: wants a table, not the number 0.9; "
+        "3: resources.swap: expected a table, not the number 0.9; "
         'write swap = { raise = 0.9, clear = 0.7, for = "5m" }',
         "4: resources.pressure.clear: clear (0.2) is not below raise (0.2); lower clear, so that there is a gap",
         "5: resources.clean[2]: 'cache' is no absolute path; write one from \"/\" or \"~/\" on",
@@ -78,11 +78,11 @@ at = "2:30"
         "14: network.dns[2]: 'https://two.example' is no host name; write one as 'example.org'",
         "15: network.http[1]: '127.0.0.1:18080' is no URL; write it in full, as 'http://127.0.0.1:18080/'",
         "16: network.slow: slow is longer than timeout; lower slow or raise timeout",
-        "18: self.cpu: wants a number (more than 0, at most 64), not true; write cpu = 0.25",
+        "18: self.cpu: expected a number (more than 0, at most 64), not true; write cpu = 0.25",
         "21: llm[1].restart: there is no [[process]] 'litelm' (did you mean 'litellm'?)",
         "22: llm[2].url: is missing (URL that answers with 2xx when it is well); "
         'write url = "http://127.0.0.1:4000/health/liveliness"',
-        '23: llm[2].restart: wants a text in quotes, not the number 5; write restart = "litellm"',
+        '23: llm[2].restart: expected a string, not the number 5; write restart = "litellm"',
         "24: log[1]: give either path or unit, to say what is followed",
         '25: log[1].keywords[2]: is empty; write keywords = ["ERROR", "Traceback"]',
         "26: log[1].severity: 'Error' is none of 'warning', 'error', 'critical' (did you mean 'error'?)",
@@ -99,11 +99,11 @@ at = "2:30"
     [
         ("resources", "memory = { raise = 0.7 }", "memory.raise: clear (0.8) is not below raise (0.7); lower clear"),
         ("resources", "memory = { raise = nan }", "memory.raise: nan is out of bounds: more than 0, at most 1"),
-        ("resources", "memory = [{ raise = 0.9 }]", "memory: wants a table, not a list; write memory = { raise = 0.9"),
+        ("resources", "memory = [{ raise = 0.9 }]", "memory: expected a table, not a list; write memory = { raise = 0.9"),
         ("resources", 'disk = { path = "/", raise = 0.8 }', "disk.raise: clear (0.85) is not below raise (0.8)"),
         ("resources", 'disk = { pth = "/" }', "disk.pth: unknown key 'pth' (did you mean 'path'?)"),
-        ("resources", 'disk = { clear = "x" }', "disk.clear: wants a number (less than 1), not the text 'x'"),
-        ("resources", 'disk = "/"', "disk: wants a table or a list of tables, not the text '/'; write disk = [{ raise"),
+        ("resources", 'disk = { clear = "x" }', "disk.clear: expected a number (less than 1), not the string 'x'"),
+        ("resources", 'disk = "/"', "disk: expected a table or a list of tables, not the string '/'; write disk = [{ raise"),
         ("resources", 'disk = [{ path = "/a" }, { path = "/a" }]', "disk: '/a' is there twice; take one out"),
         ("resources", 'clean = ["/"]', "clean[1]: '/' holds far more than what may go; name a directory in it"),
         ("resources", 'clean = ["~/"]', "clean[1]: '~/' holds far more"),
@@ -149,7 +149,7 @@ def test_what_could_not_work_or_would_do_harm_is_refused(
         (['path = "/a/"', 'match = ["x"]'], "2: log[1].path: '/a/' is a directory; name the files in it, as '/a/*.log'"),
         (['unit = "a"', 'match = ["x"]'], "2: log[1].unit: 'a' is no unit's name; write it in full"),
         (['path = "/a"', 'match = ["x"]', "user = true"], "4: log[1].user: user says whose the unit is"),
-        (['path = "/a"', 'match = ["x"]', "severity = 5"], "4: log[1].severity: wants a text in quotes (one of "
+        (['path = "/a"', 'match = ["x"]', "severity = 5"], "4: log[1].severity: expected a string (one of "
          '"warning", "error", "critical"), not the number 5; write severity = "error"'),
     ],
 )  # fmt: skip
@@ -161,9 +161,9 @@ def test_a_log_says_where_and_what(tmp_path: Path, rows: list[str], fault: str) 
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ('llm = { url = "http://a/" }', "1: llm: wants tables, each under double brackets, not a table; write [[llm]]"),
-        ("[[network]]", "1: network: wants a table, not a list; write [network]"),
-        ("[executors]\nrun-command = 5", "2: executors.run-command: wants a table, not the number 5; "
+        ('llm = { url = "http://a/" }', "1: llm: expected tables, each under double brackets, not a table; write [[llm]]"),
+        ("[[network]]", "1: network: expected a table, not a list; write [network]"),
+        ("[executors]\nrun-command = 5", "2: executors.run-command: expected a table, not the number 5; "
          "write [executors.run-command]"),
     ],
 )  # fmt: skip
@@ -191,7 +191,7 @@ def test_an_endpoint_is_there_once_and_so_is_its_process(tmp_path: Path) -> None
 def test_the_process_of_an_endpoint_is_missed_even_where_processes_are_faulty(tmp_path: Path) -> None:
     assert refused(tmp_path, '[[process]]\nstart = 5\n[[process]]\nname = "b"\n' + llm(restart="a")) == [
         '1: process[1].name: is missing (its name everywhere); write name = "gateway"',
-        "2: process[1].start: wants a list of texts, not the number 5; "
+        "2: process[1].start: expected a list of strings, not the number 5; "
         'write start = ["python3", "-m", "http.server", "18080"]',
         "3: process.b: nothing says how to start it; give start = [argv…], command = [argv…] or systemd_unit",
         "5: llm[1].url: is missing (URL that answers with 2xx when it is well); "

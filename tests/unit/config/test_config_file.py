@@ -162,14 +162,14 @@ tcp = "localhost:1"
 """,
     ) == [
         "2: daemon.tik_ms: unknown key 'tik_ms' (did you mean 'tick_ms'?)",
-        "3: daemon.tick_ms: wants a whole number (at least 100, at most 3600000), not the text '15s'; "
+        "3: daemon.tick_ms: expected a whole number (at least 100, at most 3600000), not the string '15s'; "
         "write tick_ms = 15000",
         "4: daemon.concurrency: 5000 is out of bounds: at least 1, at most 1024",
         "5: daemon.stop_grace: 10 has no unit; write it in quotes with one, as '10s' or '10m'",
-        "7: watch.disks: wants a list of texts, not the text '/'; write disks = [\"/\"]",
+        "7: watch.disks: expected a list of strings, not the string '/'; write disks = [\"/\"]",
         "8: watch.system_interval: '1ms' is out of bounds: at least 50ms",
         "9: executors.run_command: unknown key 'run_command' (did you mean 'run-command'?)",
-        "13: process.gateway.start[2]: wants a text in quotes, not the number 5; "
+        "13: process.gateway.start[2]: expected a string, not the number 5; "
         'write start = ["python3", "-m", "http.server", "18080"]',
         "14: process.gateway.match: '(' is no regular expression: missing ): (",
         "16: process.gateway.name: process 'gateway' is there twice; names must differ",
@@ -178,7 +178,7 @@ tcp = "localhost:1"
         "raise backoff_max or lower backoff",
         "21: process.gateway.restart.max_: unknown key 'max_' (did you mean 'max'?)",
         '22: process[3].name: is missing (its name everywhere); write name = "gateway"',
-        "23: process[3].start: wants a list of texts, not the text 'x'; "
+        "23: process[3].start: expected a list of strings, not the string 'x'; "
         'write start = ["python3", "-m", "http.server", "18080"]',
         "24: process[3].pid_file: pid_file and tcp are two ways to recognise one process; keep one of them",
     ]
@@ -213,13 +213,13 @@ def test_a_typo_is_not_told_twice_as_a_missing_key(tmp_path: Path) -> None:
         (b"[daemon]\n# caf\xe9\n", "2: byte 0xe9 is no UTF-8; save it as UTF-8 text"),
         ("a = " + "[" * 100_000, "1: no usable TOML: lists and tables lie more than 8 deep in each other"),
         ("x" * 2_000_000, "1: this has 2000000 bytes; settings have at most 262144"),
-        ("process = 5", "1: process: wants tables, each under double brackets, not the number 5; write [[process]]"),
-        ("[process]\nname = 'a'", "1: process: wants tables, each under double brackets, not a table; write [[process]]"),
-        ("process = [5]", "1: process[1]: wants tables, each under double brackets, not the number 5; write [[process]]"),
-        ("daemon = 1979-05-27", "1: daemon: wants a table, not a date or time; write [daemon]"),
-        ("[daemon]\nstop_grace = 10:00:00", "2: daemon.stop_grace: wants a duration in quotes, not a date or time; "
+        ("process = 5", "1: process: expected tables, each under double brackets, not the number 5; write [[process]]"),
+        ("[process]\nname = 'a'", "1: process: expected tables, each under double brackets, not a table; write [[process]]"),
+        ("process = [5]", "1: process[1]: expected tables, each under double brackets, not the number 5; write [[process]]"),
+        ("daemon = 1979-05-27", "1: daemon: expected a table, not a date or time; write [daemon]"),
+        ("[daemon]\nstop_grace = 10:00:00", "2: daemon.stop_grace: expected a duration as a string, not a date or time; "
          'write stop_grace = "10s"'),
-        ("[daemon]\ntick_ms = true", "2: daemon.tick_ms: wants a whole number (at least 100, at most 3600000), "
+        ("[daemon]\ntick_ms = true", "2: daemon.tick_ms: expected a whole number (at least 100, at most 3600000), "
          "not true; write tick_ms = 15000"),
         ("[daemon]\nmin_tick_ms = 400\ntick_ms = 200", "2: daemon.min_tick_ms: min_tick_ms (400) is more than "
          "tick_ms (200); lower it or raise tick_ms"),
