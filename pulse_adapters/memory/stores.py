@@ -14,7 +14,7 @@ class MemoryVitals:
     """Implements `pulse_core.ports.Vitals`; keeps the newest `kept` samples and ticks, queued or flushed."""
 
     def __init__(self, kept: int = 10_000) -> None:
-        self.kept = kept
+        self.kept, self.trouble = kept, ""
         self.kept_samples: dict[int, Sample] = {}
         self.kept_ticks: dict[int, TickRecord] = {}
         self._queued: tuple[set[int], set[int]] = set(), set()

@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import aiosqlite
-
-from pulse_adapters.sqlite.connection_thread import connect_in_thread
+from pulse_adapters.sqlite.connection_thread import ThreadConnection, connect_in_thread
 from pulse_adapters.sqlite.rollups import (
     MINUTE_US,
     OLDEST,
@@ -24,6 +22,7 @@ from pulse_adapters.sqlite.rollups import (
 from pulse_adapters.sqlite.vitals_file import (
     SAMPLE_COLUMNS,
     TICK_COLUMNS,
+    loss,
     open_vitals,
     sample_of,
     sample_row,
@@ -50,13 +49,14 @@ class SqliteVitals:
     set_aside: why the file that was there could not be used, in words; empty if it could.
     """
 
-    def __init__(self, connection: aiosqlite.Connection, last_id: int, set_aside: str = "") -> None:
-        self.dropped, self.set_aside = 0, set_aside
+    def __init__(self, connection: ThreadConnection, last_id: int, set_aside: str = "") -> None:
+        self.dropped, self.set_aside, self.trouble = 0, set_aside, ""
         self._connection = connection
         self._last_id = last_id
         self._samples: deque[Sample] = deque(maxlen=QUEUED)
         self._ticks: deque[TickRecord] = deque(maxlen=QUEUED)
         self._writing = asyncio.Lock()
+        self._error = ""
 
     @classmethod
     @asynccontextmanager
@@ -87,6 +87,8 @@ class SqliteVitals:
         async with self._writing:
             samples = [self._samples.popleft() for _ in range(len(self._samples))]
             ticks = [self._ticks.popleft() for _ in range(len(self._ticks))]
+            if samples or ticks:
+                self.trouble = await self._connection.run(loss)
             await self._write("sample", SAMPLE_COLUMNS, map(sample_row, samples))
             await self._write("tick", TICK_COLUMNS, map(tick_row, ticks))
 
@@ -197,6 +199,7 @@ class SqliteVitals:
         for batch in _batches(rows):
             if await self._quietly(sql, (json.dumps(batch, default=str),)) is None:
                 self.dropped += len(batch)
+                self.trouble = f"samples can't be written, and are lost: {self._error}"
 
     async def _samples_where(self, where: str, *values: Any) -> list[Sample]:
         return list(map(sample_of, await self._read(f"SELECT {SAMPLE_COLUMNS} FROM sample {where}", *values)))
@@ -209,7 +212,8 @@ class SqliteVitals:
         """The rows, or None if the file does not serve: vitals may be lost, the daemon may not stop for them."""
         try:
             return list(await self._connection.execute_fetchall(sql, values))
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            self._error = str(error)
             return None
 
 

@@ -5,6 +5,7 @@ What cannot be used is set aside, since vitals are worth less than the start.
 
 import json
 import logging
+import os
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,29 @@ TICK_COLUMNS = (
 OLDER_TICK_COLUMNS = TICK_COLUMNS.replace(", engine", ", NULL")
 KNOWS_ENGINES = "SELECT 1 FROM pragma_table_info('tick') WHERE name = 'engine'"
 """Files of before do not say which commit was asked, and are the same but for that."""
+
+
+class VitalsConnection(MendingConnection):
+    """A connection to the file of this name. opened: that file as it was opened, unless it is kept in memory."""
+
+    path: Path
+    opened: os.stat_result | None = None
+
+
+def loss(connection: sqlite3.Connection) -> str:
+    """Why what is written to it is lost, in words: the file is not there any more; empty if it is."""
+    if not isinstance(connection, VitalsConnection) or connection.opened is None:
+        return ""
+    try:
+        if os.path.samestat(os.lstat(connection.path), connection.opened):
+            return ""
+        now = "was replaced"
+    except OSError as error:
+        now = f"is gone ({error.strerror})"
+    return (
+        f"{connection.path} {now} while it was written: samples are lost at the end of this daemon; "
+        "`upulse daemon restart` begins with the file that is there then"
+    )
 
 
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
@@ -63,11 +87,11 @@ def _in_memory(path: Path, why: str) -> tuple[sqlite3.Connection, tuple[int, str
     return connection, (last, f"{path} can't be written: {why}; samples are kept in memory")
 
 
-def _open(path: Path) -> tuple[MendingConnection, int]:
+def _open(path: Path) -> tuple[VitalsConnection, int]:
     if path != MEMORY:
         make_private(path)
     refuse_odd_files(path)
-    connection = MendingConnection(path, isolation_level=None, cached_statements=16)
+    connection = VitalsConnection(path, isolation_level=None, cached_statements=16)
     try:
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
         connection.execute("PRAGMA journal_mode = WAL")
@@ -81,6 +105,8 @@ def _open(path: Path) -> tuple[MendingConnection, int]:
         connection.execute("SELECT max(tick) FROM tick").fetchone()
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
         connection.shm = SharedMemory(path)
+        if path != MEMORY:
+            connection.path, connection.opened = path, os.lstat(path)
     except BaseException:
         connection.close()
         raise

@@ -67,6 +67,8 @@ class Housekeeping:
             if self._soon.is_set() or self.budget.shed.level < NO_VITALS:
                 self._soon.clear()
                 await self.vitals.flush()
+                if self.vitals.trouble:
+                    self.failed("vitals", self.vitals.trouble)
             else:
                 self.vitals.forget()
             if now() - kept >= self.settings().daemon.checkpoint_every / US_PER_SECOND:

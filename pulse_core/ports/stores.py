@@ -11,7 +11,12 @@ from pulse_core.model.vitals import Sample, Trimmed
 
 
 class Vitals(Protocol):
-    """Samples and tick records. Writes are queued in memory and flushed later."""
+    """Samples and tick records. Writes are queued in memory and flushed later.
+
+    trouble: why what was flushed last is lost, in words; empty if it is not.
+    """
+
+    trouble: str
 
     def sample(self, key: str, moment: Moment, data: Mapping[str, Json]) -> Sample:
         """A new sample with the next id, queued for writing. Never blocks, never raises."""

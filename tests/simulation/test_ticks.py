@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import SURVIVAL
-from pulse_core.model.kinds import Effect, Paused
+from pulse_core.model.kinds import Effect, ErrorReported, Paused
+from pulse_core.model.payload import encode
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
@@ -353,3 +354,14 @@ def test_snapshots_of_two_ticks_at_a_time_are_each_kept_or_given_up() -> None:
         assert len({*names} - {""}) == 1
 
     simulate(story, ONE)
+
+
+def test_it_is_said_that_samples_are_lost() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        world.vitals.trouble = "samples can't be written, and are lost: disk I/O error"
+        await asyncio.sleep(300)
+        (error,) = world.events("error")
+        assert (error.subject, error.data) == ("vitals", encode(ErrorReported(message=world.vitals.trouble)))
+
+    simulate(story, {})

@@ -86,6 +86,26 @@ async def test_what_does_not_fit_is_dropped_oldest_first_and_counted(tmp_path: P
         assert await vitals.samples([samples[5].id]) == [samples[5]]
 
 
+@pytest.mark.parametrize("harm", ["deleted", "replaced", "damaged"])
+async def test_it_is_told_when_what_is_written_is_lost(tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "vitals.db"
+    async with SqliteVitals.open(path) as vitals:
+        vitals.sample("k", at(1), {})
+        await vitals.flush()
+        assert vitals.trouble == ""
+        if harm == "damaged":
+            with closing(sqlite3.connect(path)) as other:
+                other.execute("DROP TABLE sample")
+        else:
+            path.unlink()
+        if harm == "replaced":
+            path.write_bytes(b"")
+        vitals.sample("k", at(2), {})
+        await vitals.flush()
+        words = {"deleted": "is gone (No such file", "replaced": "was replaced", "damaged": "no such table"}
+        assert words[harm] in vitals.trouble
+
+
 SCHEMA_OF_OLD = """
 CREATE TABLE sample (id INTEGER PRIMARY KEY, key TEXT NOT NULL, at INTEGER NOT NULL, boot TEXT NOT NULL,
     mono INTEGER NOT NULL, data TEXT NOT NULL) STRICT;
