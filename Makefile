@@ -10,7 +10,7 @@ export PYTHONDONTWRITEBYTECODE :=
 
 run: setup ## set up, make a home if there is none, and run the daemon here in the foreground
 	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
-	@$(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
+	@exec $(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes some
 	$(BIN)/pytest -n 3 --dist worksteal $(TESTS)
@@ -44,13 +44,17 @@ setup: $(VENV)/run.stamp
 
 setup-dev: $(VENV)/dev.stamp
 
+# A venv without pip was left half-made, as by a Debian without python3-venv.
+make-venv = @$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+
 $(VENV)/run.stamp: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[engine]'
+	$(make-venv)
+	@echo "Installing Pulse into $(VENV) …"
+	@$(BIN)/python -m pip install --disable-pip-version-check --editable '.[engine]'
 	@touch $@
 
 $(VENV)/dev.stamp: pyproject.toml
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(make-venv)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@ $(VENV)/run.stamp
 

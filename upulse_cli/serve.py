@@ -15,12 +15,14 @@ import faulthandler
 import gc
 import logging
 import os
+import shlex
 import signal
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,6 +40,7 @@ from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
 from pulse_core.model.event import Draft
+from pulse_core.model.home_status import left_running
 from pulse_core.model.kinds import CORE_KINDS, ErrorReported
 from pulse_core.model.payload import build_models
 from pulse_core.model.text import clean
@@ -219,8 +222,18 @@ async def live(home: Home, options: Options) -> None:
             for number in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM):
                 loop.add_signal_handler(number, LOG.warning, "%s means nothing here", number.name)
             loop.add_signal_handler(signal.SIGHUP, daemon.request_reload)
-            await daemon.run(stop, sweep_seldom)
+            if options.background or not os.isatty(sys.stderr.fileno()):
+                await daemon.run(stop, sweep_seldom)
+            else:
+                await daemon.run(stop, sweep_seldom, partial(say_ready, home))
+                LOG.info("%s", left_running(daemon.report()))
     end_soon()
+
+
+def say_ready(home: Home) -> None:
+    """Tell who watches that it runs, and what to try in another terminal."""
+    command = Path(sys.executable).with_name("upulse")
+    LOG.info("ready, now try in another terminal: %s status --home %s", command, shlex.quote(str(home.path)))
 
 
 def end_soon() -> None:

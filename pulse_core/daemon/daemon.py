@@ -163,10 +163,16 @@ class Daemon:
             self.ticker.number, self.parts.clock.now(), self.parts.current_settings(), windows, recorded
         )
 
-    async def run(self, stop: asyncio.Event, restored: Callable[[], None] = lambda: None) -> None:
+    async def run(
+        self,
+        stop: asyncio.Event,
+        restored: Callable[[], None] = lambda: None,
+        ready: Callable[[], None] = lambda: None,
+    ) -> None:
         """Run until `stop` is set; then drain, in the direction in which data flows.
 
-        restored: called once the projections are restored, which may have taken the reading of the whole log.
+        restored: called once the projections are restored, which may have taken the reading of the whole log; ready: called
+        once every service serves.
         """
         await self._begin(restored)
         async with asyncio.TaskGroup() as group:
@@ -178,6 +184,7 @@ class Daemon:
                 await begun.wait()  # every service serves, and the first tick is done
             self._state = "running"
             self.parts.service_manager.ready()
+            ready()
             background.append(self._start(group, "health", self._prove_health()))
             await stop.wait()
             self._stopping, self._state = True, "stopping"

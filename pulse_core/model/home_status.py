@@ -130,3 +130,17 @@ class HomeStatus(TypedDict):
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
     settings_refused: NotRequired[Sequence[str]]
+
+
+def left_running(status: HomeStatus) -> str:
+    """The guarded processes that are up, which the end of a daemon leaves running, in a sentence."""
+    up = [
+        f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
+        for process in status["processes"]
+        if process["state"] == "up"
+    ]
+    up += [
+        f"{gone['name']} (not in the settings any more: {' '.join(map(str, gone['pids']))})"
+        for gone in status.get("unguarded", ())
+    ]
+    return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."

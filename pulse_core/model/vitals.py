@@ -1,7 +1,8 @@
 """Samples, and the last minute of them as a window."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
@@ -64,13 +65,22 @@ class Window:
         return self.samples[-1] if self.samples else None
 
     def values(self, field: str) -> tuple[Json, ...]:
-        """One field over time, oldest first; samples without it are passed over."""
-        return tuple([sample.data[field] for sample in self.samples if field in sample.data])
+        """One field over time, oldest first, as `memory` or `disks./mnt/x.used`; samples without it are left out."""
+        return tuple([value for sample in self.samples for value in islice(_fields(sample.data, field), 1)])
 
     def plus(self, sample: Sample) -> "Window":
         """The window after one more sample: what is older than a minute falls out."""
         kept = (old for old in self.samples if sample.moment.since(old.moment) <= WINDOW_US)
         return Window((*kept, sample))
+
+
+def _fields(data: Mapping[str, Json], path: str) -> Iterator[Json]:
+    """What lies at the end of this path, whose parts are joined by dots and may have some themselves."""
+    if path in data:
+        yield data[path]
+    for name, inner in data.items():
+        if isinstance(inner, Mapping) and path.startswith(f"{name}."):
+            yield from _fields(inner, path[len(name) + 1 :])
 
 
 def windows_after(windows: Mapping[str, Window], samples: Iterable[Sample]) -> dict[str, Window]:

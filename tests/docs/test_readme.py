@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -78,6 +79,41 @@ def test_a_killed_demo_process_is_back_and_the_log_says_why_and_ctrl_c_ends_the_
     assert "asked to stop" in story.shell.type("upulse events -n 1")[1]
     assert "Traceback" not in story.said.read_text()
     os.kill(again["pid"], 0)
+
+
+def test_make_run_on_a_terminal_says_when_it_is_ready_and_what_ctrl_c_left_running(tmp_path: Path) -> None:
+    shell, (ours, terminal) = Shell(tmp_path, cwd=ROOT), os.openpty()
+    run = subprocess.Popen(make_run(), cwd=ROOT, env=shell.environment, start_new_session=True,
+                           stdin=terminal, stdout=terminal, stderr=terminal)  # fmt: skip
+    os.close(terminal)
+    said = b""
+    try:
+        with child_of_test(run):
+            while b"ready, now try" not in said:
+                assert select.select([ours], [], [], PATIENCE)[0], said
+                said += os.read(ours, 4096)
+            os.killpg(run.pid, signal.SIGINT)  # as the terminal does to make and to the daemon
+            with suppress(OSError):  # the other end is closed
+                while select.select([ours], [], [], PATIENCE)[0] and (more := os.read(ours, 4096)):
+                    said += more
+            run.wait(timeout=PATIENCE)
+        assert b"Left running, unguarded: demo (process " in said
+        assert b"***" not in said
+    finally:
+        os.close(ours)
+        shell.close()
+
+
+def test_a_venv_without_pip_is_made_anew(tmp_path: Path) -> None:
+    """As Debian without python3-venv leaves it."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/python").symlink_to("/bin/false")
+    command = ["make", "-n", "setup", f"VENV={tmp_path}", "PYTHON=python3"]
+    planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
+    (made,) = [line for line in planned.splitlines() if "venv --clear" in line]
+    done = subprocess.run(["sh", "-c", made], cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    subprocess.run([tmp_path / "bin/python", "-m", "pip", "--version"], check=True, timeout=60)
 
 
 def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> None:

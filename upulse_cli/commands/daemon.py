@@ -194,21 +194,13 @@ def say_setting_faults(home: "HomeContext") -> None:
 def guarded_processes(home: "HomeContext") -> str:
     """The guarded processes that are up, which a stop leaves running, in a sentence; none if no daemon can say."""
     from pulse_core.model.errors import NotAnswering
+    from pulse_core.model.home_status import left_running
 
     try:
         status = home.daemon.status()
     except NotAnswering:
         return "It left no process running."
-    up = [
-        f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
-        for process in status["processes"]
-        if process["state"] == "up"
-    ]
-    up += [
-        f"{gone['name']} (not in the settings any more: {' '.join(map(str, gone['pids']))})"
-        for gone in status.get("unguarded", ())
-    ]
-    return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."
+    return left_running(status)
 
 
 def wait_for_settings(home: "HomeContext", request: Mapping[str, Any]) -> None:
