@@ -17,6 +17,7 @@ from pulse_core.execute.effect_tasks import (
 from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.open_bound import OpenBound
 from pulse_core.execute.refusals import Refusals
+from pulse_core.execute.retry_limit import RetryLimit
 from pulse_core.execute.slots import Holder, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
@@ -93,7 +94,7 @@ class ExecutorLoop:
         self.workers = EffectTasks(journal, current_state, executors, clock, dice, self._done, end_remains)
         self.slots = Slots(lambda: settings().daemon.concurrency)
         self._full_since: Moment | None = None
-        self._refusals = Refusals()
+        self._refusals, self._retries = Refusals(), RetryLimit()
         self.beats = 0
         self._stir = asyncio.Event()
         self._stopping = False
@@ -330,8 +331,13 @@ class ExecutorLoop:
         attempt = self.workers.attempt(effect)
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
+        who = holder(effect.event.data)
+        if not wait and who.is_own and attempt.number > 1:
+            if wait := self._retries.wait_us(self.settings().budget.actions_per_minute, now):
+                return wait
+            self._retries.add(now)
         if not wait:
-            self._reserve(effect.id, holder(effect.event.data), attempt)
+            self._reserve(effect.id, who, attempt)
             drafts.append(executing_draft(effect.id, self.journal.new_id(), attempt.number))
         return wait
 

@@ -90,6 +90,24 @@ def test_pauses_between_attempts_grow() -> None:
     simulate(story, NOTHING)
 
 
+def test_however_often_an_engine_tries_again_attempts_have_the_budget_of_actions() -> None:
+    async def story(world: World) -> None:
+        with_note(world, failing, retries=1_000, backoff=0.0, backoff_max=0.0)
+        await world.start()
+        wishes = [await world.ask(keyed(number)) for number in range(3)]
+        await asyncio.sleep(125)
+        first = await world.ask(keyed(4))
+        await asyncio.sleep(1)
+        again = [event for event in world.events("effect-executing") if event.subject != first.id]
+        assert len(again) == len(wishes) + 3 * 10
+        assert life(world, first.id)[:2] == ["executing", "attempt-failed"]
+
+    def keyed(number: int) -> Effect:
+        return NOTE.model_copy(update={"key": f"k{number}"})
+
+    simulate(story, {"budget": {"actions_per_minute": 10}})
+
+
 def test_what_must_not_run_twice_is_never_retried() -> None:
     async def story(world: World) -> None:
         executor = with_note(world, failing, safety=Safety.AT_MOST_ONCE, retries=5)
