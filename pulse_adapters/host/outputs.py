@@ -3,13 +3,18 @@
 import asyncio
 import errno
 import os
+import re
 import stat
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.model.text import clean
+from pulse_core.settings.secrets import hide_secrets
 
 ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""
@@ -120,6 +125,32 @@ def _copy_from(file: int, start: int, target: Path) -> int:
             new.unlink()
         return 0
     return at - start
+
+
+def end_of_life(path: Path, since: int, *environments: Mapping[str, str]) -> str:
+    """The last 2,000 bytes that a log has from `since` on, or from its beginning if it was emptied meanwhile.
+
+    For people: secrets hidden, of colours and control characters nothing is left that acts. Raises OSError.
+    """
+    with open(open_plain(path), "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        first = since if since <= size else 0
+        begin = max(first, size - _SEARCHED)
+        file.seek(begin)
+        text = file.read(_SEARCHED).decode("utf-8", "replace")
+    if begin > first:  # in the midst of a line, and maybe of a secret
+        text = text.partition("\n")[2] or text[-_PRINTED:]
+    text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n").strip()
+    blob = clean(hide_secrets(text, *environments)).encode()
+    if len(blob) <= _PRINTED:
+        return blob.decode()
+    end = blob[-_PRINTED:]
+    return (end.partition(b"\n")[2] or end).decode(errors="ignore")
+
+
+_SEARCHED, _PRINTED = 16 * 1024, 2_000
+"""Bytes that are read, since what is hidden may be longer than what it hides, and that are kept."""
+_COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class OutputCapture:

@@ -201,7 +201,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
-        (user, attributes), unlogged = started_as(process), list[str]()
+        (user, attributes), unlogged, logged = started_as(process), list[str](), list[int]()
         ended: tuple[ProcessId, ...] = ()
         if left:
             await self._lives.stop(process, left)
@@ -213,12 +213,14 @@ class RestartProcess:
             env={**process.env, **self._lives.marks(process.name, event.id), **start_mark(process)},
             output=self._log(process),
             unlogged=unlogged.append,
+            logged=logged.append,
             user=user,
             attributes=attributes,
         )
         self._lives.begin(process.name, Life(event.id, new))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
-        return Result({**new._asdict(), **leftovers, **_told(*unlogged)})
+        begins = {"logged": logged[0]} if logged else {}
+        return Result({**new._asdict(), **begins, **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         outcome = await self._spawner.run(

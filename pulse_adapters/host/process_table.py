@@ -20,6 +20,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
@@ -50,6 +51,8 @@ from pulse_core.settings.processes import ProcessSettings
 
 LOG = logging.getLogger("pulse.host")
 
+_LINES_S = 0.1
+"""How long a death waits for the end of what the process printed, in seconds."""
 _LINE = 200
 """Characters of a command line that are told."""
 _FORK_TICKS = 100
@@ -63,7 +66,8 @@ class LinuxProcessTable:
     """Finds processes in /proc and watches them by pidfd.
 
     A known process is it until it dies, whatever else matches; only without one the settings find another.
-    guarded: all that is guarded, since whoever is held for one of them is never found for another.
+    guarded: all that is guarded, since whoever is held for one of them is never found for another; outputs: where the logs
+    of the processes are.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class LinuxProcessTable:
         home: Path | None = None,
         lives: Lives | None = None,
         guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
+        outputs: Path | None = None,
     ) -> None:
         self._home, self._lives, self._guarded = home, lives, guarded
         self._claims = Claims((), {}, None, None)
@@ -80,6 +85,7 @@ class LinuxProcessTable:
         self._spawner = spawner
         self._systemctl = Systemctl(spawner)
         self._pid_files, self._files = PidFiles(), FileThreads()
+        self._outputs, self._output_files = outputs, FileThreads(_LINES_S)
         self._handles: dict[ProcessId, int | None] = {}
         self._reported: set[ProcessId] = set()
 
@@ -415,6 +421,16 @@ class LinuxProcessTable:
 
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return self._lives.leftovers(mains) if self._lives else {}
+
+    async def last_lines(self, process: ProcessSettings, since: int) -> str:
+        if self._outputs is None:
+            return ""
+        path = self._outputs / f"{process.name}.log"
+        question = partial(end_of_life, path, since, process.env, self._spawner.inherited)
+        try:
+            return await self._output_files.ask(str(path), question, str(since))
+        except OSError:
+            return ""
 
     def close(self) -> None:
         """Stop watching all processes."""

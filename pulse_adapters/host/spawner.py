@@ -98,6 +98,11 @@ class Spawner:
         self._files = FileThreads()
 
     @property
+    def inherited(self) -> Mapping[str, str]:
+        """The environment that all it starts have beside their own."""
+        return self._inherited
+
+    @property
     def running(self) -> frozenset[int]:
         """The pids, which are the session ids too, of the commands that `run` is waiting for."""
         return frozenset(pid for pid, child in self._children.items() if child.effect is None)
@@ -114,6 +119,7 @@ class Spawner:
         cwd: str | None = None,
         env: Mapping[str, str] | None = None,
         unlogged: Callable[[str], None] = LOG.warning,
+        logged: Callable[[int], None] = lambda at: None,
         user: ProcessUser | None = None,
         attributes: ProcessAttributes | None = None,
         stdin: Path | None = None,
@@ -123,10 +129,11 @@ class Spawner:
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
-        unlogged: told why the output goes elsewhere, if that file can't be opened; user: whom it runs as, if not as Pulse;
-        attributes: what else it does not have of Pulse; stdin: the file that it reads, if any; inherits: else `env` is its
-        whole environment; status: the file to which its exit status is written by whoever is started in its place;
-        output_limit: bytes that it may print, 0 for any number: after one more its output is a broken pipe.
+        unlogged: told why the output goes elsewhere, if that file can't be opened; logged: else, the byte of it at which the
+        output begins; user: whom it runs as, if not as Pulse; attributes: what else it does not have of Pulse; stdin: the
+        file that it reads, if any; inherits: else `env` is its whole environment; status: the file to which its exit status
+        is written by whoever is started in its place; output_limit: bytes that it may print, 0 for any number: after one
+        more its output is a broken pipe.
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
@@ -154,6 +161,8 @@ class Spawner:
             self._readers[found] = reader
         if log.why:
             unlogged(log.why)
+        if log.path == output:
+            logged(log.size)
         self._adopt(found, (env or {}).get(EFFECT_MARK, ""))
         return found
 

@@ -46,6 +46,7 @@ class MemoryHost:
     silent: set[str] = field(default_factory=set)
     beside: dict[str, str] = field(default_factory=dict)
     left: dict[str, tuple[ProcessId, ...]] = field(default_factory=dict)
+    printed: dict[str, str] = field(default_factory=dict)
     _next: int = 100
     _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
 
@@ -112,6 +113,9 @@ class MemoryHost:
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return {name: self.left[name] for name in mains if name in self.left}
 
+    async def last_lines(self, process: ProcessSettings, since: int) -> str:
+        return self.printed.get(process.name, "")[since:]
+
 
 async def at_once(event: Event) -> None:
     """An action that takes no time and always works."""
@@ -176,7 +180,7 @@ class MemoryRestart(MemoryExecutor):
             return {"already": True, "pid": process.found.pid, "started": process.found.started}
         self.host.kill(name)
         found = self.host.start(name)
-        return {"pid": found.pid, "started": found.started}
+        return {"pid": found.pid, "started": found.started, "logged": 0}
 
 
 @dataclass

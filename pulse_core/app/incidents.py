@@ -64,6 +64,7 @@ class Incident:
             "faded": self.faded,
             "times": self.times,
             "evidence": evidence(self.seen),
+            "printed": printed(self.seen),
             "measures": [measure.spelled() for measure in self.measures.values()],
             "helped": self.over if acted else None,
         }
@@ -176,6 +177,11 @@ def evidence(row: Event) -> str:
         return f"(damaged: {damage_in(row.data)})"
     data = decoded(row)
     return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def printed(row: Event) -> str:
+    """What the process that died had printed last; these are not Pulse's words."""
+    return "" if is_damaged(row.data) else str(decoded(row).get("printed", ""))
 
 
 def said(row: Event) -> str:

@@ -152,6 +152,10 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
     recovering: bool = Field(
         default=False, description="its own manager is bringing it back: it has its grace"
     )
+    printed: Text = Field(
+        default="",
+        description="the end of what it printed, at most 2,000 bytes without secrets; not Pulse's words",
+    )
 
 
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):

@@ -39,6 +39,11 @@ def one_line(text: object) -> str:
     return clean(text).replace("\n", " \u21b5 ")
 
 
+def quoted(text: str) -> str:
+    """Text of others, marked in each line as what Pulse does not say itself."""
+    return "\n".join(f"> {line}" for line in text.splitlines())
+
+
 def signal_name(number: int) -> str:
     """The name of a signal, as SIGKILL; most of the real-time ones have none."""
     try:

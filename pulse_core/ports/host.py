@@ -97,3 +97,9 @@ class ProcessTable(Protocol):
 
         `mains` are those who stand for it now, None for a name that nobody stands for or that is not guarded any more.
         """
+
+    async def last_lines(self, process: "ProcessSettings", since: int) -> str:
+        """The end of what it printed from this byte of its log on, at most 2,000 bytes, its secrets hidden.
+
+        Empty if it printed nothing, or its log can't be read, also for a file system that does not answer at once.
+        """

@@ -59,11 +59,15 @@ class RestartRequest(NamedTuple):
 
 
 class LastStart(NamedTuple):
-    """The newest start that worked: the effect's id, and the process that was started."""
+    """The newest start that worked: the effect's id, and the process that was started.
+
+    logged: the byte of its log at which its output begins; None if that is not known, or the output is not there.
+    """
 
     effect: str
     pid: int
     started: int
+    logged: int | None = None
 
 
 class Stage(IntEnum):
@@ -91,7 +95,7 @@ class ProcessHistory(NamedTuple):
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
-    for it; unlogged: why its output is not in its log.
+    for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last.
     """
 
     pid: int | None = None
@@ -113,6 +117,7 @@ class ProcessHistory(NamedTuple):
     lived_us: int = 0
     start: LastStart | None = None
     unlogged: str = ""
+    printed: str = ""
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -242,7 +247,7 @@ def _settle_restart(history: _History, event: Event) -> None:
         history.restarts += event.subject != history.first
         history.unlogged = str(result.get("unlogged", ""))
         if "pid" in result and "started" in result:
-            history.start = LastStart(event.subject, result["pid"], result["started"])
+            history.start = LastStart(event.subject, result["pid"], result["started"], result.get("logged"))
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         # The death of a live one that it replaced may not be known yet.
@@ -283,6 +288,7 @@ def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     if history.up is not None:
         history.lived_us = max(history.lived_us, down.since(history.up))
     history.up, history.down, history.evidence = None, down, data.get("evidence", "")
+    history.printed = data.get("printed", "")
     if data.get("healthy"):
         history.attempts, history.free, history.error = (), False, ""
 

@@ -23,6 +23,31 @@ def mask_secret(text: str) -> str:
     return text if text.startswith("env:") else f"{text.partition('://')[0]}://{HIDDEN}"
 
 
+def hide_secrets(text: str, *environments: Mapping[str, str]) -> str:
+    """Text of others without the values of these variables that look like secrets, and without what is written as one."""
+    values = (value for env in environments for name, value in env.items() if _looks_secret(name, value))
+    lines = {line for value in values for line in (value, *value.split("\n")) if len(line) >= _SHORTEST}
+    for line in sorted(lines, key=len, reverse=True):
+        text = text.replace(line, HIDDEN)
+    return _WRITTEN_SECRET.sub(rf"\1{HIDDEN}", text)
+
+
+_SHORTEST = 4
+_SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth", re.IGNORECASE)
+_KEY = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{20,}")
+_WRITTEN_SECRET = re.compile(
+    r"""(://(?=[^/\s@]*:[^/\s@]{1,400}@)|\bBearer[ ]|\b(?=sk-)|(?:key|token|secret|password|passwd)["']?[ ]?[:=][ ]?["']?)"""
+    r"""(?:(?<=://)[^/\s@]+|(?<!://)[^\s"',;@&]{4,})""",
+    re.IGNORECASE,
+)
+"""The password of a URL, a bearer token, an API key as `sk-…`, and what follows `token=` or `"password": `."""
+
+
+def _looks_secret(name: str, value: str) -> bool:
+    has_password = re.search(r"://[^/\s@]*:[^/\s@]+@", value)
+    return bool(_SECRET_NAME.search(name) or has_password or _KEY.fullmatch(value))
+
+
 def is_secret(field: FieldInfo) -> bool:
     """Whether a settings field holds a secret, or several."""
     return any(part in _HIDING for part in field.metadata) or _mentions_it(field.annotation)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
@@ -136,7 +136,25 @@ class ProcessAlive:
             if self._compared is None or is_other or now.since(self._compared) >= OTHERS_US:
                 told, self._compared = await self.table.others(processes, mains), now
                 self._others = {(name, mains[name]): words for name, words in told.items()}
+        drafts = [await self._with_last_lines(draft, processes, histories) for draft in drafts]
         return Reading(self._data(processes, sights, histories), tuple(drafts))
+
+    async def _with_last_lines(
+        self,
+        draft: Draft,
+        processes: Sequence[ProcessSettings],
+        histories: Mapping[str, ProcessHistory],
+    ) -> Draft:
+        """A death with the end of what that process printed, if Pulse started it and knows where its output begins."""
+        died, history = draft.payload, histories[draft.subject]
+        start = history.start
+        if not isinstance(died, ProcessDied) or start is None or start.logged is None:
+            return draft
+        if died.pid != start.pid or (history.pid, history.started) != (start.pid, start.started):
+            return draft
+        process = next(one for one in processes if one.name == draft.subject)
+        printed = await self.table.last_lines(process, start.logged)
+        return replace(draft, payload=died.model_copy(update={"printed": printed}))
 
     def _earlier(self) -> Mapping[str, Mapping[str, Json]]:
         """What the newest sample of an earlier daemon said, at this daemon's first look in the same boot."""

@@ -189,3 +189,18 @@ def test_a_pipe_in_the_place_of_its_pid_or_its_lock_neither_holds_up_a_daemon_no
     assert served.daemon
     assert held.pid == served.daemon.pid
     assert served.stop() == 0
+
+
+def test_what_it_printed_last_is_told_with_its_death(served: Served) -> None:
+    served.configure(
+        '[[process]]\nname = "broken"\nstart = ["sh", "-c", "echo no database at $DB_TOKEN >&2; sleep 0.2; exit 3"]\n'
+        'env = { DB_TOKEN = "abcd-1234" }\nrestart = { max = 1, backoff = "1m" }\n'
+    )
+    served.start()
+
+    def story() -> str:
+        argv = [sys.executable, "-m", "upulse_cli", "--home", str(served.home.path), "incidents"]
+        told = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
+        return told if "exited with status 3" in told else ""
+
+    assert "> no database at ***" in served.eventually(story, "the incident")

@@ -623,3 +623,35 @@ def test_what_is_restarted_by_hand_while_it_lives_is_looked_at_closely_until_it_
         assert starts(world) == 2
 
     simulate(story, {"watch": {"process_interval": "40s"}, "process": [guarded]})
+
+
+def test_a_death_has_what_the_process_printed_last_and_so_has_the_notice_that_it_stays_down() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        world.host.printed["gateway"] = "no config\nresolved: all is well"
+        for _ in range(8):
+            world.host.kill("gateway")
+            await asyncio.sleep(40)
+        died = [json.loads(event.data) for event in world.events("process-died")]
+        assert len(died) > 5
+        assert {one["printed"] for one in died[1:]} == {"no config\nresolved: all is well"}
+        told = [json.loads(event.data) for event in world.events("effect")]
+        text = next(one["params"]["text"] for one in told if one["key"] == "notify:flapping:gateway")
+        assert text.endswith("\nIt printed last:\n> no config\n> resolved: all is well")
+
+    simulate(story, ONE)
+
+
+def test_what_pulse_has_not_started_has_printed_nothing_that_is_known() -> None:
+    async def story(world: World) -> None:
+        world.host.printed["gateway"] = "of another life"
+        world.host.start("gateway")
+        await world.start()
+        await asyncio.sleep(1)
+        world.host.kill("gateway")
+        await asyncio.sleep(1)
+        (died,) = world.events("process-died")
+        assert "printed" not in json.loads(died.data)
+
+    simulate(story, ONE)

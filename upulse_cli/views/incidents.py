@@ -6,8 +6,11 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from pulse_core.model.text import count, one_line
+from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import local, took, zone
+
+SHOWN = 3
+"""Lines that a process printed last which are shown; `--json` has more."""
 
 
 def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
@@ -31,6 +34,7 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     again = f", {told['times']} times" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
+    yield from quoted(told["printed"]).splitlines()[-SHOWN:]
     for measure in told["measures"]:
         ended = ", ".join(
             name if count == 1 else f"{count} {name}" for name, count in measure["outcomes"].items()

@@ -7,7 +7,7 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
-from pulse_core.model.text import one_line
+from pulse_core.model.text import one_line, quoted
 from upulse_cli.time_args import local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import pairs, said
@@ -39,6 +39,8 @@ def _lines(story: Told) -> Iterator[Text | Tree]:
         yield _at(sample["ms"], "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
     if seen := story["seen"]:
         yield _at(seen["ms"], seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
+        for line in quoted((seen["data"] or {}).get("printed", "")).splitlines():
+            yield _at(seen["ms"], "", line)
     if tick := story["tick"]:
         yield _tick(tick)
     yield _wish(story["wish"], story["effect"])

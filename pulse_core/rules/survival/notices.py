@@ -7,6 +7,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
+from pulse_core.model.text import quoted
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 
@@ -22,12 +23,18 @@ def survival_effect(
 
 
 def notify_unless_told(
-    topic: str, title: str, text: str, curr: Snapshot, *keys: str, news: Moment | None = None
+    topic: str,
+    title: str,
+    text: str,
+    curr: Snapshot,
+    *keys: str,
+    news: Moment | None = None,
+    printed: str = "",
 ) -> tuple[Effect, ...]:
     """A notice, unless one about this topic was sent and no reminder is due yet.
 
     keys: the watchers whose newest samples are the notice's evidence; news: since when there is something new, so
-    that a notice is sent again if the last one is older.
+    that a notice is sent again if the last one is older; printed: what a process printed last, told beside the text.
     """
     told = curr.notices[topic_text(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
@@ -35,7 +42,7 @@ def notify_unless_told(
         if is_known(topic_text(topic), curr):
             return ()
         title = f"still: {title}"
-    return (_notice(topic, title, text, curr, keys),)
+    return (_notice(topic, title, text, curr, keys, printed),)
 
 
 def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
@@ -57,8 +64,11 @@ def topic_text(topic: str) -> str:
     return text[:TOPIC]
 
 
-def _notice(topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], **over: bool) -> Effect:
-    params = {"title": _encodable(title)[:TITLE], "text": _encodable(text)[:TEXT], **over}
+def _notice(
+    topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], printed: str = "", **over: bool
+) -> Effect:
+    whole = f"{text}\nIt printed last:\n{quoted(printed)}" if printed else text
+    params = {"title": _encodable(title)[:TITLE], "text": _encodable(whole)[:TEXT], **over}
     return survival_effect(
         NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()
     )

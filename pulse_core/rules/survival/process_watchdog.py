@@ -116,7 +116,8 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
-        return Verdict(notify_unless_told(topic, title, f"{name}: {status.why}", curr, WATCHER, news=began))
+        text, printed = f"{name}: {status.why}", history.printed
+        return Verdict(notify_unless_told(topic, title, text, curr, WATCHER, news=began, printed=printed))
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()
     age, restart = curr.now.since(history.up), process.restart

@@ -179,7 +179,7 @@ def test_the_death_of_the_one_that_is_known_gives_no_grace() -> None:
 
 
 def test_the_newest_start_stays_known_whoever_stands_for_it() -> None:
-    started = EffectAcked(took_us=1, result={"pid": 5, "started": 50})
+    started = EffectAcked(took_us=1, result={"pid": 5, "started": 50, "logged": 7})
     there = EffectAcked(took_us=1, result={"already": True, "pid": 7, "started": 70})
     background = ProcessUp(pid=6, started=60, evidence="left in the background by 5")
-    assert told(START, started, background, START, there).start == ("id-1", 5, 50)
+    assert told(START, started, background, START, there).start == LastStart("id-1", 5, 50, 7)

@@ -1,0 +1,37 @@
+"""What a process prints is told without what looks like a secret."""
+
+import pytest
+
+from pulse_core.settings.secrets import hide_secrets
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("the key abcd-1234 is wrong", "the key *** is wrong"),
+        ("at /srv/agent in production", "at /srv/agent in production"),
+        ("-----\nMIIEfirst\nMIIEsecond\n-----", "-----\n***\n-----"),
+        ("unnamed 0123456789abcdef01234567", "unnamed ***"),
+        ("postgres://agent:hunter2@db/main", "postgres://***@db/main"),
+        ("see http://db:5432/a and b@c", "see http://db:5432/a and b@c"),
+        ("Authorization: Bearer eyJhbGciOi.abc", "Authorization: Bearer ***"),
+        ('{"api_key": "zzzz-yyyy", "n": 1}', '{"api_key": "***", "n": 1}'),
+        ("PASSWORD=correct-horse&x=1", "PASSWORD=***&x=1"),
+        ("openai: sk-proj-aaaabbbbcccc", "openai: ***"),
+        ("KeyError: 'name'", "KeyError: 'name'"),
+        ("1 token", "1 token"),
+    ],
+)
+def test_values_that_look_like_secrets_are_hidden(text: str, told: str) -> None:
+    given = {
+        "API_KEY": "abcd-1234",
+        "DIR": "/srv/agent",
+        "STAGE": "production",
+        "TLS_KEY": "MIIEfirst\nMIIEsecond",
+    }
+    assert hide_secrets(text, given, {"ID": "0123456789abcdef01234567", "SHORT_TOKEN": "1"}) == told
+
+
+def test_hostile_text_takes_no_time_to_search() -> None:
+    for piece in ("://", "password: ", "key=", "://a:", "sk-"):
+        assert hide_secrets(piece * (16_384 // len(piece)))
