@@ -3,9 +3,10 @@
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, NamedTuple
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 Standing = Mapping[str, Any]
 """What `upulse status --json` prints: the value of `pulse_core.app.compute_status`."""
@@ -71,6 +72,7 @@ def families(seen: MetricsInput, version: str) -> Iterator[Metric]:
     standing = seen.standing
     yield from _of_daemon(standing)
     yield from _of_work(standing)
+    yield from _of_engine(standing.get("engine") or {})
     yield from _of_processes(standing.get("processes", ()))
     yield from _of_conditions(standing)
     yield from _of_vitals(standing.get("vitals", {}))
@@ -103,12 +105,39 @@ def _of_work(standing: Standing) -> Iterator[Metric]:
         if tick.get(field) is not None:
             which = "the last tick" if field == "last_ms" else "99 of 100 of the last 1,000 ticks at most"
             yield _gauge(name, f"How long {which} took.", tick[field] / 1e3)
+    if durations := tick.get("durations"):
+        counts = list(accumulate(durations["counts"]))
+        bounds = [*(str(bound / 1e3) for bound in durations["bounds_ms"]), "+Inf"]
+        words = "How long ticks took, since the daemon started."
+        yield HistogramMetricFamily(
+            "pulse_tick_duration_seconds",
+            words,
+            buckets=list(zip(bounds, counts, strict=True)),
+            sum_value=durations["sum_ms"] / 1e3,
+        )
     standing_now = {state: effects.pop(state) for state in ("pending", "executing") if state in effects}
     yield _labelled("pulse_effects", "Effects that are not settled.", "state", standing_now)
     settled = CounterMetricFamily("pulse_effects_settled", "Effects that are settled.", labels=("outcome",))
     for outcome, count in effects.items():
         settled.add_metric((outcome,), count)
     yield settled
+
+
+def _of_engine(engine: Mapping[str, Any]) -> Iterator[Metric]:
+    if not engine.get("commit"):
+        return
+    info = GaugeMetricFamily("pulse_engine_info", "The commit of the engine in force.", labels=("commit",))
+    info.add_metric((engine["commit"],), 1)
+    yield info
+    yield _gauge("pulse_engine_up", "Whether a host runs that commit.", engine["runs"] == engine["commit"])
+    words = "Errors of rules and projections since that commit is in force, 100 at most."
+    yield _gauge("pulse_engine_rule_errors", words, engine["errors"])
+    words = "Rules that are not run until another commit is in force."
+    yield _gauge("pulse_engine_rules_quarantined", words, len(engine["quarantined"]))
+    yield _gauge("pulse_engine_host_restarts", "How often its host was started again.", engine["restarts"])
+    if engine["rolled_back"]:
+        words = "When the last rollback was done, in Unix time."
+        yield _gauge("pulse_engine_rollback_time_seconds", words, _seconds(engine["rolled_back"]))
 
 
 def _of_processes(processes: Sequence[Mapping[str, Any]]) -> Iterator[Metric]:

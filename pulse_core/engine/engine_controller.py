@@ -22,6 +22,7 @@ from pulse_core.model.kinds import (
     PromoteRequested,
     SafeModeLeft,
 )
+from pulse_core.model.moment import iso
 from pulse_core.model.names import ENGINE
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
@@ -335,6 +336,8 @@ class EngineController:
             "watchers": list(loaded.watchers) if loaded else [],
             "executors": list(loaded.executors) if loaded else [],
             "quarantined": dict(engine.quarantined),
+            "errors": len(engine.errors),
+            "rolled_back": iso(engine.rolled_back.at) if engine.rolled_back else None,
             "sandbox": running.sandbox if running else {},
             "missing": dict(loaded.missing) if loaded else {},
             "restarts": self.host_supervisor.restarts.count,

@@ -103,11 +103,12 @@ class NoticesStatus(TypedDict):
 
 
 class TickStatus(TypedDict):
-    """How many ticks there were, and what they took in milliseconds."""
+    """How many ticks there were, and what they took in milliseconds; durations: of all since the daemon started."""
 
     count: int
     last_ms: float | None
     p99_ms: float | None
+    durations: NotRequired[Mapping[str, Json]]
 
 
 class HomeStatus(TypedDict):

@@ -9,6 +9,7 @@ from pulse_core.composition import FOLD
 from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
+from pulse_core.model.histogram import DurationHistogram
 from pulse_core.model.payload import KINDS, Wake
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
@@ -121,6 +122,7 @@ class Ticker:
         self.number = 0
         self.beats = 0
         self.took_us: deque[int] = deque(maxlen=1_000)
+        self.durations = DurationHistogram()
         self.last_whole: Snapshot | None = None
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
@@ -177,6 +179,7 @@ class Ticker:
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
+        self.durations.add(record.took_us)
         record = await self._stored(record, curr)
         if wait_us := self.folding.whole_due_us(curr, reason != "timer"):
             self._due = min(self._due, began + wait_us / 1e6)

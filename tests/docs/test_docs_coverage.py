@@ -1,6 +1,8 @@
 """Whatever has a name in the code has its place in the pages: conditions, kinds of events, metrics, benchmarks."""
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from pulse_core.model.names import NETWORK
 from pulse_core.watch.evaluate_resources import KINDS as RESOURCES
 from pulse_core.watch.log_storm import PREFIX as LOG
 from tests.simulation.day import Day, lived
+from tests.unit.metrics.metrics_standings import STANDING
 
 CONDITIONS = (*RESOURCES, NETWORK, LLM, LOG)
 OPERATIONS = (DOCS / "operations.md").read_text()
@@ -59,12 +62,16 @@ def metrics() -> set[str]:
 
     def look(hour: int, day: Day) -> None:
         assert day.world.daemon is not None
-        seen = MetricsInput(True, day.world.daemon.report(), {"events.db": 1})
+        tell(day.world.daemon.report())
+
+    def tell(standing: Mapping[str, Any]) -> None:
+        seen = MetricsInput(True, standing, {"events.db": 1})
         names.update(
             f"{one.name}_total" if one.type == "counter" else one.name for one in families(seen, "0")
         )
 
     lived(1, look)
+    tell({"engine": STANDING["engine"]})  # that world has none
     return names
 
 

@@ -39,7 +39,20 @@ STANDING: dict[str, Any] = {
         }
     ],
     "notices": {"standing": 2, "waiting": 1},
-    "tick": {"count": 100, "last_ms": 0.5, "p99_ms": 8.0},
+    "tick": {
+        "count": 100,
+        "last_ms": 0.5,
+        "p99_ms": 8.0,
+        "durations": {"bounds_ms": [1.0, 5.0], "counts": [90, 9, 1], "sum_ms": 60.0},
+    },
+    "engine": {
+        "commit": "c0ffee",
+        "runs": "c0ffee",
+        "errors": 3,
+        "quarantined": {"tidy": "slow"},
+        "restarts": 4,
+        "rolled_back": "2026-01-01T00:00:00.000000Z",
+    },
     "shed": {"level": 2, "measures": ["a", "b"], "evidence": "much"},
     "vitals": {
         "system-resource": SYSTEM,

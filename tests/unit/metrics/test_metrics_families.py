@@ -1,5 +1,6 @@
 """Metrics as Prometheus wants them, of every status there can be."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,17 @@ def found() -> Samples:
         (100, "pulse_ticks_total", {}),
         (0.0005, "pulse_tick_last_seconds", {}),
         (0.008, "pulse_tick_p99_seconds", {}),
+        (90, "pulse_tick_duration_seconds_bucket", {"le": "0.001"}),
+        (99, "pulse_tick_duration_seconds_bucket", {"le": "0.005"}),
+        (100, "pulse_tick_duration_seconds_bucket", {"le": "+Inf"}),
+        (100, "pulse_tick_duration_seconds_count", {}),
+        (0.06, "pulse_tick_duration_seconds_sum", {}),
+        (1, "pulse_engine_info", {"commit": "c0ffee"}),
+        (1, "pulse_engine_up", {}),
+        (3, "pulse_engine_rule_errors", {}),
+        (1, "pulse_engine_rules_quarantined", {}),
+        (4, "pulse_engine_host_restarts", {}),
+        (1767225600, "pulse_engine_rollback_time_seconds", {}),
         (1, "pulse_effects", {"state": "pending"}),
         (2, "pulse_effects", {"state": "executing"}),
         (3, "pulse_effects_settled_total", {"outcome": "acked"}),
@@ -113,6 +125,20 @@ def test_names_follow_the_conventions() -> None:
         assert re.fullmatch(r"pulse_[a-z0-9_]+", family.name)
         assert family.documentation.endswith(".")
         assert not re.search(r"_(ms|us|mb|percent|total)$", family.name)
+
+
+def test_the_alert_rules_and_the_dashboard_use_metrics_that_there_are() -> None:
+    names = {name for name, _ in samples(MetricsInput(True, STANDING, {"x": 1}))}
+    alerts, dashboard = (PAGE.parent / "monitoring" / name for name in ("alerts.yml", "grafana.json"))
+    panels = json.loads(dashboard.read_text())["panels"]
+    for expressions in (
+        re.findall("expr: (.*)", alerts.read_text()),
+        [one["targets"][0]["expr"] for one in panels],
+    ):
+        used = set(re.findall(r"pulse_[a-z0-9_]+", " ".join(expressions)))
+        assert len(expressions) > 5
+        assert used
+        assert used <= names
 
 
 def test_every_metric_is_on_the_page_of_operations() -> None:
