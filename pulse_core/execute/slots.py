@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from pulse_core.composition import ACTIONS
+from pulse_core.model.text_cache import cached_by_text
 from pulse_core.projections.effects import Source, decode_plain_effect, source_of
 
 Share = tuple[Source, bool]
@@ -39,7 +40,7 @@ TOLD = 10
 """Holders that are told of by name: an engine may have many."""
 
 
-@lru_cache(maxsize=4_096)
+@cached_by_text
 def holder(data: str) -> Holder:
     """Who would hold the slot of the effect with this data."""
     action, source = str(decode_plain_effect(data).get("action", "")), source_of(data)

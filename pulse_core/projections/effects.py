@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import OUTWARD, SETTLING
 from pulse_core.model.payload import decode_plain
+from pulse_core.model.text_cache import cached_by_text
 
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
@@ -59,13 +59,13 @@ MOVES: Mapping[tuple[Phase, str], Phase] = {
 OPEN = frozenset({Phase.PENDING, Phase.EXECUTING, Phase.RETRYING})
 
 
-@lru_cache(maxsize=256)
+@cached_by_text
 def decode_effect(data: str) -> Effect:
     """Decode an effect's data; cached, since several folds decode the same one."""
     return Effect.model_validate_json(data)
 
 
-@lru_cache(maxsize=1_024)
+@cached_by_text
 def decode_plain_effect(data: str) -> Mapping[str, Json]:
     """Decode an effect's data as plain JSON, cached for all folds; empty if it was redacted.
 
@@ -83,7 +83,7 @@ class Source(StrEnum):
     PEOPLE = "people"
 
 
-@lru_cache(maxsize=4_096)  # each effect that a rule adds is counted with all that are open
+@cached_by_text  # each effect that a rule adds is counted with all that are open
 def source_of(data: str) -> Source:
     """Who requested the effect with this data: rules of survival, of a capability or of others, or people."""
     wish = decode_plain_effect(data)
