@@ -165,7 +165,7 @@ def begun_otherwise(process: ProcessSettings, pid: int) -> str:
     if shown in ("", start_mark(process)[START_MARK]):
         return ""
     words = f"process {pid} was started before its `start`, or what that is given (as `env` or `user`), was changed"
-    return f"{words}; to have it started anew: upulse process stop {process.name}, then start"
+    return f"{words}; what it has is changed at its next start: upulse process restart {process.name}"
 
 
 def held_words(one: ProcessId, name: str) -> str:

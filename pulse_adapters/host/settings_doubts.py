@@ -6,6 +6,7 @@ from functools import partial
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import (
+    begun_otherwise,
     carries,
     doubtful_matches,
     is_as_begun,
@@ -74,3 +75,17 @@ def left_unguarded(
         if live and not (live == started and any(is_as_begun(one, live.pid) for one in news)):
             left[name] = live.pid
     return left
+
+
+def changed_since_start(
+    processes: Sequence[ProcessSettings], histories: Mapping[str, ProcessHistory], boot: str
+) -> Mapping[str, str]:
+    """By name, in words, the live processes that were started with other settings than these, as far as they show it."""
+    live = (
+        (process, history.pid)
+        for process in processes
+        if (history := histories.get(process.name, UNKNOWN_HISTORY)).pid is not None
+        and history.boot == boot
+        and is_alive(ProcessId(history.pid, history.started or 0))
+    )
+    return {process.name: words for process, pid in live if (words := begun_otherwise(process, pid))}

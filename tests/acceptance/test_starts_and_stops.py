@@ -199,7 +199,7 @@ def test_what_it_printed_last_is_told_with_its_death(served: Served) -> None:
     served.start()
 
     def story() -> str:
-        argv = [sys.executable, "-m", "upulse_cli", "--home", str(served.home.path), "incidents"]
+        argv = [sys.executable, "-m", "upulse_cli", "incidents", "--home", str(served.home.path)]
         told = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=True).stdout
         return told if "exited with status 3" in told else ""
 

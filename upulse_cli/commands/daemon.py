@@ -98,23 +98,40 @@ def restart(
 
 
 @app.command()
-def reload(home: HomeDir = None) -> None:
+def reload(
+    restart: Annotated[
+        bool,
+        typer.Option("--restart", help="Restart the processes whose `start`, or what it is given, changed."),
+    ] = False,
+    home: HomeDir = None,
+) -> None:
     """Take changed settings into force.
 
-    The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay.
+    The daemon reads them again without missing a tick; with a fault they are refused and the old ones stay. A changed
+    `start`, `cwd`, `env`, `user` and the like are what a process has from its next start on: those are named.
     """
     from pulse_core.app.append import append
+    from pulse_core.app.restarts import request_restarts
     from pulse_core.app.status import why_unheard
     from pulse_core.model.errors import PulseError
-    from upulse_cli.wiring.home import settings_in, unguarded_now
+    from upulse_cli.wiring.home import changed_now, settings_in, unguarded_now
 
     where = open_home(home)
     if why := why_unheard(where):
         settings_in(where.layout.config)
         raise PulseError(why)
     wait_for_settings(where, append(where, "reload-requested").event)
-    for line in unguarded_now(where, where.settings().settings):
+    settings = where.settings().settings
+    for line in unguarded_now(where, settings):
         say(line)
+    changed = changed_now(where, settings)
+    if changed and restart:
+        request_restarts(where, list(changed), "its settings have changed")
+        say(f"To be restarted: {', '.join(changed)}.")
+    elif changed:
+        for name, words in changed.items():
+            say(f"{name}: {words}")
+        say("To restart them all: upulse daemon reload --restart")
 
 
 @app.command()

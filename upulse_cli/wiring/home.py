@@ -171,6 +171,19 @@ def unguarded_now(home: HomeContext, settings: "Settings") -> Iterator[str]:
         yield f"{name} is not guarded any more; process {pid} goes on, and is ended by: kill {pid}"
 
 
+def changed_now(home: HomeContext, settings: "Settings") -> Mapping[str, str]:
+    """By name, in words, the live processes that have what these settings give a start only from their next start on."""
+    from pulse_adapters.host.settings_doubts import changed_since_start
+    from pulse_core.app.state import current_state
+    from pulse_core.model.errors import PulseError
+
+    try:
+        histories = current_state(home).processes.of
+    except PulseError:
+        return {}  # the log can't be read, which others say
+    return changed_since_start(settings.process, histories, home.clock.now().boot)
+
+
 def checked_settings(path: "Path") -> "Settings":
     """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
     settings = settings_in(path)

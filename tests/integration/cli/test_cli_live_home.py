@@ -243,6 +243,25 @@ def test_a_reload_answers_with_what_came_of_it(live: CliHome) -> None:
     live.upulse("daemon", "reload")
 
 
+def test_a_reload_says_what_has_a_changed_start_at_its_next_start_and_restarts_it_if_asked(
+    live: CliHome,
+) -> None:
+    config = live.path / "config.toml"
+    good, before = config.read_text(), live.pid_when_up("demo")
+    try:
+        config.write_text(good.replace('name = "demo"', 'name = "demo"\nenv = { LANG = "C" }', 1))
+        said = live.upulse("daemon", "reload").err
+        assert f"demo: process {before} was started before its `start`" in said
+        assert "at its next start: upulse process restart demo" in said
+        assert live.pid_when_up("demo") == before
+        assert "To be restarted: demo." in live.upulse("daemon", "reload", "--restart").err
+        live.pid_when_up("demo", other_than=before)
+        assert live.upulse("daemon", "reload", "--restart").err == "Settings reloaded: 1 process guarded.\n"
+    finally:
+        config.write_text(good)
+        live.upulse("daemon", "reload", "--restart")
+
+
 def test_the_daemon_tells_its_own_part(live: CliHome) -> None:
     told = live.upulse("daemon", "status", "--json").json
     assert (told["state"], told["unit"]) == ("running", None)
