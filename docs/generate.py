@@ -3,15 +3,17 @@
 A part stands between `<!-- generated: NAME -->` and `<!-- /generated -->`; what is outside is left alone.
 """
 
+import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import typer.main
 from pydantic import BaseModel
 
+import pulse_core.testing
 from docs.settings_reference import reference
 from pulse_core.composition import ACTIONS, KINDS
 from pulse_core.model.kinds import Effect
@@ -89,11 +91,99 @@ def _params(model: type[BaseModel]) -> str:
     return "; ".join(told)
 
 
+def names_of_rules() -> str:
+    """What authors of rules import, with all that it has."""
+    ours = [(pulse_core, name) for name in pulse_core.__all__]
+    tests = [(pulse_core.testing, name) for name in pulse_core.testing.__all__]
+    return "\n\n".join(_name_chapter(module, name) for module, name in (*ours, *tests))
+
+
+def _name_chapter(module: Any, name: str) -> str:
+    value = getattr(module, name)
+    head = f"### `{module.__name__}.{name}`"
+    if not isinstance(value, type):
+        signature = f"`{name}{inspect.signature(value)}`\n\n" if inspect.isfunction(value) else ""
+        says = inspect.getdoc(value) if inspect.isfunction(value) else f"`{value}`"
+        return f"{head}\n\n{signature}{says}"
+    rows = [f"| `{one}` | {says} |" for one, says in _members(value)]
+    table = "\n\n| has | which is |\n|---|---|\n" + "\n".join(rows) if rows else ""
+    says = "" if (doc := inspect.getdoc(value) or "").startswith(f"{name}(") else doc
+    return f"{head}\n\n{says}{table}"
+
+
+def _members(value: type) -> Iterator[tuple[str, str]]:
+    """Its fields, then its properties and methods, without those of its bases outside of Pulse."""
+    named = _plain_types(value)
+    for name, kind in named.items():
+        if not name.startswith("_") and "ClassVar" not in str(kind):
+            field = getattr(value, "model_fields", {}).get(name)
+            words = f": {field.description}" if field and field.description else ""
+            yield name, f"`{_type_name(kind)}`{words}".replace("|", "\\|")
+    for name, member in vars(value).items():
+        if name.startswith("_") or name in named:
+            continue
+        if isinstance(member, property):
+            yield name, _first_line(member)
+        elif inspect.isfunction(member):
+            takes = ", ".join(one for one in inspect.signature(member).parameters if one != "self")
+            yield f"{name}({takes})", _first_line(member)
+
+
+def _plain_types(value: type) -> Mapping[str, Any]:
+    """Its own annotations, without what pydantic adds to types."""
+    own = inspect.get_annotations(value)
+    try:
+        plain = get_type_hints(value)
+    except NameError:  # of a module that is imported for checks of types only
+        return own
+    return {name: plain[name] for name in own}
+
+
+def _type_name(kind: Any) -> str:
+    return (
+        kind.__name__
+        if isinstance(kind, type) and not get_args(kind)
+        else re.sub(r"\b[a-z_]+\.", "", str(kind))
+    )
+
+
+def _first_line(member: object) -> str:
+    return " ".join((inspect.getdoc(member) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
+def event_data() -> str:
+    """The data of each kind of event, as JSON has them."""
+    return "\n\n".join(
+        _data_chapter(kind) for kind in KINDS.values() if kind.__module__.startswith("pulse_core.")
+    )
+
+
+def _data_chapter(kind: type[Payload]) -> str:
+    fields = kind.model_json_schema().get("properties", {})
+    rows = [
+        f"| `{name}` | {_json_type(one)} | {one.get('description', '')} |".replace("  |", " |")
+        for name, one in fields.items()
+    ]
+    table = "\n".join(["| field | type | |\n|---|---|---|", *rows]) if rows else "It has no data."
+    return f"### `{kind.kind}`\n\n{table}"
+
+
+def _json_type(schema: Mapping[str, Any]) -> str:
+    if "anyOf" in schema:
+        return " or ".join(map(_json_type, schema["anyOf"]))
+    if "$ref" in schema:
+        return "object"
+    inner = f" of {_json_type(schema['items'])}" if schema.get("items") else ""
+    return f"{schema.get('type', 'any')}{inner}"
+
+
 PARTS: Mapping[str, Callable[[], str]] = {
     "actions": actions,
     "commands": commands,
     "effect-life": effect_life,
+    "event-data": event_data,
     "event-kinds": event_kinds,
+    "names-of-rules": names_of_rules,
     "settings": reference,
 }
 

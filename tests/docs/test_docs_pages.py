@@ -17,6 +17,7 @@ from pulse_adapters.config.file import load
 from pulse_core.composition import SURVIVAL
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival.process_watchdog import ProcessState
+from pulse_core.testing import given
 from tests.docs.docs_console import PAGES, ROOT, blocks
 from upulse_cli.app import app
 
@@ -33,6 +34,22 @@ def test_every_generated_part_has_its_place() -> None:
     texts = [page.read_text() for page in pages()]
     for name in PARTS:
         assert sum(f"<!-- generated: {name} -->" in text for text in texts) == 1
+
+
+def test_the_example_of_a_rule_that_a_log_line_triggers_tells_of_it_once() -> None:
+    (example,) = [one for one in blocks(DOCS / "writing-rules.md", "python") if "tell_of_a_full_cache" in one]
+    names: dict[str, Any] = {}
+    exec(compile(example, "writing-rules.md", "exec"), names)
+    story = given(names["tell_of_a_full_cache"], projections={"cache_full": names["cache_full"]})
+    story.tick()
+    story.expect_nothing("notify")
+    for _ in range(2):
+        lines = ["a word", "the cache is full"]
+        story.happened("log-matched", names["FILE"], severity="warning", lines=lines, count=2)
+    story.tick()
+    assert story.expect("notify", key="notify:cache-full").params["text"] == "the cache is full"
+    story.after("11m").tick()
+    story.expect_nothing("notify")
 
 
 @pytest.mark.parametrize(("page", "place"), EXAMPLES, ids=lambda part: getattr(part, "name", str(part)))
