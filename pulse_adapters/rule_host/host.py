@@ -23,6 +23,8 @@ from pulse_core.settings.settings import Settings
 US = 1_000_000
 LEISURE = 1.0
 """Seconds that a host may take for recorded ticks beyond what its rules may: nobody waits for them."""
+MOST_KEPT = 4 * 1024 * 1024
+"""Characters of the values of all projections of an engine that are kept; the next host folds the others anew."""
 _HELD = 500
 _NOTHING = Window()
 
@@ -101,7 +103,7 @@ class ChildRuleHost:
         self._child.send({"do": "skip", "rules": list(rules)})
 
     async def keep(self) -> Mapping[str, UserProjectionState]:
-        found = {}
+        found, room = {}, MOST_KEPT
         for name in self.loaded.projections:
             reply = await self._child.ask({"do": "keep", "name": name}, HistoryReply, self._seconds)
             try:
@@ -110,6 +112,8 @@ class ChildRuleHost:
                 self._child.refuse(fault)
                 return {}
             if state:
+                if (room := room - len(state.state)) < 0:
+                    break
                 found[name] = state
         return found
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
-from pulse_adapters.rule_host.host import ChildRuleHost
+from pulse_adapters.rule_host.host import MOST_KEPT, ChildRuleHost
 from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
@@ -283,6 +283,14 @@ async def test_what_is_kept_of_a_projection_is_where_the_next_host_goes_on(house
     ahead = {"seen": kept["seen"]._replace(state='{"n": 70}', seq=3)}
     resumed = await house.start(COUNTS + SEEN % 1, events, ahead)
     assert shown(await folded(resumed, 2, events)) == (71, 4)
+
+
+@ONLY_CHILD
+async def test_of_many_long_projections_only_so_much_is_kept(house: House) -> None:
+    long = "{str(n): Projection('x' * 250_000, lambda value, event: value) for n in range(20)}"
+    host = await house.start(f"PROJECTIONS = {long}\n", wished(1))
+    kept = await host.keep()
+    assert list(kept) == [str(number) for number in range(MOST_KEPT // 250_002)]
 
 
 @ONLY_CHILD
