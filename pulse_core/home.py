@@ -22,6 +22,8 @@ class HomeLayout:
 
     config = HomePath("config.toml")
     """The settings file."""
+    config_parts = HomePath("conf.d")
+    """The directory of files with more settings."""
     events = HomePath("events.db")
     """The event log."""
     saved_log = HomePath("events.db.saved")

@@ -1,4 +1,4 @@
-"""Reads `config.toml`: the settings, or every fault in it at once.
+"""Reads `config.toml` and `conf.d/*.toml`: the settings, or every fault in them at once.
 
 What words a fault is imported when there is one: it would stay with every daemon.
 """
@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
+from pulse_adapters.config.included import NAME, SettingsText, read_settings
 from pulse_adapters.config.settings_check import validate
-from pulse_adapters.config.toml_file import TomlFile, failures_as_faults, read_toml
+from pulse_adapters.config.toml_file import failures_as_faults
 from pulse_core.composition import Settings
 from pulse_core.model.errors import SettingsRefused
 
 if TYPE_CHECKING:
     from pulse_adapters.config.toml_lines import Path as Place
-
-NAME = "config.toml"
-"""The name of the file in a home: it lies beside what must not be deleted."""
 
 OWNER_ALONE = "until that is mended and the daemon restarted, the socket is for its owner alone"
 NO_ENGINE = "until that is mended, the engine is not run by a daemon that runs as root"
@@ -31,7 +29,7 @@ an earlier version searched."""
 
 def load(path: Path) -> Settings:
     """The settings of this file. Raises SettingsRefused with each fault as `FILE:LINE: KEY: what is wrong`."""
-    return _load(path, read_toml(path))
+    return _load(path, read_settings(path))
 
 
 def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
@@ -41,7 +39,7 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
 
     Raises SettingsRefused, as `load` does, if there is any other fault; then with all of them.
     """
-    file = read_toml(path)
+    file = read_settings(path)
     try:
         return _load(path, file), ()
     except SettingsRefused as refused:
@@ -57,7 +55,7 @@ def load_to_start(path: Path) -> tuple[Settings, tuple[str, ...]]:
         )
 
 
-def _load(path: Path, file: TomlFile) -> Settings:
+def _load(path: Path, file: SettingsText) -> Settings:
     with failures_as_faults(path):
         try:
             return _validated(path, file.data)
@@ -65,7 +63,12 @@ def _load(path: Path, file: TomlFile) -> Settings:
             from pulse_adapters.config.errors import faults
 
             found = faults(file.text, file.data, error) or [(1, str(error))]
-            raise SettingsRefused([f"{path}:{line}: {words}" for line, words in found]) from error
+            others = dict(file.same_names()) if len(file.files) > 1 else {}
+            told = (
+                f"{file.at(line)}: {words}{f'; the first one is at {file.at(others[line])}' if line in others else ''}"
+                for line, words in found
+            )
+            raise SettingsRefused([*told]) from error
 
 
 def faults_found_later(path: Path, found: "Mapping[Place, str]") -> SettingsRefused:
@@ -73,9 +76,9 @@ def faults_found_later(path: Path, found: "Mapping[Place, str]") -> SettingsRefu
     from pulse_adapters.config.errors import path_text
     from pulse_adapters.config.toml_lines import locate, nearest
 
-    lines, data = locate((file := read_toml(path)).text), file.data
+    lines, data = locate((file := read_settings(path)).text), file.data
     return SettingsRefused(
-        [f"{path}:{nearest(lines, key)}: {path_text(data, key)}: {words}" for key, words in found.items()]
+        [f"{file.at(nearest(lines, key))}: {path_text(data, key)}: {words}" for key, words in found.items()]
     )
 
 

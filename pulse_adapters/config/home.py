@@ -115,7 +115,15 @@ class Home(HomeLayout):
         try:
             if os.path.lexists(self.path) and not self.exists():
                 ours = {
-                    path.name for path in (self.config, self.run, self.objects, self.outputs, self.damaged)
+                    path.name
+                    for path in (
+                        self.config,
+                        self.config_parts,
+                        self.run,
+                        self.objects,
+                        self.outputs,
+                        self.damaged,
+                    )
                 }
                 if others := sorted(set(os.listdir(self.path)) - ours):
                     raise NotUsable(
@@ -137,7 +145,9 @@ def refuse_strangers(home: Home) -> None:
     owner = os.stat(home.path).st_uid
     if os.geteuid() != owner:
         raise PulseError(f"{home.path} belongs to user {owner}; start its daemon as that user")
-    refuse_owners(owner, home.config, home.run, home.events)
+    refuse_owners(
+        owner, home.config, home.config_parts, *home.config_parts.glob("*.toml"), home.run, home.events
+    )
     engine = (home.path / "engine", home.path / "staging")
     with suppress(OSError):  # without an engine that can't be looked at the daemon guards all the same
         answer_in_time(str(engine[0]), partial(refuse_owners, owner, *engine))

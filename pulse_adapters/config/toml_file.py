@@ -48,7 +48,12 @@ def failures_as_faults(path: Path) -> Iterator[None]:
 def read_toml(path: Path) -> TomlFile:
     """The file's text and values. Raises SettingsRefused with the fault and its line, or NoHome."""
     with failures_as_faults(path):
-        text = _decoded(path, _read(path)).replace("\r\n", "\n")
+        return parse_toml(path, _decoded(path, _read(path)).replace("\r\n", "\n"))
+
+
+def parse_toml(path: Path, text: str) -> TomlFile:
+    """The values of a text that this file has. Raises SettingsRefused with the fault and its line."""
+    with failures_as_faults(path):
         if found := excess(text):
             raise refusal(path, *found)
         data = _parsed(path, text)

@@ -36,7 +36,18 @@ FLEETING = {"tmpfs", "ramfs"}
 JUMP_US = 5_000_000
 _UNSYNCHRONISED = 0x40
 PRIVATE = 0o700
-STORES = ("config.toml", "*.db*", "objects", "objects/??", "logs", "logs/*", "run", "run/*")
+STORES = (
+    "config.toml",
+    "conf.d",
+    "conf.d/*",
+    "*.db*",
+    "objects",
+    "objects/??",
+    "logs",
+    "logs/*",
+    "run",
+    "run/*",
+)
 
 
 @dataclass(frozen=True)

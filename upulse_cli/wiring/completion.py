@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from pulse_adapters.config.home import BASE, Home, instance_at
-from pulse_adapters.config.toml_file import read_toml
+from pulse_adapters.config.included import read_settings
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effects import effect_names
 from pulse_core.app.series import vital_names
@@ -21,7 +21,7 @@ Source = Callable[[HomeContext, str], Iterable[str]]
 def processes(home: HomeContext, _prefix: str = "") -> Iterator[str]:
     """The guarded processes that the settings name, also where the settings are faulty."""
     try:
-        tables = read_toml(home.layout.config).data.get("process", ())
+        tables = read_settings(home.layout.config).data.get("process", ())
     except SettingsRefused:
         return
     for one in tables if isinstance(tables, list) else ():

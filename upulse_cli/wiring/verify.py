@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.anchor.places import lines_of_file, lines_of_journal
-from pulse_adapters.config.toml_file import read_toml
+from pulse_adapters.config.included import read_settings
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import compare_with_backup, last_checkpoint_row
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
@@ -68,7 +68,7 @@ def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
 
 def _places(home: HomeLayout) -> Mapping[str, Callable[[], Iterable[str]]]:
     """What reads the anchors that the settings name, by where they are; raises PulseError for settings with faults."""
-    if not read_toml(home.config).data.get("anchor"):
+    if not read_settings(home.config).data.get("anchor"):
         return {}
     from pulse_adapters.config.file import load_to_start  # the models of all settings, 0.1 s
 

@@ -17,7 +17,7 @@ from pulse_core.model.text import one_line
 
 FORMAT = 1
 NAME = "backup.json"
-TREES = ("engine", "staging")
+TREES = ("engine", "staging", "conf.d")
 """What is copied as a tree, and may hold links."""
 DEEPEST = 100
 """Parts of a file's path in a backup."""

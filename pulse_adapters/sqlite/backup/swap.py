@@ -17,7 +17,7 @@ from pulse_core.model.payload import describe
 STORES = ("vitals.db", "events.db")
 """What is exchanged, each with what SQLite keeps beside it; the log last."""
 
-ADDED = ("config.toml", "engine", "staging")
+ADDED = ("config.toml", "conf.d", "engine", "staging")
 """What is put there only if there is none."""
 
 _LARGEST = 1 << 20

@@ -82,6 +82,17 @@ def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: CliHome, back
     assert {stat.S_IMODE(path.stat().st_mode) for path in (backup, backup / "objects")} == {0o700}
 
 
+def test_more_settings_are_in_a_backup_and_come_back(quiet: CliHome, tmp_path: Path) -> None:
+    written(quiet)
+    (quiet.path / "conf.d").mkdir()
+    (quiet.path / "conf.d" / "more.toml").write_text(sleeper("more", 1))
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    fresh = CliHome(tmp_path / "fresh")
+    fresh.upulse("restore", str(tmp_path / "backup"))
+    assert content(fresh.path / "conf.d") == content(quiet.path / "conf.d")
+    assert 'name = "more"' in fresh.upulse("config", "show").out
+
+
 def test_a_backup_changes_nothing_in_the_home(quiet: CliHome, tmp_path: Path) -> None:
     written(quiet)
     with closing(sqlite3.connect(f"file:{quiet.path}/events.db?mode=ro", uri=True)) as other:
