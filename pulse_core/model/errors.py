@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
+SHOWN_NAMES = 12
 MOST_NAMES = 1_000
 """Names among which a near one is looked for: each takes tens of microseconds."""
 
@@ -98,4 +99,5 @@ def hint(name: str, known: Iterable[str]) -> str:
     names = sorted(known)
     if near := get_close_matches(name, names[:MOST_NAMES], n=1, cutoff=0.6):
         return f" (did you mean {near[0]!r}?)"
-    return f" (there are: {', '.join(names[:12])})" if names else ""
+    more = f", and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    return f" (there are: {', '.join(names[:SHOWN_NAMES])}{more})" if names else ""

@@ -89,7 +89,7 @@ def test_make_run_on_a_terminal_says_when_it_is_ready_and_what_ctrl_c_left_runni
     said = b""
     try:
         with child_of_test(run):
-            while b"ready, now try" not in said:
+            while not (b"ready, now try" in said and b"process-up" in said):
                 assert select.select([ours], [], [], PATIENCE)[0], said
                 said += os.read(ours, 4096)
             os.killpg(run.pid, signal.SIGINT)  # as the terminal does to make and to the daemon

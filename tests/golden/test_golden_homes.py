@@ -41,7 +41,7 @@ def home(release: str, kept: dict[str, Any], tmp_path: Path) -> Iterator[CliHome
 
 
 def test_every_event_the_engine_and_the_settings_are_in_force(home: CliHome, kept: dict[str, Any]) -> None:
-    assert home.upulse("verify").out.startswith("good: ")
+    assert home.upulse("verify").out.startswith("ok: ")
     ids = [event["id"] for event in home.upulse("events", "--json").lines]
     assert ids[: len(kept["events"])] == kept["events"]
 

@@ -116,7 +116,7 @@ def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
         good = "fit each other" if verdict.fits_itself else "before it are good"
         put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows {good}"))
     else:
-        put(f"good: {verdict.rows} rows, read in {verdict.took_ms} ms")
+        put(f"ok: {count(verdict.rows, 'row')} verified in {verdict.took_ms} ms")
     for note in () if as_json else verdict.notes:
         say(note)
     raise typer.Exit(1 if verdict.fault else 0)

@@ -127,7 +127,7 @@ def reload(
     changed = changed_now(where, settings)
     if changed and restart:
         request_restarts(where, list(changed), "its settings have changed")
-        say(f"To be restarted: {', '.join(changed)}.")
+        say(f"Restart requested: {', '.join(changed)}.")
     elif changed:
         for name, words in changed.items():
             say(f"{name}: {words}")

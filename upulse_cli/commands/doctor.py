@@ -38,7 +38,7 @@ def gc(
     if as_json:
         put_json(told)
     else:
-        put(in_words(told, "would go" if dry_run else "gone"))
+        put(in_words(told, "Would be removed" if dry_run else "Removed"))
     if fault := told.get("fault"):
         from pulse_core.model.errors import PulseError
 

@@ -87,7 +87,7 @@ def stop(
     data = {"expires_us": expires, "why": why}
     answer = append(open_home(home), "process-stop-requested", name, data)
     held = format_duration(answer.event["data"]["expires_us"])
-    say(f"{name} is to stay down for {held}; end that with: upulse process start {name}")
+    say(f"Stop requested: {name} stays down for {held}; start it before with: upulse process start {name}")
     say_when(answer)
 
 
@@ -107,7 +107,7 @@ def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
         pid = f" (process {before['pid']})" if before["pid"] else ""
         say(f"{name} is up already{pid}; nothing is started. To restart it: upulse process restart {name}")
         return
-    say(f"{name} is to be up.")
+    say(f"Start requested: {name}.")
     say_when(answer)
 
 
@@ -135,5 +135,5 @@ def restart(
     if bool(names) == everything:
         raise typer.BadParameter("name the processes to be restarted, or give --all", param_hint="NAME")
     answers = request_restarts(open_home(home), None if everything else names, why)
-    say(f"To be restarted: {', '.join(answer.event['subject'] for answer in answers)}.")
+    say(f"Restart requested: {', '.join(answer.event['subject'] for answer in answers)}.")
     say_when(answers[-1])

@@ -158,9 +158,8 @@ def wished(wish: TriedEffect) -> str:
 
 def sensed(news: SampleTaken) -> str:
     """A sample of a watcher of staging's, as far as it fits into a line."""
-    return one_line(
-        f"{news.sample.key}: {json.dumps(news.sample.data, ensure_ascii=False, default=str)[:SHOWN]}"
-    )
+    words = json.dumps(news.sample.data, ensure_ascii=False, default=str)
+    return one_line(f"{news.sample.key}: {words[:SHOWN]}{'…' * (len(words) > SHOWN)}")
 
 
 def summary(seen: TickSeen) -> str:

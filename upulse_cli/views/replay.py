@@ -26,7 +26,7 @@ def shown(found: ReplayComparison) -> RenderableType:
         ),
         rules(new),
         *(Text(one_line(f"{times} x {fault}"), style="red") for fault, times in new.faults.items()),
-        Text(f"{count(len(new.wishes), 'wish')}; {len(old.wishes)} of the other"),
+        Text(f"{count(len(new.wishes), 'effect')} requested, {len(old.wishes)} by the other"),
     ]
     parts += differences(
         [

@@ -8,7 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import one_line, quoted
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import pairs, said
 
@@ -54,7 +54,9 @@ def _lines(story: Told) -> Iterator[Text | Tree]:
 
 def _at(ms: float, what: str, words: str) -> Text:
     colour = COLOURS.get(what.removeprefix("effect-"), "")
-    return Text.assemble((f"{ms:>9.1f} ms  ", "dim"), (f"{what:<14}", colour or "bold"), one_line(words))
+    return Text.assemble(
+        (f"{took(ms * 1000):>9}  ", "dim"), (f"{what:<14}", colour or "bold"), one_line(words)
+    )
 
 
 def _tick(tick: Told) -> Tree:

@@ -74,7 +74,7 @@ def backup(quiet: CliHome, tmp_path: Path) -> Path:
 
 def test_a_backup_is_a_home_of_its_own_and_its_owners_alone(quiet: CliHome, backup: Path) -> None:
     copy = CliHome(backup)
-    assert copy.upulse("verify").out.startswith("good: 3 rows")
+    assert copy.upulse("verify").out.startswith("ok: 3 rows")
     assert rows_of(copy) == rows_of(quiet)
     assert copy.upulse("config", "check").code == 0
     modes = {stat.S_IMODE(path.stat().st_mode) for path in backup.rglob("*") if path.is_file()}
@@ -285,7 +285,7 @@ def test_a_restore_brings_back_all_of_it_to_a_new_home(quiet: CliHome, backup: P
     assert rows == rows_of(quiet)
     assert restored["kind"] == "log-restored"
     assert restored["data"]["source"] == str(backup)
-    assert fresh.upulse("verify").out.startswith("good: 4 rows")
+    assert fresh.upulse("verify").out.startswith("ok: 4 rows")
     assert (fresh.path / "config.toml").read_text() == (quiet.path / "config.toml").read_text()
     assert stat.S_IMODE(fresh.path.stat().st_mode) == 0o700
 
@@ -369,7 +369,7 @@ def test_a_log_that_is_gone_is_put_back(quiet: CliHome, backup: Path) -> None:
     for path in quiet.path.glob("events.db*"):
         path.unlink()
     quiet.upulse("restore", str(backup))
-    assert quiet.upulse("verify").out.startswith("good: 4 rows")
+    assert quiet.upulse("verify").out.startswith("ok: 4 rows")
 
 
 def test_an_altered_object_is_replaced_and_kept_aside(quiet: CliHome, tmp_path: Path) -> None:

@@ -37,16 +37,16 @@ def test_a_dry_run_says_what_would_go_and_lets_it_be(quiet: CliHome) -> None:
     path = orphan(quiet)
     asyncio.run(fill(quiet, "ab" + "c" * 62))
     words = "2 samples, 1 tick, 1 object (6 B)"
-    assert quiet.upulse("gc", "--dry-run").out == f"would go: {words}\n"
+    assert quiet.upulse("gc", "--dry-run").out == f"Would be removed: {words}\n"
     assert path.exists()
 
 
 def test_without_a_daemon_it_is_done_under_the_lock(quiet: CliHome) -> None:
     path = orphan(quiet)
     asyncio.run(fill(quiet, "ab" + "c" * 62))
-    assert quiet.upulse("gc").out == "gone: 2 samples, 1 tick, 1 object (6 B)\n"
+    assert quiet.upulse("gc").out == "Removed: 2 samples, 1 tick, 1 object (6 B)\n"
     assert not path.exists()
-    assert quiet.upulse("gc").out == "gone: nothing\n"
+    assert quiet.upulse("gc").out == "Removed: nothing\n"
     told = quiet.upulse("gc", "--json").json
     assert told["samples"] == told["objects"] == 0
     assert not quiet.upulse("events", "--json").lines
@@ -60,7 +60,7 @@ def test_a_running_daemon_is_asked_and_answers(live: CliHome) -> None:
     asked, done = live.upulse("events", "--json", "--kind", "gc-requested", "--kind", "gc-done").lines[-2:]
     assert done["cause"] == asked["id"]
     assert asked["actor"] != "pulse"
-    assert live.upulse("gc", "--dry-run").out == "would go: nothing\n"
+    assert live.upulse("gc", "--dry-run").out == "Would be removed: nothing\n"
 
 
 def test_what_cannot_be_done_is_said(quiet: CliHome) -> None:

@@ -151,7 +151,7 @@ def test_an_open_effect_is_not_retried_and_one_of_nobody_is_not_explained_by_a_t
     assert "is pending still" in quiet.upulse("effect", "retry", "k", code=1).err
     story = quiet.upulse("why", "--json").json
     assert (story["tick"], story["missing"], story["effect"]["key"]) == (None, [], "k")
-    assert "by hand" in quiet.upulse("why", "k").out
+    assert "requested by root" in quiet.upulse("why", "k").out
 
 
 def test_a_parameter_may_say_that_it_is_idempotent_and_has_a_deadline(quiet: CliHome) -> None:
@@ -336,7 +336,7 @@ def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: CliHome) -
 def test_a_sound_log_is_verified(quiet: CliHome) -> None:
     quiet.upulse("pause")
     assert quiet.upulse("verify", "--json").json["rows"] == 1
-    assert "good: 1 rows" in quiet.upulse("verify").out
+    assert "ok: 1 row verified" in quiet.upulse("verify").out
 
 
 def test_an_altered_row_is_named(quiet: CliHome) -> None:

@@ -62,8 +62,8 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
         "rules gone: old",
         "rules edited: noon",
         "+ day 3 times anew, from 1970-01-01 00:00:40Z to 1970-01-01 00:01:00Z",
-        "    1970-01-01 00:00:40Z notify my:day: it is\\nday",
-        "    1970-01-01 00:00:50Z notify my:day: it is\\nday",
+        "    1970-01-01 00:00:40Z notify my:day: it is ↵ day",
+        "    1970-01-01 00:00:50Z notify my:day: it is ↵ day",
         "- night 1 time no more, at 1970-01-01 00:00:10Z",
         "    1970-01-01 00:00:10Z notify my:night: it is late",
     ]

@@ -61,6 +61,7 @@ RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output":
          "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12", "ended": False}]  # fmt: skip
 INCIDENTS = [
     {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
+     "printed": "loading the model\nit failed: no space\n",
      "lasted_ms": None, "helped": None, "measures": [
          {"action": "restart-process", "outcomes": {"acked": 6}, "said": "", "reason": "worker is dead"}]},
 ]  # fmt: skip
