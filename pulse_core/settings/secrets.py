@@ -45,6 +45,8 @@ _WRITTEN_SECRET = re.compile(
 
 def _looks_secret(name: str, value: str) -> bool:
     has_password = re.search(r"://[^/\s@]*:[^/\s@]+@", value)
+    if name in ("PWD", "OLDPWD"):  # directories, which each traceback names
+        return False
     return bool(_SECRET_NAME.search(name) or has_password or _KEY.fullmatch(value))
 
 

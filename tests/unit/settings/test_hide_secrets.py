@@ -20,6 +20,7 @@ from pulse_core.settings.secrets import hide_secrets
         ("openai: sk-proj-aaaabbbbcccc", "openai: ***"),
         ("KeyError: 'name'", "KeyError: 'name'"),
         ("1 token", "1 token"),
+        ('File "/opt/app/main.py", line 3', 'File "/opt/app/main.py", line 3'),
     ],
 )
 def test_values_that_look_like_secrets_are_hidden(text: str, told: str) -> None:
@@ -29,7 +30,10 @@ def test_values_that_look_like_secrets_are_hidden(text: str, told: str) -> None:
         "STAGE": "production",
         "TLS_KEY": "MIIEfirst\nMIIEsecond",
     }
-    assert hide_secrets(text, given, {"ID": "0123456789abcdef01234567", "SHORT_TOKEN": "1"}) == told
+    assert (
+        hide_secrets(text, given, {"ID": "0123456789abcdef01234567", "SHORT_TOKEN": "1", "PWD": "/opt/app"})
+        == told
+    )
 
 
 def test_hostile_text_takes_no_time_to_search() -> None:
