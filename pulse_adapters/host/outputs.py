@@ -148,7 +148,7 @@ def end_of_life(path: Path, since: int, *environments: Mapping[str, str]) -> str
     return (end.partition(b"\n")[2] or end).decode(errors="ignore")
 
 
-_SEARCHED, _PRINTED = 16 * 1024, 2_000
+_SEARCHED, _PRINTED = 6 * 1024, 2_000
 """Bytes that are read, since what is hidden may be longer than what it hides, and that are kept."""
 _COLOUR = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
