@@ -39,6 +39,27 @@ def test_a_character_that_stdout_has_no_place_for_is_written_otherwise(quiet: Cl
     assert "caf\\xe9" in done.stdout
 
 
+def test_times_are_local_and_those_of_utc_if_asked(quiet: CliHome) -> None:
+    quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", 'argv=["/bin/true"]')
+    for option, zone in ((), "times in JST\n"), (("--utc",), "times in UTC\n"):
+        command = [sys.executable, "-m", "upulse_cli", "events", *option, "--home", str(quiet.path)]
+        tokyo = {**os.environ, "TZ": "Asia/Tokyo"}
+        done = subprocess.run(command, env=tokyo, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, zone)
+
+
+def test_init_in_a_checkout_leaves_it_alone_and_makes_a_whole_home(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True, timeout=60)
+    before = (tmp_path / ".git/config").read_text()
+    home, inside = tmp_path / "home", {**os.environ, "GIT_DIR": str(tmp_path / ".git")}
+    command = [sys.executable, "-m", "upulse_cli", "init", "--home", str(home)]
+    done = subprocess.run(command, cwd=tmp_path, env=inside, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert {"config.toml", "engine", "events.db", "staging"} <= {one.name for one in home.iterdir()}
+    assert (home / "staging/engine.py").exists()
+    assert (tmp_path / ".git/config").read_text() == before
+
+
 def test_init_twice_keeps_what_is_there(quiet: CliHome) -> None:
     before = (quiet.path / "config.toml").read_text()
     again = quiet.upulse("init", "--demo")
