@@ -152,16 +152,17 @@ class Answer(NamedTuple):
 
 def play(scene: Scene, stage: DemoStage) -> Answer:
     """Break it, and wait for the answer."""
-    home, since = stage.home, 0
+    home, since, at = stage.home, 0, None
     if not scene.from_the_start:
         wait_until(lambda: ready(home), "the guarded process to be up")
         with home.events() as log:
             since = log.head().seq
+        at = home.clock.now().at
     broken = scene.break_it(stage)
     wait_until(lambda: scene.answered(events_since(home, since)), "the answer")
     time.sleep(AFTERMATH)
     with home.events() as log:
-        stories = [one.spelled() for one in incidents_in(log, EventQuery(since_seq=since), home.clock.now())]
+        stories = [one.spelled() for one in incidents_in(log, at, home.clock.now())]
     return Answer(broken, events_since(home, since), stories)
 
 

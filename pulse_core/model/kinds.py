@@ -152,6 +152,10 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
     recovering: bool = Field(
         default=False, description="its own manager is bringing it back: it has its grace"
     )
+    intended: bool = Field(
+        default=False,
+        description="Pulse ended it for its restart or stop, a person wants it down, or it was never up",
+    )
     printed: Text = Field(
         default="",
         description="the end of what it printed, at most 2,000 bytes without secrets; not Pulse's words",

@@ -16,7 +16,7 @@ class ProcessProbe(NamedTuple):
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
-    carried out, and what is left of its last life ended.
+    carried out, and what is left of its last life ended; ending: a restart or stop of it is under way.
     """
 
     process: ProcessSettings
@@ -29,6 +29,7 @@ class ProcessProbe(NamedTuple):
     before: ProcessId | None = None
     failed: str = ""
     restarting: bool = False
+    ending: bool = False
 
 
 class ProcessConclusion(NamedTuple):
@@ -107,7 +108,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
         death = _died(look, f"process {pid} {look.sight.ended or 'died'} (seen through its pidfd)")
     elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
         words = f"process {before.pid} died, replaced by process {pid}"
-        death = _died(look, words, pid=before.pid)
+        death = _died(look._replace(ending=True), words, pid=before.pid)  # it was up when that began
     elif not look.sight.known and pid is not None:
         death = _died(look, f"process {pid} {look.sight.ended or 'is gone'}")
     elif look.failed:
@@ -155,7 +156,12 @@ def _died(look: ProcessProbe, evidence: str, recovering: bool = False, pid: int 
     pid = look.history.pid if pid is None else pid
     if look.sight.unlike and look.sight.detail not in evidence:
         evidence = f"{evidence}; {look.sight.detail}"
-    return _about(look, ProcessDied(pid=pid, evidence=evidence, healthy=healthy, recovering=recovering))
+    stop = look.history.stop
+    is_intended = first or (look.ending and up is not None) or bool(stop and stop.holds(look.now))
+    died = ProcessDied(
+        pid=pid, evidence=evidence, healthy=healthy, recovering=recovering, intended=is_intended
+    )
+    return _about(look, died)
 
 
 def _about(look: ProcessProbe, payload: Payload) -> Draft:

@@ -106,6 +106,8 @@ class ProcessAlive:
         if before_now is None:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
         restarting = self._restarting({process.name for process in processes if process.start})
+        under_way = self.current_state().processes
+        ending = {*under_way.restarting.values(), *under_way.stopping.values()}
         self.health.forget_others(frozenset(process.name for process in processes if process.probe))
         for process in processes:
             name, history = process.name, histories[process.name]
@@ -115,10 +117,8 @@ class ProcessAlive:
             sights[name] = self.health.observe(process, sights[name], life, history, now, said)
             failed = self.health.record(name).verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
-            is_begun, sight = name in restarting, sights[name]
-            probe = ProcessProbe(
-                process, sight, history, streak, now, expires, proven, before, failed, is_begun
-            )
+            more = (failed, name in restarting, name in ending)
+            probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak

@@ -30,7 +30,8 @@ def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
 
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
-    lasted = f", resolved after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
+    verb = "ended" if told["ended_by"] else "resolved"
+    lasted = f", {verb} after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     again = f", {told['times']} times" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
@@ -41,5 +42,9 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         )
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
-    if told["helped"] is not None:
-        yield "recovered" if told["helped"] else "not recovered yet"
+    yield from told["requests"]
+    if told["ended_by"]:
+        yield told["ended_by"]
+    elif told["helped"] is not None:
+        by_itself = "recovered, not by what Pulse did" if told["ended"] else "not recovered yet"
+        yield "recovered" if told["helped"] else by_itself

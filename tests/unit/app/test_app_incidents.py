@@ -7,22 +7,35 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.clock import VirtualClock
-from pulse_core.app.incidents import IncidentFold, incident
+from pulse_core.app.incidents import IncidentFold, incident, incidents_in
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
     DaemonStarted,
+    DaemonStopped,
     Effect,
+    EffectAcked,
+    EffectFailed,
+    EngineDisabled,
+    EngineLoaded,
+    EngineRolledBack,
     ErrorReported,
     LogMatched,
     ProcessDied,
+    ProcessRestartRequested,
+    ProcessStartRequested,
+    ProcessStopRequested,
     ProcessUp,
+    RuleQuarantined,
+    SafeModeEntered,
+    SafeModeLeft,
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damage_marker
+from pulse_core.ports.readers import EventQuery
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines
 
@@ -41,7 +54,7 @@ def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
 
 
 def error(at: int) -> tuple[int, Payload, str]:
-    return at, ErrorReported(message="no such directory", repeats=1), "metrics"
+    return at, ErrorReported(message="no such directory"), "metrics"
 
 
 def test_an_error_that_does_not_come_again_is_over_after_an_hour() -> None:
@@ -81,7 +94,7 @@ def test_a_log_is_quiet_when_its_notice_is_called_off_or_after_an_hour_without_l
 
 def test_a_storm_is_told_by_a_line_of_it_though_most_are_only_counted() -> None:
     (one,) = told(MINUTE, (0, LINES, LOG), (SECOND, COUNTED, LOG), (2 * SECOND, COUNTED, LOG))
-    assert (one["evidence"], one["times"]) == ("ERROR no answer", 3)
+    assert (one["evidence"], one["times"]) == ("ERROR no answer", 1_801)
 
 
 def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
@@ -155,3 +168,143 @@ def test_what_began_no_incident_is_said_without_reading_on() -> None:
     with pytest.raises(UnknownName, match="no incident"):
         read_incident(log, 0)
     assert log.read == 1
+
+
+PERSON = "ada"
+OWN = ProcessDied(pid=7, healthy=True, evidence="killed by SIGTERM", intended=True)
+NEVER = ProcessDied(pid=None, healthy=True, evidence="not there at the first look", intended=True)
+RESTART = Effect(
+    action="restart-process", key="restart-process:web", params={"process": "web"}, reason="dead"
+)
+
+
+def log_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> list[Event]:
+    """Rows; a fourth part is the actor. The subject of an effect's outcome is the row of the effect, as `#3`."""
+    rows = list[Event]()
+    for seq, (at, payload, subject, *actor) in enumerate(said, 1):
+        about = rows[int(subject[1:]) - 1].id if subject.startswith("#") else subject
+        rows.append(event(seq, payload, about, at=at)._replace(actor=actor[0] if actor else "pulse"))
+    return rows
+
+
+def told_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> Sequence[dict[str, Any]]:
+    fold = IncidentFold()
+    for row in log_of(*said):
+        fold.take(row)
+    return [one.spelled() for one in fold.at(Moment(10**15 + MINUTE, "boot", MINUTE))]
+
+
+STOP, START, AGAIN = ProcessStopRequested(expires_us=HOUR), ProcessStartRequested(), ProcessRestartRequested()
+ACKED, FAILED = EffectAcked(took_us=1, result={"pid": 8}), EffectFailed(error="no such program")
+WISH = (2, RESTART, "restart-process:web")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ((0, NEVER, "web"), WISH, (3, ACKED, "#2"), (4, UP, "web")),
+        ((0, AGAIN, "web", PERSON), WISH, (3, OWN, "web"), (4, ACKED, "#2"), (5, UP, "web")),
+        ((0, STOP, "web", PERSON), (1, OWN, "web"), (2, START, "web", PERSON), WISH, (3, ACKED, "#4"), (4, UP, "web")),
+        ((0, EngineRolledBack(rejected="a" * 40, why="w", asked_by=PERSON), "b"),),
+        ((0, STARTED, ""), (1, DaemonStopped(pid=1, reason="asked to stop"), ""), (2, STARTED, "")),
+    ],
+    ids=["first start", "restart by a person", "stop and start by a person", "rollback by a person", "daemon's stop"],
+)  # fmt: skip
+def test_what_is_intended_is_no_incident(said: Any) -> None:
+    assert told_of(*said) == []
+
+
+@pytest.mark.parametrize("began", [NEVER, OWN])
+def test_a_start_that_fails_is_an_incident_from_where_it_began(began: ProcessDied) -> None:
+    rows = ((0, began, "web"), WISH, (3, FAILED, "#2"), (4, RESTART, "restart-process:web"))
+    (one,) = told_of(*rows)
+    assert (one["evidence"], one["ended"], one["helped"]) == (
+        "its start failed: no such program",
+        None,
+        False,
+    )
+    (one,) = told_of(*rows, (5, ACKED, "#4"), (6, UP, "web"))
+    assert (one["lasted_ms"], one["helped"]) == (0.006, True)
+    (one,) = told_of((0, began, "web"), WISH, (3, ACKED, "#2"), (4, DIED, "web"))
+    assert one["evidence"] == "killed"
+
+
+def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
+    died = (0, DIED, "web")
+    (one,) = told_of(died, WISH, (3, FAILED, "#2"), (4, UP, "web"))
+    assert one["helped"] is False
+    assert [*lines(one)][-1] == "recovered, not by what Pulse did"
+    already = EffectAcked(took_us=1, result={"already": True})
+    (one,) = told_of(died, WISH, (3, already, "#2"), (4, UP, "web"))
+    assert one["helped"] is False
+    (one,) = told_of(died, (1, STOP, "web", PERSON))
+    assert (one["ended_by"], one["requests"]) == ("ada wants it down", ["ada requested a stop"])
+    (one,) = told_of(died, WISH, (3, ACKED, "#2"), (4, UP, "web"))
+    assert one["helped"]
+
+
+def test_a_restart_that_a_person_wants_later_is_none_of_what_was_done_about_it() -> None:
+    rows = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, UP, "web"), (5, AGAIN, "web", PERSON))
+    (one,) = told_of(*rows, (6, RESTART, "restart-process:web"), (7, OWN, "web"), (8, UP, "web"))
+    assert (one["times"], one["measures"][0]["times"], one["lasted_ms"]) == (1, 1, 0.004)
+
+
+def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incidents() -> None:
+    dead, safe, back, quarantined = told_of(
+        (0, STARTED, ""),
+        (5, UP, "web"),
+        (9, STARTED, ""),
+        (9, SafeModeEntered(crashes=3, left_out=("plugins",)), ""),
+        (10, EngineRolledBack(rejected="a" * 40, why="3 errors"), "b" * 40),
+        (11, RuleQuarantined(commit="c" * 40, why="it errs"), "mine"),
+        (12, SafeModeLeft(), "", PERSON),
+        (13, EngineLoaded(rules=("other",)), "d" * 40),
+    )
+    assert dead["evidence"] == "the daemon ended without a stop: it was killed, or it crashed"
+    assert dead["lasted_ms"] == 0.004
+    assert (safe["evidence"], safe["lasted_ms"]) == (
+        "3 starts in a row ended within a minute; left out: plugins",
+        0.003,
+    )
+    assert back["evidence"] == "aaaaaaaaaaaa was rolled back: 3 errors"
+    assert (quarantined["subject"], quarantined["ended_by"]) == ("mine", "other rules were loaded")
+
+
+def test_errors_of_a_rule_end_when_it_is_gone() -> None:
+    mine = (0, ErrorReported(message="ZeroDivisionError", repeats=4), "rule:mine")
+    own = (0, ErrorReported(message="odd"), "rule:process_watchdog")
+    (one,) = told_of(mine, (1, EngineLoaded(rules=("mine",)), "a" * 40))
+    assert (one["ended"], one["times"]) == (None, 5)
+    one, other = told_of(mine, own, (1, EngineLoaded(rules=("other",)), "a" * 40))
+    assert (one["ended_by"], other["ended"]) == ("the rule is gone", None)
+    (one,) = told_of(mine, (1, EngineDisabled(), "", PERSON))
+    assert one["ended_by"] == "the rule is gone"
+
+
+def test_an_incident_reads_the_same_whatever_the_time_that_is_told() -> None:
+    rows = log_of(
+        (0, STARTED, ""),
+        (0, STOP, "old", PERSON),
+        (SECOND, DIED, "web"),
+        (2 * SECOND, RESTART, "restart-process:web"),
+        (3 * SECOND, FAILED, "#4"),
+        (9 * SECOND, OWN, "old"),
+        (20 * SECOND, RESTART, "restart-process:web"),
+        (21 * SECOND, ACKED, "#7"),
+        (22 * SECOND, UP, "web"),
+    )
+
+    class Log:
+        def events(self, query: EventQuery) -> Iterator[Event]:
+            return (row for row in rows[query.since_seq :] if row.kind in query.kinds)
+
+        def last_before(self, at: int) -> Event | None:
+            return next((row for row in reversed(rows) if row.at <= at), None)
+
+    log: Any = Log()
+    now = Moment(rows[-1].at + MINUTE, "boot", 2 * MINUTE)
+    whole = [one.spelled() for one in incidents_in(log, None, now)]
+    assert [one["subject"] for one in whole] == ["web"]
+    for row in rows:
+        assert [one.spelled() for one in incidents_in(log, row.at, now)] == whole
+    assert incidents_in(log, now.at, now) == []
