@@ -7,8 +7,9 @@ becomes one when it fails.
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from pulse_core.app.context import HomeContext
@@ -48,8 +49,8 @@ TOLD = frozenset({"notify", "note"})
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 LEAD_US = 60_000_000
 """How long before an incident effects may have begun that are under way in it."""
-LOOK_BACK_US = 30 * 86_400_000_000
-"""How long before a time incidents may have begun that are told with those since then."""
+LOOK_BACK = 50_000
+"""Events before a time among which incidents may have begun that are told with those since then."""
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
 
@@ -86,6 +87,10 @@ class Incident:
         """Whether nothing that happens now belongs to it any more."""
         settled = all(one.outcomes.total() == one.times for one in self.measures.values())
         return settled and (self.over or self.about in FADING) and now.since(self.last) > FADED_US
+
+    def goes_on(self, now: Moment) -> bool:
+        """Whether something that happens now may belong to it."""
+        return not self.over or now.since(self.last) <= QUIET_US
 
     def end(self, at: Moment, by: str = "") -> None:
         """It is over; by: why, if it did not recover."""
@@ -382,25 +387,26 @@ def incident(home: HomeContext, id_: str) -> Incident:
 
 
 def incidents_in(log: EventReader, since: int | None, now: Moment) -> Sequence[Incident]:
-    """The incidents since then that this log tells of: each the same, whatever the time."""
-    first = 0
-    if since is not None:
-        fold = IncidentFold()
-        for row in log.events(events_since(log, since - LOOK_BACK_US)._replace(kinds=RARE)):
-            fold.take(row)
-        first = min(
-            (one.began.at for one in fold.at(now) if one.last.at >= since or not one.over), default=since
-        )
-    fold = IncidentFold()
-    start = events_since(log, min(first, since) - LEAD_US) if since is not None else EventQuery()
-    if start.since_seq and since is not None:
-        for row in log.events(events_since(log, since - LOOK_BACK_US)._replace(kinds=RARE)):
-            if row.seq > start.since_seq:
-                break
-            fold.take(row)
-    for row in log.events(start._replace(kinds=KINDS)):
+    """The incidents since then that this log tells of: each the same, whatever the time, unless it began long before."""
+    fold, first = IncidentFold(), 0
+    if since is not None and (before := log.last_before(since)):
+        earlier = list(_rare(log, before.seq - LOOK_BACK, before.seq))
+        look = IncidentFold()
+        for row in earlier:
+            look.take(row)
+        began = [one.began.at for one in look.at(before.moment) if one.goes_on(before.moment)]
+        first = events_since(log, min(began, default=since) - LEAD_US).since_seq
+        for row in earlier:
+            if row.seq <= first:
+                fold.take(row)
+    for row in log.events(EventQuery(since_seq=first, kinds=KINDS)):
         fold.take(row)
     return [one for one in fold.at(now) if since is None or one.last.at >= since or not one.over]
+
+
+def _rare(log: EventReader, after: int, last: int) -> Iterator[Event]:
+    rows = log.events(EventQuery(since_seq=max(0, after), kinds=RARE))
+    return takewhile(lambda row: row.seq <= last, rows)
 
 
 def events_since(log: EventReader, at: int | None) -> EventQuery:

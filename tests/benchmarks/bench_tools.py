@@ -19,6 +19,7 @@ TOOLS = {
     "why": ("why",),
     "why restart-process:worker-3": ("why", "restart-process:worker-3"),
     "incidents --since 24h": ("incidents", "--since", "24h"),
+    "incidents --since 7d": ("incidents", "--since", "7d"),
 }
 
 
