@@ -138,15 +138,28 @@ def newest_about(log: EventReader, keys: Iterable[str]) -> Event | None:
     return max((row for row in found if row), key=lambda row: row.seq, default=None)
 
 
+def newest_for(log: EventReader, condition: str) -> Event | None:
+    """The newest effect that answers this condition, or tells of it: its key ends with it."""
+    effects = log.events(EventQuery(kinds=("effect",)), newest_first=True) if condition else iter(())
+    return next((row for row in effects if row.subject.endswith(f":{condition}")), None)
+
+
 def effect_meant(log: EventReader, name: str) -> Event:
     """The newest effect with this key, or else the one of this id."""
     return newest_about(log, [name]) or effect_called(log, name)
 
 
 def effect_explained(log: EventReader, name: str | None) -> Event:
-    """The effect that is meant, or the last one of a process; without a name the last of all."""
+    """The effect that is meant, or the last one about a process or condition; without a name the last of all."""
     if name is not None:
-        return newest_about(log, [key.format(name) for key in ABOUT_PROCESS]) or effect_meant(log, name)
+        if about := newest_about(log, [key.format(name) for key in ABOUT_PROCESS]):
+            return about
+        try:
+            return effect_meant(log, name)
+        except PulseError:
+            if about := newest_for(log, name):
+                return about
+            raise
     if last := last_effects(log, 1):
         return last[0]
     raise PulseError("there has been no effect yet; Pulse had nothing to do")

@@ -51,7 +51,7 @@ def why(
         str | None,
         typer.Argument(
             metavar="EFFECT",
-            help="Its id or enough of it, its key, or a process; else the last.",
+            help="Its id or enough of it, its key, a process, or a condition; else the last.",
             autocompletion=completed_by("processes and effects"),
         ),
     ] = None,

@@ -1,0 +1,39 @@
+"""Which effect is meant by what people write."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pulse_core.app.effect_timeline import effect_explained
+from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
+from pulse_core.ports.readers import EventQuery
+from tests.events import event
+
+KEYS = ("clean-paths:disk:/", "notify:disk:/", "notify:network", "restart-process:web")
+ROWS = [event(seq, Effect(action="note", key=key), key) for seq, key in enumerate(KEYS, 1)]
+
+
+class Log:
+    def events(self, query: EventQuery, limit: int = 9, newest_first: bool = False) -> Iterator[Event]:
+        return (row for row in reversed(ROWS) if query.subject in (None, row.subject))
+
+    def event(self, name: str) -> Event:
+        raise UnknownName("event", name, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("disk:/", "notify:disk:/"), ("network", "notify:network"), ("web", "restart-process:web"), (KEYS[0], KEYS[0])],
+)  # fmt: skip
+def test_a_condition_means_what_was_done_about_it_last(name: str, key: str) -> None:
+    log: Any = Log()
+    assert effect_explained(log, name).subject == key
+
+
+def test_what_nobody_knows_is_refused() -> None:
+    log: Any = Log()
+    with pytest.raises(PulseError, match="no effect 'disk'"):
+        effect_explained(log, "disk")
