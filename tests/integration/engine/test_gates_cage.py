@@ -343,13 +343,13 @@ print(code_checks(home_context(Home(Path({str(tried.home.path)!r})))).tests({tri
 
 
 def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = "import os\n\n\ndef test_deep(tmp_path):\n    os.chdir(tmp_path)\n    for _ in range(1200):\n" \
+           "        os.mkdir('d')\n        os.chdir('d')\n"  # fmt: skip
+    tried = candidate(tmp_path, {"tests/test_deep.py": test})  # before: its first one keeps a repository
     place = tmp_path / "tmp"
     place.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(place))
     monkeypatch.setattr(scratch_folder, "OF_ROOT", str(place))
-    test = "import os\n\n\ndef test_deep(tmp_path):\n    os.chdir(tmp_path)\n    for _ in range(1200):\n" \
-           "        os.mkdir('d')\n        os.chdir('d')\n"  # fmt: skip
-    tried = candidate(tmp_path, {"tests/test_deep.py": test})
     assert gates.tests(tried) == "3 passed"
     assert list(place.iterdir()) == []
     assert another(tried.home, {"rules/own.py": "OWN = 1\n"}).revision.path != tried.revision.path
