@@ -13,12 +13,8 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.projections.conditions import Condition, Conditions
 from pulse_core.settings.resources import ResourcesSettings
-from pulse_core.watch.evaluate_resources import (
-    History,
-    conclude,
-    streaks,
-    streaks_to_json,
-)
+from pulse_core.watch.evaluate_resources import conclude
+from pulse_core.watch.gauges import History, streaks, streaks_to_json
 
 SECOND = 1_000_000
 WELL: Mapping[str, Any] = {

@@ -1,0 +1,133 @@
+"""Gauges: measurements with bounds, from which conditions are raised and cleared. Pure.
+
+A condition is raised once its gauge was over its bound for long enough, and cleared when it is back within the other bound.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol
+
+from pulse_core.model.durations import format_duration
+from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.projections.conditions import Condition, Conditions
+
+STREAKS_FIELD = "over"
+"""The field of a sample that holds the streaks, so that they outlive the daemon."""
+
+
+class GaugeBound(Protocol):
+    """At which value a condition is raised, below which it is cleared, and after how many microseconds over the bound."""
+
+    @property
+    def raise_(self) -> float: ...
+
+    @property
+    def clear(self) -> float: ...
+
+    @property
+    def for_(self) -> int: ...
+
+
+class FixedBound(NamedTuple):
+    """A bound that no table of the settings has in this form."""
+
+    raise_: float
+    clear: float
+    for_: int = 0
+
+
+class Gauge(NamedTuple):
+    """One measurement and its bounds: the condition's name, its value (None: not measurable), and words.
+
+    state: of the condition while it is raised; below: the value is bad when it falls to its bound, not when it rises.
+    """
+
+    name: str
+    bound: GaugeBound
+    value: float | None
+    words: str
+    state: str = "high"
+    below: bool = False
+
+    def is_over(self, bound: float) -> bool:
+        """Whether the value is at this bound, or beyond."""
+        return self.value is not None and (self.value <= bound if self.below else self.value >= bound)
+
+
+class Streak(NamedTuple):
+    """Over its bound since when, and when that was last seen."""
+
+    since: Moment
+    seen: Moment
+
+
+class History(NamedTuple):
+    """What was known before the sample: raised conditions, streaks, and for how many microseconds a streak
+    holds while nothing is measured."""
+
+    conditions: Conditions
+    over: Mapping[str, Streak]
+    patience_us: int
+
+
+def conclude_gauges(
+    gauges: Iterable[Gauge], kinds: tuple[str, ...], history: History, now: Moment
+) -> tuple[tuple[Draft, ...], Mapping[str, Streak]]:
+    """The events that follow, and the streaks from now on.
+
+    kinds: what the names of all conditions begin with that these gauges may raise: what is not measured any more is cleared.
+    """
+    drafts: list[Draft] = []
+    over: dict[str, Streak] = {}
+    measured = {gauge.name: gauge for gauge in gauges}
+    for name, gauge in measured.items():
+        streak = _next_streak(gauge, history, now)
+        if streak is not None:
+            over[name] = streak
+        drafts += _changes(gauge, history.conditions[name], streak, now)
+    for name in history.conditions.raised:
+        if name.startswith(kinds) and name not in measured:
+            kept = history.over.get(name)
+            if kept is not None and now.since(kept.seen) <= history.patience_us:
+                over[name] = kept
+            else:
+                drafts.append(Draft(ConditionCleared(evidence="it is not measured any more"), subject=name))
+    return tuple(drafts), over
+
+
+def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
+    """The streak after this measurement: a missing value neither ends nor extends it."""
+    before = history.over.get(gauge.name)
+    if gauge.value is None:
+        return before
+    if not gauge.is_over(gauge.bound.clear if history.conditions[gauge.name] else gauge.bound.raise_):
+        return None
+    holds = before is not None and now.since(before.seen) <= history.patience_us
+    return Streak(before.since if holds and before else now, now)
+
+
+def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
+    if gauge.value is None:
+        return
+    if stands is not None:
+        if not gauge.is_over(gauge.bound.clear):
+            yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
+    elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
+        for_ = f", for {format_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
+        raised = ConditionRaised(
+            evidence=gauge.words + for_, state=gauge.state, value=gauge.value, bound=gauge.bound.raise_
+        )
+        yield Draft(raised, subject=gauge.name)
+
+
+def streaks(data: Mapping[str, Json]) -> Mapping[str, Streak]:
+    """The streaks that a sample holds."""
+    kept = data.get(STREAKS_FIELD, {})
+    return {name: Streak(Moment(*since), Moment(*seen)) for name, (since, seen) in kept.items()}
+
+
+def streaks_to_json(over: Mapping[str, Streak]) -> dict[str, Json]:
+    """Streaks as JSON, the way `streaks` reads them."""
+    return {name: [list(streak.since), list(streak.seen)] for name, streak in over.items()}
