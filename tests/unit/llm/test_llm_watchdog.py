@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from pulse_core.composition import SURVIVAL
-from pulse_core.llm.rule import EndpointPlan, charged_restarts, llm_watchdog, since_last_restart
 from pulse_core.llm.rule import describe_endpoint as story_of
-from pulse_core.llm.settings import ENDPOINTS
+from pulse_core.llm.rule import llm_watchdog
 from pulse_core.model.kinds import (
     Effect,
     Paused,
@@ -18,6 +17,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.projections.conditions import Condition, Measure
+from pulse_core.rules.survival.restart_plan import RestartPlan, charged_restarts, since_last_restart
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 
@@ -348,7 +348,7 @@ def test_a_restart_of_which_nothing_is_known_yet_has_not_failed() -> None:
     condition = told.snapshot.conditions[NAME]
     assert condition is not None
     open_ = condition._replace(measures=(Measure("restart-process", told.now),) * 2)
-    words = story_of("litellm", open_, EndpointPlan("no more"), told.snapshot)
+    words = story_of("litellm", open_, RestartPlan("no more"), told.snapshot)
     assert words.endswith("litellm was restarted 2 times, last a moment ago; no more")
 
 
@@ -512,9 +512,7 @@ def test_what_was_tried_long_before_anything_else_is_not_charged(
     others = (Measure("collect", story.now.plus(-MINUTE), story.now),)
     condition = Condition(story.now, "down", story.now, "no answer", measures=(*others, *tried_then))
     story.after("300m")
-    found = charged_restarts(
-        ENDPOINTS.of(story.settings)[0], story.settings.process[0], condition, story.snapshot
-    )
+    found = charged_restarts(story.settings.process[0], NAME, condition, story.snapshot)
     assert found == [moments[minute] for minute in charged]
 
 

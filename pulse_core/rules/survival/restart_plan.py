@@ -1,0 +1,96 @@
+"""Plans the restart of a process because of a condition, with the budget and the pauses of one that has died."""
+
+from typing import NamedTuple
+
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.moment import Moment
+from pulse_core.model.names import RESTART_PROCESS
+from pulse_core.projections.conditions import Condition, Measure
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
+from pulse_core.settings.processes import ProcessSettings
+
+
+class RestartPlan(NamedTuple):
+    """The plan for a process with a condition: restart it, notify a person, both, or
+    wait for `wait_us` microseconds (None: until an event); and why."""
+
+    why: str
+    restart: ProcessSettings | None = None
+    tell: bool = False
+    wait_us: int | None = None
+
+
+def restart_hold(process: ProcessSettings, curr: Snapshot) -> str:
+    """Why a process that lives need not be well, or can't be restarted, at this moment; empty if it can."""
+    name, history = process.name, curr.process(process.name)
+    if history.stop and history.stop.holds(curr.now):
+        return f"{name} is stopped by {history.stop.by}"
+    if curr.effects.by_key(restart_key(name)):
+        return f"the restart of {name} is under way"
+    if history.up is None:
+        return f"{name} is not up"
+    if missing := [other for other in process.depends_on if curr.process(other).up is None]:
+        return f"{name} depends on {', '.join(missing)}, which is not up"
+    return ""
+
+
+def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:
+    """Plan what to do about the condition of this name, which a restart may end, as far as the budget allows."""
+    tried = restarts_tried(condition)
+    restart = process.restart
+    if restart.max == 0:
+        return RestartPlan(f"the budget of {process.name} allows no restart (max = 0)", tell=True)
+    charged = charged_restarts(process, name, condition, curr)
+    spent_at, left = attempts_at_exhaustion(restart, charged), 0
+    if charged:  # the pauses are those of a dead process
+        pause = restart.pauses.after(len(charged))
+        if spent_at is not None:
+            pause = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
+        left = pause - since_last_restart(process.name, charged, curr)
+    if left <= 0:
+        return RestartPlan(f"restarting {process.name}", restart=process, tell=bool(tried))
+    why = "its budget is spent" if spent_at is not None else "it was restarted lately"
+    words = f"held back: {why}; {process.name} is tried again in {rough_duration(left)}"
+    return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left)
+
+
+def restarts_tried(condition: Condition) -> tuple[Measure, ...]:
+    """The restarts that were tried since the condition stands, oldest first."""
+    return tuple(measure for measure in condition.measures if measure.action == RESTART_PROCESS)
+
+
+def describe_restarts(process: str | None, condition: Condition, curr: Snapshot) -> str:
+    """What was tried, in words; empty if nothing was."""
+    if not (tried := restarts_tried(condition)):
+        return ""
+    last = tried[-1]
+    how = f"last {rough_duration(curr.now.since(last.wished))} ago"
+    failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
+    times = "once" if len(tried) == 1 else f"{len(tried)} times"
+    return f"{process} was restarted {times}, {how}{failed}"
+
+
+def charged_restarts(
+    process: ProcessSettings, name: str, condition: Condition, curr: Snapshot
+) -> list[Moment]:
+    """The restarts that its budget is charged with, oldest first: of this episode, and of those before it.
+
+    Those before it, and those of a process that died again and again, are forgotten if the condition was over for
+    `healthy_after` in between; and so is what was tried long before anything else was.
+    """
+    now = curr.now
+    charged = {measure.wished for measure in restarts_tried(condition)}
+    well = curr.conditions.cleared.get(name)
+    if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
+        charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))
+    ordered = sorted(charged, key=now.since, reverse=True)
+    pause = max(process.restart.within, 2 * process.restart.pauses_when_spent.longest)
+    pauses = (n for n in range(len(ordered) - 1, 0, -1) if ordered[n].since(ordered[n - 1]) > pause)
+    return ordered[next(pauses, 0) :]
+
+
+def since_last_restart(name: str, charged: list[Moment], curr: Snapshot) -> int:
+    """Microseconds since it was last restarted: of very many attempts, not each is known."""
+    settled = curr.effects.settled_at.get(restart_key(name))
+    return min(curr.now.since(moment) for moment in (charged[-1], settled) if moment is not None)
