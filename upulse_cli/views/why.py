@@ -35,27 +35,38 @@ def tree(story: Told) -> Tree:
 def _lines(story: Told) -> Iterator[Text | Tree]:
     if origin := story["origin"]:
         yield Text(one_line(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
+    for _, line in sorted(_steps(story), key=lambda step: step[0]):
+        yield line
+
+
+def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
+    """Each step with its time; two of the same time in this order."""
     for sample in story["samples"]:
-        yield _at(sample["ms"], "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
+        yield _step(sample, "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
     if seen := story["seen"]:
-        yield _at(seen["ms"], seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
+        yield _step(seen, seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
         for line in quoted((seen["data"] or {}).get("printed", "")).splitlines():
-            yield _at(seen["ms"], "", line)
+            yield _step(seen, "", line)
     if tick := story["tick"]:
-        yield _tick(tick)
-    yield _wish(story["wish"], story["effect"])
+        yield tick["ms"], _tick(tick)
+    wish = story["wish"]
+    yield wish["ms"], _wish(wish, story["effect"])
     for number, attempt in enumerate(story["attempts"], start=1):
-        yield _attempt(number, attempt)
+        yield attempt["ms"], _attempt(number, attempt)
     if (outcome := story["outcome"]) and not story["attempts"]:
-        yield _at(outcome["ms"], outcome["kind"], said(outcome))
+        yield _step(outcome, outcome["kind"], said(outcome))
     if followed := story["followed"]:
-        yield _at(followed["ms"], followed["kind"], f"{followed['subject']}: {said(followed)}")
+        yield _step(followed, followed["kind"], f"{followed['subject']}: {said(followed)}")
+
+
+def _step(one: Told, what: str, words: str) -> tuple[float, Text]:
+    return one["ms"], _at(one["ms"], what, words)
 
 
 def _at(ms: float, what: str, words: str) -> Text:
     colour = COLOURS.get(what.removeprefix("effect-"), "")
     return Text.assemble(
-        (f"{took(ms * 1000):>9}  ", "dim"), (f"{what:<14}", colour or "bold"), one_line(words)
+        (f"{took(ms * 1000):>9}  ", "dim"), (f"{what:<13} ", colour or "bold"), one_line(words)
     )
 
 
