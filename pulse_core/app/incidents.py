@@ -17,7 +17,7 @@ from pulse_core.composition import OWN_NAMES
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import SETTLING
+from pulse_core.model.names import RESTART_PROCESS, SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.ports.readers import EventQuery, EventReader
 
@@ -66,7 +66,8 @@ class Incident:
 
     id: of the event that began it; faded: nobody said that it is over, but it did not come again; words: what was seen,
     where the event does not say it; ended_by: why it is over, if it did not recover; requests: what people requested
-    meanwhile, in words.
+    meanwhile, in words; worked: when something that Pulse did had last worked, with nothing done by a person since;
+    by_person: a person requested the start that comes next.
     """
 
     id: str
@@ -82,6 +83,8 @@ class Incident:
     words: str = ""
     ended_by: str = ""
     requests: list[str] = field(default_factory=list)
+    worked: Moment | None = None
+    by_person: bool = False
 
     def is_history(self, now: Moment) -> bool:
         """Whether nothing that happens now belongs to it any more."""
@@ -102,7 +105,17 @@ class Incident:
         acted = [measure for measure in self.measures.values() if measure.action not in TOLD]
         if not acted:
             return None
-        return self.over and not self.ended_by and any(one.outcomes["acked"] > one.idle for one in acted)
+        if not self.over or self.ended_by or self.worked is None:
+            return False
+        return self.about != "condition" or self.last.since(self.worked) <= QUIET_US
+
+    def take_outcome(self, row: Event, action: str) -> None:
+        """Take the outcome of an effect that Pulse wished for this."""
+        # A restart that finds its process up does nothing: one that did something may be known to be up before it is acked.
+        in_time = not self.over or action == RESTART_PROCESS
+        has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
+        if in_time and has_worked and not self.by_person:
+            self.worked = row.moment
 
     def spelled(self) -> dict[str, Any]:
         """The incident as JSON values."""
@@ -126,17 +139,13 @@ class Incident:
 
 @dataclass
 class IncidentMeasure:
-    """What was done about it under one key, however often: the newest wish, and how all of them ended.
-
-    idle: how many found that there was nothing to do any more.
-    """
+    """What was done about it under one key, however often: the newest wish, and how all of them ended."""
 
     action: str
     key: str
     effect: str = ""
     reason: str = ""
     times: int = 0
-    idle: int = 0
     end: Event | None = None
     outcomes: Counter[str] = field(default_factory=Counter)
 
@@ -156,7 +165,8 @@ class IncidentFold:
     def __init__(self) -> None:
         self.all: list[Incident] = []
         self._open: dict[tuple[str, str], Incident] = {}
-        self._under_way: dict[str, IncidentMeasure] = {}
+        self._under_way: dict[str, tuple[Incident, IncidentMeasure, bool]] = {}
+        """By the effect's id: what it answers, under which key, and whether Pulse wished it."""
         self._trials: dict[str, Incident] = {}
         """By process: what will have begun an incident if its start fails."""
         self._trying: dict[str, str] = {}
@@ -201,6 +211,8 @@ class IncidentFold:
         stands = before and not before.over and about not in FADING
         number = occurrences(row) if about in FADING else number
         if before and (stands or now.since(before.last) <= QUIET_US):
+            if before.over or about == "process":
+                before.worked, before.by_person = None, False
             before.times, before.last, before.over, before.faded = before.times + number, now, False, False
             before.ended_by, before.words = "", words
             if about != "log" or evidence(row):  # of a storm of lines, most are only counted
@@ -237,6 +249,7 @@ class IncidentFold:
         if story is None or story.over:
             return
         verb, why = REQUESTS[row.kind], decoded(row).get("why")
+        story.worked, story.by_person = None, True
         story.requests.append(f"{row.actor} requested a {verb}{f': {why}' if why else ''}")
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wants it down")
@@ -295,13 +308,15 @@ class IncidentFold:
         data = decoded(row)
         action, params = str(data.get("action", "")), data.get("params", {})
         name = params.get("process")
-        if action == "restart-process" and isinstance(name, str):
+        if action == RESTART_PROCESS and isinstance(name, str):
             self._trying[row.id] = name
         if story := self._concerned(row.subject, action, params):
             measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
             measure.effect, measure.reason = row.id, str(data.get("reason", ""))
             measure.times += 1
-            self._under_way[row.id] = measure
+            self._under_way[row.id] = story, measure, row.actor == PULSE
+            if row.actor != PULSE:
+                story.worked = None
             if story.about in FADING and params.get("over"):
                 story.end(row.moment)
                 story.faded = False
@@ -312,10 +327,14 @@ class IncidentFold:
             trial.words = f"its start failed: {said(row)}"
             self._open["process", name] = trial
             self.all.append(trial)
-        if measure := self._under_way.pop(row.subject, None):
+        if answer := self._under_way.pop(row.subject, None):
+            story, measure, is_own = answer
             measure.outcomes[row.kind.removeprefix("effect-")] += 1
-            measure.idle += "already" in (decoded(row).get("result") or ())
             measure.end = row
+            if is_own:
+                story.take_outcome(row, measure.action)
+            else:
+                story.worked = None
 
     def _concerned(self, key: str, action: str, params: Mapping[str, Any]) -> Incident | None:
         """The incident that an effect answers: by its params if they say so, else by what its key ends with.
@@ -344,6 +363,12 @@ def occurrences(row: Event) -> int:
 def decoded(row: Event) -> Mapping[str, Any]:
     """The row's data; empty where it was redacted."""
     return json.loads(row.data) or {}
+
+
+def is_idle(row: Event) -> bool:
+    """Whether an effect was done and changed nothing: there was nothing to do any more, or nothing was freed."""
+    result = decoded(row).get("result") or {}
+    return "already" in result or result.get("bytes") == 0
 
 
 def evidence(row: Event) -> str:

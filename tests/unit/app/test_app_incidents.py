@@ -243,6 +243,55 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     assert one["helped"]
 
 
+FULL = ConditionRaised(evidence="/x is full", state="high")
+CLEAN = Effect(action="clean-paths", key="clean-paths:/x", params={"for_condition": "disk:/x"}, reason="full")
+FREE = ConditionCleared(evidence="/x has room")
+
+
+def freed(size: int) -> EffectAcked:
+    return EffectAcked(took_us=1, result={"bytes": size})
+
+
+@pytest.mark.parametrize(
+    ("helped", "steps"),
+    [
+        (True, [(2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (4, FREE, "disk:/x")]),
+        (False, [(2, CLEAN, CLEAN.key), (3, freed(0), "#2"), (4, FREE, "disk:/x")]),
+        (False, [(2, CLEAN, CLEAN.key), (3, FREE, "disk:/x"), (4, freed(9), "#2")]),
+        (False, [(2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (HOUR, FREE, "disk:/x")]),
+        (False, [(2, CLEAN, CLEAN.key, PERSON), (3, freed(9), "#2"), (4, FREE, "disk:/x")]),
+        (
+            False,
+            [
+                (2, CLEAN, CLEAN.key),
+                (3, freed(9), "#2"),
+                (4, CLEAN, CLEAN.key, PERSON),
+                (5, FREE, "disk:/x"),
+            ],
+        ),
+    ],
+    ids=["freed", "freed nothing", "freed later", "freed long before", "by a person", "and then by a person"],
+)
+def test_a_measure_helped_if_it_changed_something_before_the_end_and_no_person_did(
+    helped: bool, steps: list[Any]
+) -> None:
+    (one,) = told_of((0, FULL, "disk:/x"), *steps)
+    assert (one["ended"] is not None, one["helped"]) == (True, helped)
+
+
+def test_a_restart_that_a_person_requests_is_no_help_of_pulse() -> None:
+    rows = ((0, DIED, "web"), WISH, (3, FAILED, "#2"), (4, AGAIN, "web", PERSON))
+    (one,) = told_of(*rows, (5, RESTART, RESTART.key), (6, ACKED, "#5"), (7, UP, "web"))
+    assert (one["helped"], one["requests"]) == (False, ["ada requested a restart"])
+    (one,) = told_of(*rows, (5, DIED, "web"), (6, RESTART, RESTART.key), (7, ACKED, "#6"), (8, UP, "web"))
+    assert one["helped"]
+
+
+def test_a_restart_that_is_known_to_be_up_before_it_is_acked_helped() -> None:
+    (one,) = told_of((0, DIED, "web"), WISH, (3, UP, "web"), (4, ACKED, "#2"))
+    assert one["helped"]
+
+
 def test_a_restart_that_a_person_wants_later_is_none_of_what_was_done_about_it() -> None:
     rows = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, UP, "web"), (5, AGAIN, "web", PERSON))
     (one,) = told_of(*rows, (6, RESTART, "restart-process:web"), (7, OWN, "web"), (8, UP, "web"))
