@@ -111,9 +111,10 @@ def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
 def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
     if gauge.value is None:
         return
-    if stands is not None:
-        if not gauge.is_over(gauge.bound.clear):
-            yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
+    if stands is not None and not gauge.is_over(gauge.bound.clear):
+        yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
+    elif stands is not None and stands.state == gauge.state:
+        return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
         for_ = f", for {format_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
         raised = ConditionRaised(

@@ -14,7 +14,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.projections.conditions import Condition, Conditions
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.watch.evaluate_resources import conclude
-from pulse_core.watch.gauges import History, streaks, streaks_to_json
+from pulse_core.watch.gauges import FixedBound, Gauge, History, conclude_gauges, streaks, streaks_to_json
 
 SECOND = 1_000_000
 WELL: Mapping[str, Any] = {
@@ -203,3 +203,12 @@ def test_streaks_survive_being_kept_in_a_sample(values: list[float]) -> None:
     for second, value in enumerate(values):
         sense.look(second, memory(value))
     assert streaks_to_json(streaks(sense.kept)) == sense.kept["over"]
+
+
+def test_a_gauge_that_is_otherwise_wrong_is_raised_again_with_its_new_state() -> None:
+    bound = FixedBound(1.0, 0.5)
+    stands = Condition(at(0), "unmeasured", at(0), "nobody knows")
+    history = History(Conditions({"it": stands}), {}, 60 * SECOND)
+    for state, news in (("unmeasured", []), ("high", ["high"])):
+        drafts, _ = conclude_gauges([Gauge("it", bound, 1.0, "too much", state)], (), history, at(5))
+        assert [draft.payload.state for draft in drafts if isinstance(draft.payload, ConditionRaised)] == news
