@@ -18,7 +18,9 @@ from pulse_core.composition import Settings
 from pulse_core.model.errors import hint
 from pulse_core.model.text import count
 from pulse_core.settings.cross_checks import disagreements
+from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings_group import NamedTables
 
 Placed = tuple[Path, str]
 Model = TypeVar("Model", bound=BaseModel)
@@ -94,10 +96,12 @@ def _faults_between_tables(data: dict[str, Any]) -> Iterator[Placed]:
     processes = {place: process for place, process in processes.items() if process.name is not None}
     for fault in disagreements(list(processes.values())):
         yield (fault.table, list(processes)[fault.place], fault.key), fault.text
+    logs = _partial_tables(data, "log", LogSettings, path=None, unit=None)
+    named = NamedTables(list(processes.values()), list(logs.values()))
     for group in Settings.extensions:
         if inner := next(one.inner for one in settings_of(Settings) if one.key == group.name):
             tables = _partial_tables(data, group.name, inner, **group.outline)
-            for fault in group.agree(list(tables.values()), list(processes.values())):
+            for fault in group.agree(list(tables.values()), named):
                 yield (fault.table, list(tables)[fault.place], fault.key), fault.text
 
 

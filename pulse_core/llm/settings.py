@@ -11,9 +11,8 @@ from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, HttpUrl, text_check
-from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
-from pulse_core.settings.settings_group import SettingsGroup
+from pulse_core.settings.settings_group import NamedTables, SettingsGroup
 
 SECOND = UNITS["s"]
 LONGEST_CHECK = 90 * SECOND
@@ -68,11 +67,9 @@ class LlmSettings(Group):
     )
 
 
-def endpoint_disagreements(
-    endpoints: Sequence[LlmSettings], processes: Sequence[ProcessSettings]
-) -> list[Disagreement]:
+def endpoint_disagreements(endpoints: Sequence[LlmSettings], tables: NamedTables) -> list[Disagreement]:
     """A fault for each endpoint that is there twice, or restarts no process or another one's; at most MOST_FAULTS."""
-    names = {process.name for process in processes}
+    names = {process.name for process in tables.process}
     urls = [endpoint.url for endpoint in endpoints]
     restarts = [endpoint.restart for endpoint in endpoints]
     found = chain(

@@ -9,8 +9,8 @@ from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import hint
 from pulse_core.settings.cross_checks import MOST_FAULTS, Disagreement, repeated_places
 from pulse_core.settings.groups import Duration, Group, Path
-from pulse_core.settings.processes import Name, ProcessSettings
-from pulse_core.settings.settings_group import SettingsGroup
+from pulse_core.settings.processes import Name
+from pulse_core.settings.settings_group import NamedTables, SettingsGroup
 
 
 class OpenClawSettings(Group):
@@ -39,11 +39,9 @@ class OpenClawSettings(Group):
     )
 
 
-def gateway_disagreements(
-    gateways: Sequence[OpenClawSettings], processes: Sequence[ProcessSettings]
-) -> list[Disagreement]:
+def gateway_disagreements(gateways: Sequence[OpenClawSettings], tables: NamedTables) -> list[Disagreement]:
     """A fault for each gateway that is there twice, or is no process; at most MOST_FAULTS."""
-    named, known = [one.process for one in gateways], {process.name for process in processes}
+    named, known = [one.process for one in gateways], {process.name for process in tables.process}
     twice = {place: f"{named[place]!r} is there twice; keep one" for place in repeated_places(named)}
     none = {
         place: f"there is no [[process]] {name!r}{hint(name, known)}"

@@ -18,7 +18,7 @@ from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.secrets import IN_CLEAR
-from pulse_core.settings.settings_group import SettingsGroup
+from pulse_core.settings.settings_group import NamedTables, SettingsGroup
 from pulse_core.settings.telemetry import (
     AnchorSettings,
     HeartbeatSettings,
@@ -177,7 +177,7 @@ class Settings(Group):
     def _tables_agree(self) -> "Settings":
         faults = disagreements(self.process)
         for group in self.extensions:
-            faults += group.agree(group.of(self), self.process)
+            faults += group.agree(group.of(self), NamedTables(self.process, self.log))
         if faults:
             raise ValueError("\n".join(fault.text for fault in faults))
         return self
