@@ -17,6 +17,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Payload, Role
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
+from pulse_core.ports.commands import CommandProber
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import Listener
 from pulse_core.ports.prober import Prober
@@ -83,11 +84,13 @@ class SurvivalRule(NamedTuple):
 
 @dataclass(frozen=True)
 class WatcherContext:
-    """What a capability's watcher may use. window: returns the present window of a key; home: its directory; append: records
-    drafts as the daemon's own, after the checks that those from outside must pass, too, for what others may record at the
-    same time; listen: has somebody told of what was recorded."""
+    """What a capability's watcher may use. commands: runs those that say by their exit how something is; window: returns the
+    present window of a key; home: its directory; append: records drafts as the daemon's own, after the checks that those
+    from outside must pass, too, for what others may record at the same time; listen: has somebody told of what was
+    recorded."""
 
     prober: Prober
+    commands: CommandProber
     clock: Clock
     settings: Callable[[], Settings]
     state: CurrentState

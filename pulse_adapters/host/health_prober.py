@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from pulse_adapters.host.listening_ports import (
@@ -13,21 +12,14 @@ from pulse_adapters.host.listening_ports import (
     is_of_this_machine,
     resolve_addresses,
 )
-from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
-from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.port_holders import PortHolders
-from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.proc import start_time_of
-from pulse_adapters.workers.process_tree import end_tree
-from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.model.text import one_line
+from pulse_core.ports.commands import CommandProber, CommandRequest
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId
-from pulse_core.ports.loops import finish_despite_cancel
 from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
 from pulse_core.settings.probes import is_status_in
 from pulse_core.settings.processes import ProcessSettings
@@ -35,23 +27,18 @@ from pulse_core.settings.processes import ProcessSettings
 LARGEST_BODY = 64 * 1024
 HELD_S = 60.0
 """Seconds for which it is believed that a port is held by the process that was seen to hold it."""
-_SAID = 200
-"""Characters of a command's last words that are told."""
 
 
 class LocalHealthProber:
     """Implements `pulse_core.ports.HealthProber`.
 
-    prober: asks by HTTP, in a child process; home: names this daemon's commands, so that the next one finds those that
-    an abrupt end of this one has left.
+    prober: asks by HTTP, in a child process; commands: runs those of `exec`.
     """
 
-    def __init__(self, spawner: Spawner, prober: Prober, home: Path) -> None:
-        self._spawner, self._prober, self._home = spawner, prober, home
+    def __init__(self, spawner: Spawner, prober: Prober, commands: CommandProber) -> None:
+        self._spawner, self._prober, self._commands = spawner, prober, commands
         self._files = FileThreads()
         self._tasks: set[asyncio.Task[HealthAnswer]] = set()
-        self._cleared: set[str] = set()
-        self._marked = MarkedProcesses()
         self._ports = PortHolders()
         self._holders: dict[str, tuple[ProcessId, float]] = {}
 
@@ -96,35 +83,11 @@ class LocalHealthProber:
         return HealthAnswer(False, f"{url}: {words}")
 
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
-        marker, program, timeout = f"probe:{process.name}@{self._home}", process.exec[0], _seconds(process)
-        if process.name not in self._cleared:
-            for left in await find_bearers(effect=marker):
-                await end_tree(left)
-            self._cleared.add(process.name)
-        try:
-            outcome = await self._spawner.run(
-                process.exec, timeout=timeout, cwd=process.cwd, env=process.env, marker=marker
-            )
-        except CommandTimedOut:
-            words = f"{program!r} took longer than {format_duration(process.timeout)} and was ended"
-            return HealthAnswer(False, words)
-        await self._end_left(outcome.found, marker)
-        if outcome.exit == 0:
-            return HealthAnswer(True, f"{program!r} says that it is well")
-        how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
-        said = one_line(end_of_output(outcome.output, _SAID))
-        return HealthAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}")
-
-    async def _end_left(self, probe: ProcessId, marker: str) -> None:
-        """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
-        self._marked.search()
-        if await self._marked.finds(lambda: self._has_left(probe, marker)):
-            await finish_despite_cancel(end_tree(probe, f"{EFFECT_MARK}={marker}"))
-
-    def _has_left(self, probe: ProcessId, marker: str) -> bool:
-        return any(
-            one.effect == marker and one.found.started >= probe.started for one in self._marked.bearers()
-        ) or any(start_time_of(pid) is not None for pid in self._marked.in_sessions({probe.pid}))
+        whose = f"probe:{process.name}"
+        result = await self._commands.ask(
+            CommandRequest(whose, process.exec, process.timeout, process.cwd, process.env)
+        )
+        return HealthAnswer(result.ok, result.words)
 
     async def _unix(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         path = os.path.expanduser(process.unix or "")  # noqa: ASYNC240 - reads no disk unless for `~user`

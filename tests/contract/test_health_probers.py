@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.executors import MemoryHost
@@ -35,7 +36,9 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             host.start("gateway")
             yield Server(host, process, lambda: host.kill("gateway"))
             return
-        prober = LocalHealthProber(spawner := Spawner(), MemoryProber(), tmp_path)
+        prober = LocalHealthProber(
+            spawner := Spawner(), MemoryProber(), LocalCommandProber(spawner, tmp_path)
+        )
         yield Server(prober, process, listening.close)
         await prober.close()
         spawner.close()

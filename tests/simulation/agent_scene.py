@@ -121,6 +121,7 @@ class AgentScene:
 
         context = WatcherContext(
             None,  # type: ignore[arg-type]  # it asks no network
+            None,  # type: ignore[arg-type]  # and runs no commands
             world.clock,
             lambda: world.settings,
             self.state,

@@ -12,6 +12,7 @@ from random import Random
 from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
@@ -130,11 +131,21 @@ async def real_daemon(
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
-        stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, home.path)).close)
+        stack.push_async_callback((commands := LocalCommandProber(acting.spawner, home.path)).close)
+        stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, commands)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         engine = engine_of(home, clock, current_settings, calls.windows)
         context = WatcherContext(
-            prober, clock, current_settings, view, window, acting.programs, home, calls.append, log.listen
+            prober,
+            commands,
+            clock,
+            current_settings,
+            view,
+            window,
+            acting.programs,
+            home,
+            calls.append,
+            log.listen,
         )
         services: dict[str, Service] = {
             **log_services(home, log, clock, acting.spawner, view, current_settings, failed),

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
 from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.spawner import Spawner
@@ -62,7 +63,7 @@ def own_id() -> ProcessId:
 @pytest.fixture
 async def prober(spawner: Spawner, tmp_path: Path) -> AsyncIterator[LocalHealthProber]:
     child = ChildProber()
-    prober = LocalHealthProber(spawner, child, tmp_path)
+    prober = LocalHealthProber(spawner, child, LocalCommandProber(spawner, tmp_path))
     yield prober
     await prober.close()
     child.close()

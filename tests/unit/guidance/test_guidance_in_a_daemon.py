@@ -62,15 +62,16 @@ class Scene:
         nothing: Any = None
         return GuidanceWatcher(
             WatcherContext(
-                nothing,
-                self.clock,
-                Settings,
-                self.view,
-                nothing,
-                nothing,
-                HomeLayout(self.project),
-                self.gate.append_own,
-                self.log.listen,
+                prober=nothing,
+                commands=nothing,
+                clock=self.clock,
+                settings=Settings,
+                state=self.view,
+                window=nothing,
+                programs=nothing,
+                home=HomeLayout(self.project),
+                append=self.gate.append_own,
+                listen=self.log.listen,
             )
         )
 

@@ -35,7 +35,16 @@ async def test_a_watcher_is_made_when_there_is_something_to_watch(tmp_path: Any)
     listeners: list[Listener] = []
     nothing: Any = None
     context = WatcherContext(
-        nothing, nothing, Settings, State, nothing, nothing, HomeLayout(tmp_path), nothing, listeners.append
+        prober=nothing,
+        commands=nothing,
+        clock=nothing,
+        settings=Settings,
+        state=State,
+        window=nothing,
+        programs=nothing,
+        home=HomeLayout(tmp_path),
+        append=nothing,
+        listen=listeners.append,
     )
     things: list[str] = []
     made: list[Gauge] = []

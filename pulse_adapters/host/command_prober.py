@@ -1,0 +1,90 @@
+"""Runs commands that say by their exit whether something is well; each has one deadline, and leaves nothing behind."""
+
+import asyncio
+from pathlib import Path
+
+from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
+from pulse_adapters.host.outputs import end_of_output
+from pulse_adapters.host.spawner import CommandTimedOut, Spawner
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.proc import start_time_of
+from pulse_adapters.workers.process_tree import end_tree
+from pulse_core.model.durations import format_duration
+from pulse_core.model.errors import describe_error
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.text import one_line
+from pulse_core.ports.commands import CommandRequest, CommandResult
+from pulse_core.ports.host import ProcessId
+from pulse_core.ports.loops import finish_despite_cancel
+
+_SAID = 200
+"""Characters of a command's last words that are told."""
+
+
+class LocalCommandProber:
+    """Implements `pulse_core.ports.CommandProber`.
+
+    home: names this daemon's commands, so that the next one finds those that an abrupt end of this one has left.
+    """
+
+    def __init__(self, spawner: Spawner, home: Path) -> None:
+        self._spawner, self._home = spawner, home
+        self._tasks: set[asyncio.Task[CommandResult]] = set()
+        self._cleared: set[str] = set()
+        self._marked = MarkedProcesses()
+
+    def ask(self, command: CommandRequest) -> "asyncio.Future[CommandResult]":
+        """Run it in a task."""
+        task = asyncio.create_task(self._result(command), name=command.whose)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """End all commands; their results are cancelled."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _result(self, command: CommandRequest) -> CommandResult:
+        try:
+            return await self._run(command)
+        except Exception as error:  # noqa: BLE001 - a fault of ours says nothing about what is asked
+            return CommandResult(None, f"it could not be asked: {describe_error(error)}")
+
+    async def _run(self, command: CommandRequest) -> CommandResult:
+        marker, program = f"{command.whose}@{self._home}", command.argv[0]
+        if command.whose not in self._cleared:
+            for left in await find_bearers(effect=marker):
+                await end_tree(left)
+            self._cleared.add(command.whose)
+        try:
+            outcome = await self._spawner.run(
+                command.argv,
+                timeout=command.timeout_us / US_PER_SECOND,
+                cwd=command.cwd,
+                env=command.env,
+                marker=marker,
+            )
+        except CommandTimedOut:
+            words = f"{program!r} took longer than {format_duration(command.timeout_us)} and was ended"
+            return CommandResult(False, words, took_ms=command.timeout_us / 1000)
+        await self._end_left(outcome.found, marker)
+        took_ms = round(outcome.took * 1000, 3)
+        if outcome.exit == 0:
+            return CommandResult(True, f"{program!r} says that it is well", 0, took_ms)
+        how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
+        said = one_line(end_of_output(outcome.output, _SAID))
+        return CommandResult(False, f"{program!r} {how}{f': {said}' if said else ''}", outcome.exit, took_ms)
+
+    async def _end_left(self, main: ProcessId, marker: str) -> None:
+        """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""
+        self._marked.search()
+        if await self._marked.finds(lambda: self._has_left(main, marker)):
+            await finish_despite_cancel(end_tree(main, f"{EFFECT_MARK}={marker}"))
+
+    def _has_left(self, main: ProcessId, marker: str) -> bool:
+        return any(
+            one.effect == marker and one.found.started >= main.started for one in self._marked.bearers()
+        ) or any(start_time_of(pid) is not None for pid in self._marked.in_sessions({main.pid}))

@@ -1,0 +1,68 @@
+"""What runs commands promises: on this machine, and in memory."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.command_prober import LocalCommandProber
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.memory.commands import MemoryCommands
+from pulse_core.ports.commands import CommandProber, CommandRequest, CommandResult
+
+
+@pytest.fixture(params=["memory", "local"])
+async def commands(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[CommandProber]:
+    for name, body in {"good": "exit 0", "bad": "echo no; exit 3", "stuck": "sleep 1000"}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    if request.param == "memory":
+        bad = CommandResult(False, "'bad' exited with 3: no", 3, 5.0)
+        missing = CommandResult(None, "there is no such program")
+        yield MemoryCommands(
+            {str(tmp_path / "bad"): bad, str(tmp_path / "none"): missing}, {str(tmp_path / "stuck")}
+        )
+        return
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, tmp_path)
+    yield prober
+    await prober.close()
+    spawner.close()
+
+
+def request_of(path: Path, seconds: float = 60) -> CommandRequest:
+    return CommandRequest(f"check:{path.name}", [str(path)], round(seconds * 1_000_000))
+
+
+async def test_the_exit_says_whether_it_is_well(commands: CommandProber, tmp_path: Path) -> None:
+    good, bad = await asyncio.gather(*(commands.ask(request_of(tmp_path / name)) for name in ("good", "bad")))
+    assert (good.ok, good.exit) == (True, 0)
+    assert (bad.ok, bad.exit) == (False, 3)
+    assert bad.words.endswith("exited with 3: no")
+    assert min(good.took_ms, bad.took_ms) > 0
+
+
+async def test_what_takes_too_long_is_ended_and_is_not_well(commands: CommandProber, tmp_path: Path) -> None:
+    result = await commands.ask(request_of(tmp_path / "stuck", 0.2))
+    assert (result.ok, result.exit, result.took_ms) == (False, None, 200)
+
+
+async def test_what_can_not_be_run_says_nothing(commands: CommandProber, tmp_path: Path) -> None:
+    result = await commands.ask(request_of(tmp_path / "none"))
+    assert (result.ok, result.exit) == (None, None)
+    assert "there is no such" in result.words
+
+
+async def test_a_command_of_a_prober_that_ends_is_ended(tmp_path: Path) -> None:
+    spawner = Spawner()
+    prober = LocalCommandProber(spawner, tmp_path)
+    os.mkfifo(tmp_path / "begun")
+    argv = ["sh", "-c", f"echo > {tmp_path / 'begun'}; sleep 1000"]
+    coming = prober.ask(CommandRequest("check:it", argv, 300_000_000))
+    assert await asyncio.to_thread((tmp_path / "begun").read_text) == "\n"
+    await prober.close()
+    assert coming.cancelled()
+    assert not spawner.running
+    spawner.close()
