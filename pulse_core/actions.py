@@ -35,7 +35,18 @@ Word = Annotated[str, StringConstraints(pattern=r"^[^\x00]*$")]
 LimitedPath = Annotated[RootedPath, StringConstraints(max_length=4_096)]
 
 TOPICS = frozenset(
-    {"blast-radius", "doubt", "engine", "flapping", "log", "network", "resource", "safe-mode", "stop"}
+    {
+        "blast-radius",
+        "doubt",
+        "engine",
+        "flapping",
+        "log",
+        "network",
+        "resource",
+        "safe-mode",
+        "stop",
+        "usage",
+    }
 )
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
 effect of another rule with such a key would block survival."""

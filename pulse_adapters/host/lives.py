@@ -91,6 +91,11 @@ class Lives:
             **{name: life for name, life in self._begun.items() if owners.get(life, name) == name},
         }
 
+    def members(self, name: str) -> tuple[ProcessId, ...]:
+        """Those of the last life of this process that are in its control group; none where there is none."""
+        life = self.last(name)
+        return self._groups.members(life.effect) if self._groups and life else ()
+
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
         """End these processes: its `stop_signal`, its `stop_timeout`, then SIGKILL; and with them its whole last life.
 
@@ -102,8 +107,7 @@ class Lives:
             return
         now, choice = live_process_table(), self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
-        if self._groups and (life := self.last(process.name)):
-            members |= {one.pid for one in self._groups.members(life.effect) if one.pid in now}
+        members |= {one.pid for one in self.members(process.name) if one.pid in now}
         # A group that its leader gets the SIGTERM for gets no second one.
         led = [now[pid] for pid in members if now[pid].group == pid or now[pid].group not in members]
         others = {one.found for one in led}.difference(mains)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
 from pulse_core.composition import current_holds, status_lines
@@ -14,6 +15,7 @@ from pulse_core.model.home_status import (
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.names import PROCESS_USAGE
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
@@ -26,6 +28,8 @@ from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
 
+USAGES = ("memory", "cpu", "threads", "descriptors", "processes")
+"""What the newest sample says of a process's tree."""
 LOOKS, LATE = 3, 10 * US_PER_SECOND
 """A process was looked at lately if that is no more than so many intervals and this time ago, which a look may take."""
 
@@ -54,6 +58,7 @@ def compute_status(
     snapshot = Snapshot(0, now, settings, {}, state)
     windows = {key: Window((Sample(0, key, now, data),)) for key, data in vitals.items()}
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
+    usages = vitals.get(PROCESS_USAGE, {})
     shared = overlaps(settings.process)
     status: HomeStatus = {
         "daemon": daemon,
@@ -75,7 +80,12 @@ def compute_status(
         },
         "processes": [
             process_status(
-                process, snapshot, looks.get(process.name, {}), looked, shared.get(process.name, "")
+                process,
+                snapshot,
+                looks.get(process.name, {}),
+                looked,
+                shared.get(process.name, ""),
+                usages.get(process.name, {}),
             )
             for process in settings.process
         ],
@@ -126,10 +136,12 @@ def process_status(
     look: Mapping[str, Json],
     looked: Moment | None,
     shared: str = "",
+    usage: Mapping[str, Json] = MappingProxyType({}),
 ) -> GuardedProcessStatus:
     """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
 
-    It is unknown if nobody has looked at it lately. shared: what it is recognised by as another one is, in words.
+    It is unknown if nobody has looked at it lately. shared: what it is recognised by as another one is, in words;
+    usage: its entry in the newest sample of what processes take.
     """
     condition, history = process_condition(process, snapshot, look), snapshot.process(process.name)
     since = history.up or history.down
@@ -147,6 +159,9 @@ def process_status(
         "restarts": history.restarts,
         "why": "; ".join(filter(None, (why, *told, history.unlogged))),
         "leftovers": look.get("leftovers", []),
+        "usage": {name: usage[name] for name in USAGES if name in usage}
+        if pid and not doubt and usage.get("pid") == pid
+        else None,
     }
 
 

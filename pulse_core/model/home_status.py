@@ -66,7 +66,11 @@ class LogStatus(TypedDict):
 
 
 class GuardedProcessStatus(TypedDict):
-    """A guarded process; `why` is the watchdog's reason for its state, `leftovers` are the pids of earlier lives."""
+    """A guarded process; `why` is the watchdog's reason for its state, `leftovers` are the pids of earlier lives.
+
+    usage: what its tree takes, as the newest sample says: bytes of memory, cores, threads, descriptors, processes; None
+    while it is down, or nobody has looked lately.
+    """
 
     name: str
     state: str
@@ -75,6 +79,7 @@ class GuardedProcessStatus(TypedDict):
     restarts: int
     why: str
     leftovers: NotRequired[Json]
+    usage: NotRequired[Mapping[str, Json] | None]
 
 
 class UnguardedStatus(TypedDict):

@@ -28,6 +28,12 @@ targets fail."""
 SYSTEM_RESOURCE = "system-resource"
 """The watcher of the machine's resources."""
 
+PROCESS_USAGE = "process-usage"
+"""The watcher of what the trees of guarded processes take."""
+
+USAGE = "usage:"
+"""What the names of its conditions begin with; the process and `memory` or `cpu` follow."""
+
 PLUGINS, ENGINE, OPTIONAL_WATCHERS = "plugins", "engine", "optional watchers"
 """What safe mode leaves out, in this order: each stays left out when the next one is, too."""
 

@@ -23,7 +23,10 @@ class Life(NamedTuple):
 
 
 class ProcessUsage(NamedTuple):
-    """What a process takes: bytes of memory, the CPU time of its life, threads, and descriptors if that may be known."""
+    """What a process takes: bytes of memory, the CPU time of its life, threads, and descriptors if that may be known.
+
+    started: in clock ticks after boot.
+    """
 
     pid: int
     name: str
@@ -31,6 +34,7 @@ class ProcessUsage(NamedTuple):
     cpu_us: int
     threads: int
     descriptors: int | None
+    started: int = 0
 
 
 class TreeUsage(NamedTuple):

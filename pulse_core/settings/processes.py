@@ -8,6 +8,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import USAGE
 from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, is_host_port, text_check
 from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
 from pulse_core.settings.secrets import Environment
@@ -247,6 +248,20 @@ class ProcessSettings(Group):
         0, ge=0, description="time after its start in which probes that fail count for nothing"
     )
     restart: RestartSettings = Field(RestartSettings(), description="how hard to try")
+    memory_max: Limit = Field(
+        "",
+        description='bytes of memory that its tree may take, as "2G"; what its processes share counts once',
+        examples=["2G"],
+    )
+    cpu_max: float = Field(
+        0, ge=0, le=100_000, description="cores that its tree may use, as 1.5; 0: any number", examples=[1.5]
+    )
+    for_: Duration = Field(
+        300_000_000, alias="for", ge=0, description="how long it must take more than that before it counts"
+    )
+    then: Literal["tell", "restart"] = Field(
+        "tell", description="what follows: a notice, or a restart, and a notice if that did not help"
+    )
 
     @model_validator(mode="after")
     def _can_be_found_and_restarted(self) -> "ProcessSettings":
@@ -289,6 +304,27 @@ class ProcessSettings(Group):
                 f"evidence ({self.evidence}) is more than evidence_of ({self.evidence_of}); lower it or raise evidence_of"
             )
         return self
+
+    @model_validator(mode="after")
+    def _usage_agrees(self) -> "ProcessSettings":
+        if self.memory_max == "unlimited" or (self.memory_max and limit_number(self.memory_max) == 0):
+            raise ValueError("memory_max is no bound; write a size as '2G', or leave it out")
+        if not self.memory_max and not self.cpu_max and (about := self._written("for_", "then")):
+            about = about.rstrip("_")
+            raise ValueError(
+                f"{about} is about memory_max and cpu_max, and there is none; give one of them too"
+            )
+        return self
+
+    @property
+    def usage_conditions(self) -> tuple[str, str]:
+        """The names of the conditions that its tree takes too much memory, and too much CPU."""
+        return f"{USAGE}{self.name}:memory", f"{USAGE}{self.name}:cpu"
+
+    @property
+    def memory_bound(self) -> int:
+        """Bytes that its tree may take; 0 for any number."""
+        return limit_number(self.memory_max) if self.memory_max else 0
 
     def _written(self, *keys: str) -> str:
         """The first of these settings that has another value than its default; empty if none has."""

@@ -80,6 +80,9 @@ class WatchSettings(Group):
     system_interval: Duration = Field(
         5_000_000, ge=50_000, description="time between two samples of the system"
     )
+    usage_interval: Duration = Field(
+        10_000_000, ge=100_000, description="time between two samples of what the guarded processes take"
+    )
     keep: Duration = Field(
         86_400_000_000,
         ge=3_600_000_000,

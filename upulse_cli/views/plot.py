@@ -11,6 +11,8 @@ HEIGHT = 10
 SIZES = ("free", "memory_available", "memory_total", "self_rss", "swap_total")
 SHARES = ("cpu", "cpu_max", "memory", "swap", "used", "inodes", "some", "full", "self_cpu")
 """What a machine's numbers of bytes, and its fractions, are called last."""
+USAGES = ("memory", "cpu")
+"""What a tree's numbers of bytes, and of cores, are called last; a core is 100%."""
 
 
 def vital(name: str, value: float) -> str:
@@ -20,6 +22,8 @@ def vital(name: str, value: float) -> str:
         return format_size(value)
     if sense == "system-resource" and last in SHARES:
         return f"{value:.1%}"
+    if sense == "process-usage" and last in USAGES:
+        return format_size(value) if last == "memory" else f"{value:.0%}"
     if last.endswith("_ms"):
         return took(value * 1000)
     if last == "pid":

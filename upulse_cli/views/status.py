@@ -7,7 +7,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from pulse_core.model.text import count, one_line
+from pulse_core.model.text import count, format_size, one_line
 from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.table import PlainTable
 
@@ -98,15 +98,25 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
 
 
 def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
-    """One line a process, with why it stands so."""
-    table = PlainTable("process", "state", "pid", "for", "restarts", "why", right=("pid", "for", "restarts"))
+    """One line a process, with why it stands so, and what its tree takes where that is known of any."""
+    known = any(one.get("usage") for one in processes)
+    takes = ("memory", "CPU") if known else ()
+    heads = ("process", "state", "pid", "for", *takes, "restarts", "why")
+    table = PlainTable(*heads, right=heads[2:-1])
     for one in processes:
         since = ago(one.get("since")) if one["state"] != "unknown" else ""
         pid, why = one["pid"] or None, one.get("why", "")
         if left := one.get("leftovers"):
             why += f"; of earlier lives {', '.join(map(str, left))}"
-        table.line(one["name"], coloured_state(one), pid, since, one["restarts"], why)
+        taken = usage_cells(one.get("usage") or {}) if known else ()
+        table.line(one["name"], coloured_state(one), pid, since, *taken, one["restarts"], why)
     return table
+
+
+def usage_cells(usage: Mapping[str, Any]) -> tuple[str, str]:
+    """Memory, and CPU in percent of one core; empty where it is not known."""
+    memory = format_size(usage["memory"]) if "memory" in usage else ""
+    return memory, f"{usage['cpu']:.0%}" if "cpu" in usage else ""
 
 
 def home_table(homes: Sequence[Mapping[str, Any]]) -> Table:

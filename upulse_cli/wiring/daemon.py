@@ -17,6 +17,7 @@ from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.leftovers import HomeFiles
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.system_watcher import SystemResource
+from pulse_adapters.host.usage_watcher import ProcessUsageWatcher
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable
 from pulse_adapters.ipc.log_name import hold_name
 from pulse_adapters.ipc.socket_service import SocketService
@@ -122,6 +123,9 @@ async def real_daemon(
     acting = machine_executors(home, current_settings, view, failed, calls.append)
     lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
     system = SystemResource(current_settings, lateness, acting.spawner, acting.consumers, view, own_window)
+    usage = ProcessUsageWatcher(
+        current_settings, acting.known, acting.lives.members, view, partial(window, ProcessUsageWatcher.key)
+    )
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home.path)
         stack.callback(acting.close)
@@ -181,7 +185,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
                 end_remains=acting.lives.end_effect,
-                watchers=(system, *needed_watchers_of(context)),
+                watchers=(system, usage, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,
                 news=(*news, *errors("log", log.torn), *errors("vitals", vitals.set_aside)),

@@ -103,6 +103,7 @@ class MachineExecutors:
     notify: Notify
     lives: Lives
     programs: LifePrograms
+    known: Callable[[], Mapping[str, ProcessId]]
     executors: Mapping[str, Executor]
 
     def close(self) -> None:
@@ -153,5 +154,12 @@ def machine_executors(
         *executors_of(ExecutorContext(current_settings, view, append, programs, home)),
     )
     return MachineExecutors(
-        spawner, table, consumers, notify, last, programs, {executor.action: executor for executor in made}
+        spawner,
+        table,
+        consumers,
+        notify,
+        last,
+        programs,
+        known,
+        {executor.action: executor for executor in made},
     )

@@ -14,6 +14,7 @@ from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.rules.survival.resource_guard import resource_guard
 from pulse_core.rules.survival.rollback import auto_rollback, panic_rollback
 from pulse_core.rules.survival.safe_mode import safe_mode
+from pulse_core.rules.survival.usage_guard import usage_guard
 
 
 def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:
@@ -28,6 +29,7 @@ def survival_rules(holds: Holds, explains: Explains) -> tuple[Rule, ...]:
         auto_rollback,
         safe_mode,
         process_watchdog,
+        usage_guard,
         resource_guard,
         network_watchdog,
         error_escalate_with(explains),

@@ -1,0 +1,113 @@
+"""The watcher of what guarded processes take: memory, CPU, descriptors and threads of each tree."""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.tree_usage import CpuMeter, process_usage, shared_once, tree_pids
+from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.proc import is_alive
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import PROCESS_USAGE, USAGE
+from pulse_core.model.vitals import WINDOW_US, Reading, Window
+from pulse_core.ports.host import ProcessId, ProcessUsage
+from pulse_core.projections.state import CurrentState
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
+from pulse_core.watch.evaluate_usage import gauges
+from pulse_core.watch.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
+
+STEP = 20
+"""Processes that are read before the loop may do something else."""
+UNSEEN = 3
+"""Intervals without a sample after which what took too much before counts as doing so anew; or a minute, if longer."""
+
+
+class ProcessUsageWatcher:
+    """One sample with what each live guarded process takes with all that came out of it.
+
+    Of each: pid, memory (bytes), cpu (cores, since the last sample), threads, descriptors (unless others may not know),
+    processes. known: the live guarded processes, by name; members: who else is in the life of one, where that is known;
+    window: the samples of the last minute, an earlier daemon's included.
+    """
+
+    name = key = PROCESS_USAGE
+    timeout = 10.0
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        known: Callable[[], Mapping[str, ProcessId]],
+        members: Callable[[str], tuple[ProcessId, ...]],
+        current_state: CurrentState,
+        window: Callable[[], Window],
+    ) -> None:
+        self._settings, self._known, self._members = settings, known, members
+        self._current_state, self._window = current_state, window
+        self.nudge = asyncio.Event()
+        self._clock, self._cpu = SystemClock(), CpuMeter(time.monotonic)
+        self._files = FileThreads(is_needed=lambda: True)
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two samples."""
+        return self._settings().watch.usage_interval / US_PER_SECOND
+
+    def should_wake(self, window: Window) -> bool:
+        """Never: its conclusions are events, and those wake."""
+        return False
+
+    async def collect(self) -> Reading:
+        """Measure every tree once, a few processes at a time."""
+        settings, known = self._settings(), self._known()
+        said = {
+            one.name: await self._measured(one, known[one.name])
+            for one in settings.process
+            if one.name in known and is_alive(known[one.name])
+        }
+        self._cpu.forget_others()
+        patience = max(WINDOW_US, UNSEEN * settings.watch.usage_interval)
+        last, conditions = self._window().last, self._current_state().conditions
+        over = {
+            name: streak
+            for entry in (last.data if last else {}).values()
+            for name, streak in streaks(entry).items()
+        }
+        of_all = [gauge for one in settings.process for gauge in gauges(one, said.get(one.name, {}))]
+        drafts, now_over = conclude_gauges(
+            of_all, (USAGE,), History(conditions, over, patience), self._clock.now()
+        )
+        for one in settings.process:
+            lasting = {name: now_over[name] for name in one.usage_conditions if name in now_over}
+            if lasting and one.name in said:
+                said[one.name][STREAKS_FIELD] = streaks_to_json(lasting)
+        return Reading(said, drafts)
+
+    async def _measured(self, process: ProcessSettings, main: ProcessId) -> dict[str, Json]:
+        found: list[ProcessUsage] = []
+        others = (one.pid for one in self._members(process.name))
+        for number, pid in enumerate(tree_pids(main.pid, others), 1):
+            if one := process_usage(pid):
+                found.append(one)
+            if number % STEP == 0:
+                await asyncio.sleep(0)
+        memory, bound = sum(one.memory for one in found), process.memory_bound
+        if bound and memory >= bound and len(found) > 1:
+            # Slow where much is mapped, and only of use here: whatever counts once is less than what counts twice.
+            pids = [one.pid for one in found]
+            with suppress(TimeoutError):  # the kernel keeps the tables of who is just being killed
+                told = await self._files.ask(f"the memory of {process.name}", lambda: shared_once(pids))
+                memory = memory if told is None else told
+        known = [one.descriptors for one in found if one.descriptors is not None]
+        cores = self._cpu.cores(process.name, found)
+        return {
+            "pid": main.pid,
+            "memory": memory,
+            **({"cpu": cores} if cores is not None else {}),
+            "threads": sum(one.threads for one in found),
+            **({"descriptors": sum(known)} if known else {}),
+            "processes": len(found),
+        }

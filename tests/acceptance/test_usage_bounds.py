@@ -1,0 +1,97 @@
+"""A guarded tree that takes too much: measured, shown, restarted, told; what its processes share counts once."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_core.ports.readers import EventQuery
+from tests.acceptance.conftest import Served
+
+LEAKS_ONCE = """
+import os, sys, time
+if os.fork() == 0 and not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "w").close()
+    held = bytearray(os.urandom(1) * (120 << 20))
+time.sleep(600)
+"""
+SHARES = """
+import os, time
+held = bytearray(os.urandom(1) * (60 << 20))
+os.fork()
+os.fork()
+time.sleep(600)
+"""
+SPINS = "while True: pass"
+
+
+def configure(served: Served, name: str, program: str, *more: str) -> None:
+    argv = json.dumps([sys.executable, "-c", program, *more[:1]])
+    served.configure(f"""
+[watch]
+usage_interval = "100ms"
+
+[[process]]
+name = "{name}"
+start = {argv}
+{chr(10).join(more[1:])}
+""")
+
+
+def events(served: Served, *kinds: str) -> list[dict[str, Any]]:
+    with SqliteEventReader(served.home.path) as log:
+        return [
+            {"subject": row.subject, **json.loads(row.data)} for row in log.events(EventQuery(kinds=kinds))
+        ]
+
+
+def usage(served: Served, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = served.process(name)["usage"] or {}
+    return found
+
+
+def test_a_tree_that_leaks_is_restarted_and_the_incident_ends(served: Served, tmp_path: Path) -> None:
+    bounds = ('memory_max = "100M"', 'for = "300ms"', 'then = "restart"')
+    configure(served, "agent", LEAKS_ONCE, str(tmp_path / "leaked"), *bounds)
+    served.start()
+    first = served.pid_when_up("agent")
+    assert served.pid_when_up("agent", other_than=first)
+    served.eventually(lambda: events(served, "condition-cleared"), "the condition is over")
+    (raised,) = events(served, "condition-raised")
+    assert raised["subject"] == "usage:agent:memory"
+    assert raised["evidence"].startswith("agent takes ")
+    assert raised["evidence"].endswith("may take 100.0 MiB, for 0s")
+    wishes = [one for one in events(served, "effect") if one["action"] == "restart-process"]
+    assert wishes[-1]["params"] == {"process": "agent", "for_condition": "usage:agent:memory"}
+    assert wishes[-1]["reason"] == raised["evidence"]
+    taken = served.eventually(lambda: usage(served, "agent"), "its tree is measured")
+    assert taken["processes"] == 2
+    assert 1 << 20 < taken["memory"] < 100 << 20
+    assert taken["threads"] == 2
+    assert taken["descriptors"] >= 6
+
+
+def test_what_processes_share_counts_once_and_cores_are_told(served: Served) -> None:
+    configure(served, "agent", SHARES, "-", 'memory_max = "150M"', 'for = "0s"', "cpu_max = 8.5")
+    served.start()
+    served.pid_when_up("agent")
+
+    def whole_tree() -> bool:
+        taken = usage(served, "agent")
+        return taken.get("processes") == 4 and taken["memory"] > 60 << 20 and "cpu" in taken
+
+    served.eventually(whole_tree, "all four processes are measured")
+    assert usage(served, "agent")["memory"] < 150 << 20
+    assert not events(served, "condition-raised")
+
+
+def test_too_many_cores_are_told_to_a_person(served: Served) -> None:
+    configure(served, "agent", SPINS, "-", "cpu_max = 0.2", 'for = "200ms"')
+    served.start()
+    pid = served.pid_when_up("agent")
+    told = served.eventually(
+        lambda: [one for one in events(served, "effect") if one["action"] == "notify"], "a notice"
+    )
+    assert told[0]["params"]["title"] == "agent takes too much CPU"
+    assert served.pid_when_up("agent") == pid

@@ -1,0 +1,180 @@
+"""`usage_guard` and its gauges: bounds of a process's tree, told or restarted, with budget, intent and verification."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from pulse_core.model.kinds import ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.model.names import USAGE
+from pulse_core.projections.conditions import Conditions
+from pulse_core.rules.survival.usage_guard import usage_guard
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.testing import Story, given
+from pulse_core.watch.evaluate_usage import gauges
+from pulse_core.watch.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
+
+GIB = 1 << 30
+AGENT: dict[str, Any] = {
+    "name": "agent",
+    "start": ["agent"],
+    "memory_max": "2G",
+    "for": "5m",
+    "then": "restart",
+}
+NAME, KEY, TOPIC = "usage:agent:memory", "restart-process:agent", "notify:usage:agent:memory"
+
+
+def a_story(**more: Any) -> Story:
+    """A process that has been up for an hour, and takes too much."""
+    story = given(usage_guard, settings={"process": [{**AGENT, **more}]})
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "agent")
+    story.after("1h").raised(NAME, "high", "agent takes 2.1 GiB of memory")
+    return story
+
+
+def restarted(story: Story, pid: int = 8) -> None:
+    """The restart that was just requested is done."""
+    story.event(ProcessDied(pid=7, evidence="was stopped", healthy=True), "agent")
+    story.after("1s").acked(KEY, pid=pid, started=pid)
+    story.event(ProcessUp(pid=pid, started=pid, evidence="there"), "agent")
+
+
+def test_a_leaking_process_is_restarted_and_nobody_is_woken() -> None:
+    story = a_story()
+    story.tick()
+    effect = story.expect("restart-process", key=KEY, process="agent", for_condition=NAME)
+    assert effect.survival
+    assert effect.reason == "agent takes 2.1 GiB of memory"
+    story.expect_nothing("notify")
+    restarted(story)
+    story.cleared(NAME)
+    assert not story.after("1h").tick().effects
+
+
+def test_by_default_a_person_is_told_once_and_when_it_is_over() -> None:
+    story = a_story(then="tell")
+    story.tick()
+    told = story.expect("notify", key=TOPIC)
+    assert told.params["title"] == "agent takes too much memory"
+    story.expect_nothing("restart-process")
+    story.acked(TOPIC)
+    story.after("1m").tick()
+    story.expect_nothing()
+    story.cleared(NAME)
+    story.tick()
+    assert story.expect("notify", key=TOPIC).params["title"] == "resolved: agent takes too much memory"
+
+
+def test_who_takes_as_much_after_a_restart_has_time_and_then_a_person_is_told() -> None:
+    story = a_story()
+    story.tick()
+    restarted(story)
+    story.after("1m").tick()
+    story.expect_nothing()
+    story.expect_note("has 4m to take less")
+    story.after("4m").tick()
+    assert "agent was restarted once" in story.expect("notify", key=TOPIC).params["text"]
+    story.expect("restart-process", key=KEY)
+
+
+def test_the_budget_of_restarts_bounds_those_for_usage() -> None:
+    story = a_story(restart={"max": 2, "within": "10h", "backoff": "1s", "backoff_max": "1h"})
+    wished = 0
+    for pid in range(8, 40):
+        story.tick()
+        if any(effect.key == KEY for effect in story.emitted):
+            wished += 1
+            restarted(story, pid)
+        story.after("5m")
+    assert wished == 4  # two at once, then after 1 h and 2 h more at least
+
+
+def test_a_budget_that_allows_no_restart_has_a_person_told() -> None:
+    story = a_story(restart={"max": 0})
+    story.tick()
+    story.expect_nothing("restart-process")
+    assert "allows no restart" in story.expect("notify").params["text"]
+
+
+def test_a_stop_that_a_person_wants_is_not_fought() -> None:
+    story = a_story()
+    story.event(ProcessStopRequested(expires_us=3_600_000_000), "agent", actor="root")
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("agent is stopped by root")
+
+
+def test_a_dead_process_is_left_to_the_watchdog() -> None:
+    story = a_story()
+    story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+    story.tick()
+    story.expect_nothing()
+
+
+def conclusions(
+    process: ProcessSettings, samples: Sequence[float | None], story: Story
+) -> list[tuple[str, float]]:
+    """The kinds of what follows from one sample every 10 s, and when."""
+    conditions, told = Conditions(), list[tuple[str, float]]()
+    over: Mapping[str, Streak] = {}
+    for number, value in enumerate(samples):
+        said = {} if value is None else {"memory": value * GIB, "cpu": value}
+        history = History(conditions, over, 60_000_000)
+        drafts, over = conclude_gauges(gauges(process, said), (USAGE,), history, story.now)
+        for draft in drafts:
+            told.append((draft.payload.kind, number * 10.0))
+            story.event(draft.payload, draft.subject)
+            conditions = story.snapshot.conditions
+        over = streaks({"over": streaks_to_json(over)})
+        story.after("10s")
+    return told
+
+
+def test_too_much_memory_counts_after_for_and_ends_below_nine_tenths() -> None:
+    process = ProcessSettings.model_validate({**AGENT, "for": "30s"})
+    samples = [1.0, 2.1, 2.2, 1.9, *[2.1] * 5, 1.9, 1.7, 2.5]
+    raised, cleared = ("condition-raised", 70.0), ("condition-cleared", 100.0)
+    assert conclusions(process, samples, given()) == [raised, cleared]
+
+
+def test_a_process_that_is_down_keeps_its_condition_until_it_is_measured_again() -> None:
+    process = ProcessSettings.model_validate({**AGENT, "for": "0s"})
+    assert conclusions(process, [2.5, None, None, 0.1], given()) == [
+        ("condition-raised", 0.0),
+        ("condition-cleared", 30.0),
+    ]
+
+
+def test_a_bound_that_is_taken_out_of_the_settings_ends_the_condition() -> None:
+    story = given()
+    story.raised(NAME)
+    history = History(story.snapshot.conditions, {}, 60_000_000)
+    process = ProcessSettings.model_validate({"name": "agent", "start": ["agent"]})
+    drafts, _ = conclude_gauges(gauges(process, {"memory": 3 * GIB}), (USAGE,), history, story.now)
+    assert [(draft.payload.kind, draft.subject) for draft in drafts] == [("condition-cleared", NAME)]
+
+
+def test_cores_have_a_bound_of_their_own() -> None:
+    process = ProcessSettings.model_validate({"name": "a", "start": ["a"], "cpu_max": 1.5, "for": "10s"})
+    (gauge,) = gauges(process, {"cpu": 1.75})
+    assert (gauge.name, gauge.words) == ("usage:a:cpu", "a uses 1.75 cores, and may use 1.5")
+    assert gauge.is_over(gauge.bound.raise_)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"memory_max": "0"}, "memory_max is no bound"),
+        ({"memory_max": "unlimited"}, "memory_max is no bound"),
+        ({"memory_max": "2 GB"}, "is no limit; write a number, a size as '2G'"),
+        ({"cpu_max": -1}, "greater than or equal to 0"),
+        ({"then": "restart", "memory_max": ""}, "then is about memory_max and cpu_max, and there is none"),
+        ({"for": "1m", "memory_max": "", "then": "tell"}, "for is about memory_max and cpu_max"),
+        ({"then": "kill"}, "'tell' or 'restart'"),
+    ],
+)
+def test_wrong_bounds_are_refused_with_what_would_work(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValidationError, match=words):
+        ProcessSettings.model_validate({**AGENT, **more})
