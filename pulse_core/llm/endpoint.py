@@ -3,14 +3,13 @@
 from typing import NamedTuple
 
 from pulse_core.llm.settings import LIVE, LlmSettings, live_url, role_of
-from pulse_core.model.durations import rough_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import State
-from pulse_core.rules.survival.process_watchdog import restart_key
+from pulse_core.rules.survival.restart_plan import excuse_of, last_started
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
@@ -45,29 +44,15 @@ def process_of(llm: LlmSettings, settings: Settings) -> ProcessSettings | None:
 
 def process_started(llm: LlmSettings, state: State, now: Moment) -> Moment | None:
     """When its process was last started according to the log: found up, or a restart of it settled."""
-    if llm.restart is None:
-        return None
-    known = (state.processes[llm.restart].up, state.effects.settled_at.get(restart_key(llm.restart)))
-    return min((moment for moment in known if moment is not None), key=now.since, default=None)
+    return None if llm.restart is None else last_started(llm.restart, state, now)
 
 
 def excuse_for(llm: LlmSettings, settings: Settings, state: State, now: Moment) -> str:
     """Why the endpoint need not answer at this moment; empty if it must."""
     if (live := live_url(llm)) != llm.url and state.conditions[f"{PREFIX}{live}"]:
         return f"{live} gives no good answer"
-    if (process := process_of(llm, settings)) is None:
-        return ""
-    name, history = process.name, state.processes[process.name]
-    if history.stop and history.stop.holds(now):
-        return f"{name} is stopped by {history.stop.by}"
-    if state.effects.by_key(restart_key(name)):
-        return f"the restart of {name} is under way"
-    if history.up is None:
-        return f"{name} is not up"
-    start = process_started(llm, state, now)
-    if start is not None and (left := llm.grace - now.since(start)) > 0:
-        return f"{name} was started, and has {rough_duration(left)} left to answer"
-    return ""
+    process = process_of(llm, settings)
+    return excuse_of(process.name, llm.grace, state, now) if process else ""
 
 
 def is_excused_failure(moment: Moment, llm: LlmSettings, state: State, now: Moment) -> bool:

@@ -41,6 +41,30 @@ Duration = Annotated[int, _READ]
 """Integer microseconds, read from text with a unit."""
 
 
+_SIZE = re.compile(r"([0-9]{1,18})([KMGT]?)")
+_SIZE_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def size_number(text: str) -> int:
+    """The number that a size stands for, as `2G` for 2,147,483,648; 0 if it is empty. Raises ValueError for what is none."""
+    if not text:
+        return 0
+    if not (shape := _SIZE.fullmatch(text)):
+        raise ValueError(f"{text!r} is no size; write a number, or one with a unit, as '2G'")
+    return int(shape[1]) * _SIZE_UNITS[shape[2]]
+
+
+def _size(text: str) -> str:
+    size_number(text)
+    return text
+
+
+NUMBER_AS_TEXT = BeforeValidator(lambda value: str(value) if type(value) is int else value)
+
+Size = Annotated[str, NUMBER_AS_TEXT, AfterValidator(_size)]
+"""A number of bytes, alone or with K, M, G or T; `size_number` reads it."""
+
+
 PATTERN_CHECK = "pattern_check"
 """In a validation's context: a function that raises ValueError for an invalid pattern; None if they are checked already."""
 

@@ -4,12 +4,22 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import USAGE
-from pulse_core.settings.groups import Duration, Group, Path, Regex, UnitName, is_host_port, text_check
+from pulse_core.settings.groups import (
+    NUMBER_AS_TEXT,
+    Duration,
+    Group,
+    Path,
+    Regex,
+    UnitName,
+    is_host_port,
+    size_number,
+    text_check,
+)
 from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
 from pulse_core.settings.secrets import Environment
 
@@ -51,24 +61,21 @@ SHORTEST_US = 10_000
 """The first wait at the least: what can't be started would else be tried as fast as the machine goes, by a large budget."""
 
 
-_UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-
-
 def limit_number(text: str) -> int:
     """The number that a limit stands for."""
-    if text == "unlimited":
-        return UNLIMITED
-    return int(text[:-1]) * _UNITS[text[-1]] if text[-1] in _UNITS else int(text)
+    return UNLIMITED if text == "unlimited" else size_number(text)
 
 
 def _is_limit(text: str) -> bool:
-    fits = re.compile(r"unlimited|[0-9]{1,18}[KMGT]?").fullmatch(text)
-    return not text or (bool(fits) and limit_number(text) < 2**63 - 1)
+    try:
+        return limit_number(text) < 2**63 - 1
+    except ValueError:
+        return False
 
 
 Limit = Annotated[
     str,
-    BeforeValidator(lambda value: str(value) if type(value) is int else value),
+    NUMBER_AS_TEXT,
     text_check(_is_limit, "is no limit; write a number, a size as '2G', or 'unlimited'"),
 ]
 """A bound that the kernel sets a process, soft and hard alike; empty: that of the daemon."""

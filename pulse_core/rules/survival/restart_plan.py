@@ -6,7 +6,7 @@ from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.projections.conditions import Condition, Measure
-from pulse_core.projections.state import Snapshot
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
 from pulse_core.settings.processes import ProcessSettings
 
@@ -21,17 +21,33 @@ class RestartPlan(NamedTuple):
     wait_us: int | None = None
 
 
-def restart_hold(process: ProcessSettings, curr: Snapshot) -> str:
-    """Why a process that lives need not be well, or can't be restarted, at this moment; empty if it can."""
-    name, history = process.name, curr.process(process.name)
-    if history.stop and history.stop.holds(curr.now):
+def last_started(name: str, state: State, now: Moment) -> Moment | None:
+    """When the process was last started according to the log: found up, or a restart of it settled."""
+    known = (state.processes[name].up, state.effects.settled_at.get(restart_key(name)))
+    return min((moment for moment in known if moment is not None), key=now.since, default=None)
+
+
+def excuse_of(name: str, grace: int, state: State, now: Moment) -> str:
+    """Why a process, which has so many microseconds after its start, need not be well at this moment; empty if it must."""
+    history = state.processes[name]
+    if history.stop and history.stop.holds(now):
         return f"{name} is stopped by {history.stop.by}"
-    if curr.effects.by_key(restart_key(name)):
+    if state.effects.by_key(restart_key(name)):
         return f"the restart of {name} is under way"
     if history.up is None:
         return f"{name} is not up"
+    start = last_started(name, state, now)
+    if start is not None and (left := grace - now.since(start)) > 0:
+        return f"{name} was started, and has {rough_duration(left)} left to answer"
+    return ""
+
+
+def restart_hold(process: ProcessSettings, curr: Snapshot) -> str:
+    """Why a process that lives need not be well, or can't be restarted, at this moment; empty if it can."""
+    if excuse := excuse_of(process.name, 0, curr.state, curr.now):
+        return excuse
     if missing := [other for other in process.depends_on if curr.process(other).up is None]:
-        return f"{name} depends on {', '.join(missing)}, which is not up"
+        return f"{process.name} depends on {', '.join(missing)}, which is not up"
     return ""
 
 
