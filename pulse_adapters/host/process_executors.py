@@ -19,6 +19,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -66,6 +67,7 @@ class StopProcess(Executor):
             return await self._stop(params.consumer)
         process = guarded_process(self._settings(), params.process or "")
         if process.systemd_unit:
+            _note_end(self._spawner, self._known().get(process.name))
             await self._systemctl.change("stop", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})
         sight = await observe_one(self._table, process, self._known())
@@ -99,6 +101,12 @@ def _refuse_doubt(sight: ProcessObservation, done: str) -> None:
         raise PulseError(
             f"nothing was {done}: {sight.doubt}; end the others yourself, or make the settings exact"
         )
+
+
+def _note_end(spawner: Spawner, known: ProcessId | None) -> None:
+    """Remember that a unit or a command, which end their process themselves, were told to, if it lives."""
+    if known and is_alive(known):
+        spawner.note_end(known)
 
 
 def _timeout(settings: Settings, name: str | None) -> float:
@@ -196,6 +204,8 @@ class RestartProcess:
         left: the live ones that stand for it; died: when it was dead at the latest, in clock ticks after boot, None if
         nobody knows.
         """
+        if process.systemd_unit or process.command:
+            _note_end(self._spawner, self._known().get(process.name))
         if process.systemd_unit:
             await self._systemctl.change("restart", process.systemd_unit, user=process.systemd_user)
             return Result({"unit": process.systemd_unit})

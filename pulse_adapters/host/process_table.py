@@ -422,6 +422,9 @@ class LinuxProcessTable:
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return self._lives.leftovers(mains) if self._lives else {}
 
+    def has_ended(self, found: ProcessId) -> bool:
+        return self._spawner.has_ended(found)
+
     async def last_lines(self, process: ProcessSettings, since: int) -> str:
         if self._outputs is None:
             return ""

@@ -94,6 +94,7 @@ class Spawner:
         self._inherited = inherited_environment()
         self._children: dict[int, _Child] = {}
         self._ended: dict[ProcessId, ProcessEnded] = {}
+        self._asked: dict[ProcessId, None] = {}
         self._readers: dict[ProcessId, asyncio.Future[int]] = {}
         self._files = FileThreads()
 
@@ -199,6 +200,16 @@ class Spawner:
         if (child := self._children.get(found.pid)) and child.found == found:
             self._reap(child)  # it may be dead already, and the loop not be told yet
         return self._ended.get(found)
+
+    def note_end(self, found: ProcessId) -> None:
+        """Remember that Pulse has this live process ended."""
+        self._asked[found] = None
+        if len(self._asked) > REMEMBERED:
+            del self._asked[next(iter(self._asked))]
+
+    def has_ended(self, found: ProcessId) -> bool:
+        """Whether Pulse had this process ended, or is at it."""
+        return found in self._asked
 
     def end_of(self, found: ProcessId) -> str:
         """How a process that was started here ended, in words; empty if that is not known."""
@@ -323,6 +334,7 @@ class Spawner:
             )
         if (handle := open_pidfd(found)) is None:
             return
+        self.note_end(found)
         seen = None if alone else read_stat(found.pid)
         leads = seen is not None and seen.group == found.pid != os.getpgrp()
         try:

@@ -31,7 +31,7 @@ class MemoryHost:
     processes: the live ones by the name in the settings; dying: names whose processes die at their start;
     unresponsive: names whose processes never answer; intended: names that their own manager was told to stop; starts:
     each start, as (name, ProcessId); started_twice: names that were started while they lived; busy: names that their
-    manager is at work on.
+    manager is at work on; ended: those that an executor ended.
     """
 
     processes: dict[str, MemoryProcess] = field(default_factory=dict)
@@ -41,6 +41,7 @@ class MemoryHost:
     starts: list[tuple[str, ProcessId]] = field(default_factory=list)
     started_twice: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
+    ended: set[ProcessId] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
     says: dict[str, HealthAnswer] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
@@ -66,6 +67,15 @@ class MemoryHost:
         """End the process as SIGKILL would; whoever holds it hears of it soon."""
         if process := self.processes.pop(name, None):
             self._report_death(process.found)
+
+    def end(self, name: str) -> None:
+        """End the process as an executor does."""
+        if process := self.processes.get(name):
+            self.ended.add(process.found)
+        self.kill(name)
+
+    def has_ended(self, found: ProcessId) -> bool:
+        return found in self.ended
 
     def _report_death(self, found: ProcessId) -> None:
         if died := self._held.pop(found, None):
@@ -178,7 +188,7 @@ class MemoryRestart(MemoryExecutor):
         process = self.host.processes.get(name)
         if effect.params.get("if_dead") and process and process.answering:
             return {"already": True, "pid": process.found.pid, "started": process.found.started}
-        self.host.kill(name)
+        self.host.end(name)
         found = self.host.start(name)
         return {"pid": found.pid, "started": found.started, "logged": 0}
 
@@ -191,5 +201,5 @@ class MemoryStop(MemoryExecutor):
     host: MemoryHost = field(default_factory=MemoryHost)
 
     async def outcome(self, effect: Effect) -> dict[str, Json]:
-        self.host.kill(str(effect.params["process"]))
+        self.host.end(str(effect.params["process"]))
         return {}

@@ -102,6 +102,9 @@ class ProcessTable(Protocol):
         `mains` are those who stand for it now, None for a name that nobody stands for or that is not guarded any more.
         """
 
+    def has_ended(self, found: ProcessId) -> bool:
+        """Whether Pulse itself had this very process ended, for a restart or a stop, or is just at it."""
+
     async def last_lines(self, process: "ProcessSettings", since: int) -> str:
         """The end of what it printed from this byte of its log on, at most 2,000 bytes, its secrets hidden.
 

@@ -1,5 +1,6 @@
 """Evaluates one probe of a guarded process. Pure: the same probe, history and streak give the same conclusion."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from pulse_core.model.event import Draft
@@ -16,7 +17,8 @@ class ProcessProbe(NamedTuple):
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
-    carried out, and what is left of its last life ended; ending: a restart or stop of it is under way.
+    carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
+    daemon had begun a restart or stop of it that is not settled yet.
     """
 
     process: ProcessSettings
@@ -29,7 +31,8 @@ class ProcessProbe(NamedTuple):
     before: ProcessId | None = None
     failed: str = ""
     restarting: bool = False
-    ending: bool = False
+    ended: Collection[ProcessId] = ()
+    resumed: bool = False
 
 
 class ProcessConclusion(NamedTuple):
@@ -77,11 +80,16 @@ def believed(
 
 def identity(sight: ProcessObservation, history: ProcessHistory) -> ProcessId | None:
     """The process id that identifies it: the one known before if it was found again, else the first; none in doubt."""
-    if history.pid is not None and history.started is not None:
-        known = ProcessId(history.pid, history.started)
-        if known in sight.found:
-            return known
+    if (known := recorded_process(history)) in sight.found:
+        return known
     return sight.found[0] if sight.found and not sight.doubt else None
+
+
+def recorded_process(history: ProcessHistory) -> ProcessId | None:
+    """The process that was last known to be it."""
+    if history.pid is None or history.started is None:
+        return None
+    return ProcessId(history.pid, history.started)
 
 
 def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
@@ -108,7 +116,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
         death = _died(look, f"process {pid} {look.sight.ended or 'died'} (seen through its pidfd)")
     elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
         words = f"process {before.pid} died, replaced by process {pid}"
-        death = _died(look._replace(ending=True), words, pid=before.pid)  # it was up when that began
+        death = _died(look, words, before)
     elif not look.sight.known and pid is not None:
         death = _died(look, f"process {pid} {look.sight.ended or 'is gone'}")
     elif look.failed:
@@ -149,17 +157,25 @@ def _up(look: ProcessProbe, found: ProcessId | None) -> Draft:
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
-def _died(look: ProcessProbe, evidence: str, recovering: bool = False, pid: int | None = None) -> Draft:
+def _died(
+    look: ProcessProbe, evidence: str, dead: ProcessId | None = None, recovering: bool = False
+) -> Draft:
+    """The death of `dead`, or of the process that was known to be it; by whose hand is a matter of that one alone."""
     up = look.history.up
+    dead = dead or recorded_process(look.history)
     first = up is None and look.history.down is None and look.history.starting is None
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
-    pid = look.history.pid if pid is None else pid
     if look.sight.unlike and look.sight.detail not in evidence:
         evidence = f"{evidence}; {look.sight.detail}"
     stop = look.history.stop
-    is_intended = first or (look.ending and up is not None) or bool(stop and stop.holds(look.now))
+    is_ended = dead in look.ended or (look.resumed and up is not None)
+    is_intended = first or is_ended or bool(stop and stop.holds(look.now))
     died = ProcessDied(
-        pid=pid, evidence=evidence, healthy=healthy, recovering=recovering, intended=is_intended
+        pid=dead.pid if dead else look.history.pid,
+        evidence=evidence,
+        healthy=healthy,
+        recovering=recovering,
+        intended=is_intended,
     )
     return _about(look, died)
 

@@ -17,7 +17,14 @@ from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.evaluate_process import ProcessProbe, believed, conclude, identity, is_up
+from pulse_core.watch.evaluate_process import (
+    ProcessProbe,
+    believed,
+    conclude,
+    identity,
+    is_up,
+    recorded_process,
+)
 from pulse_core.watch.process_health import ProcessHealth
 
 DOUBT_INTERVAL = 0.5
@@ -106,8 +113,7 @@ class ProcessAlive:
         if before_now is None:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
         restarting = self._restarting({process.name for process in processes if process.start})
-        under_way = self.current_state().processes
-        ending = {*under_way.restarting.values(), *under_way.stopping.values()}
+        resumed = self._resumed()
         self.health.forget_others(frozenset(process.name for process in processes if process.probe))
         for process in processes:
             name, history = process.name, histories[process.name]
@@ -117,7 +123,8 @@ class ProcessAlive:
             sights[name] = self.health.observe(process, sights[name], life, history, now, said)
             failed = self.health.record(name).verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
-            more = (failed, name in restarting, name in ending)
+            ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
+            more = (failed, name in restarting, ended, name in resumed)
             probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts
@@ -178,6 +185,13 @@ class ProcessAlive:
             if (one := state.effects.open.get(effect)) and one.phase is Phase.EXECUTING
         )
         return frozenset(name for name in under_way if name in names)
+
+    def _resumed(self) -> frozenset[str]:
+        """At the first look, those that an earlier daemon may have ended: whom it ended, it knew alone."""
+        if self._streaks is not None:
+            return frozenset()
+        open_ = self.current_state().processes
+        return frozenset({*open_.restarting.values(), *open_.stopping.values()})
 
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)

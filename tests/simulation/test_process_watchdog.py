@@ -22,7 +22,7 @@ from pulse_core.model.kinds import (
     ReloadRequested,
     Resumed,
 )
-from pulse_core.ports.host import ProcessObservation
+from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.settings import Settings
 from tests.simulation.world import RARE_SCANS, World, simulate
 
@@ -592,7 +592,7 @@ class SlowRestart(MemoryRestart):
     """A restart with a while between the end of the old one and the start of the new one."""
 
     async def outcome(self, effect: Effect) -> dict[str, Json]:
-        self.host.kill("gateway")
+        self.host.end("gateway")
         await asyncio.sleep(self.seconds)
         return await super().outcome(effect)
 
@@ -623,6 +623,84 @@ def test_what_is_restarted_by_hand_while_it_lives_is_looked_at_closely_until_it_
         assert starts(world) == 2
 
     simulate(story, {"watch": {"process_interval": "40s"}, "process": [guarded]})
+
+
+class LateEyes(MemoryHost):
+    """A machine that is looked at for so many seconds; what is seen is what is there at last."""
+
+    seconds = 0.0
+
+    async def look(self, *what: Any) -> Mapping[str, ProcessObservation]:
+        await asyncio.sleep(self.seconds)
+        return await super().look(*what)
+
+
+def intentions(world: World) -> list[bool]:
+    """Of each death but that at the first look, whether it was intended."""
+    return [json.loads(event.data).get("intended", False) for event in world.events("process-died")[1:]]
+
+
+@pytest.mark.parametrize("look_s", [0.0, 0.003, 0.01, 0.05])
+def test_a_death_by_a_restart_that_was_acked_before_the_look_returned_was_intended(look_s: float) -> None:
+    async def story(world: World) -> None:
+        eyes = world.host = LateEyes()
+        world.executors["restart-process"] = SlowRestart(host=eyes, seconds=0.002)
+        await world.start()
+        eyes.seconds = look_s
+        for _ in range(5):
+            await asyncio.sleep(7.3)
+            await world.ask(ProcessRestartRequested(), "gateway")
+        await asyncio.sleep(10)
+        assert starts(world) == 6
+        assert all(intentions(world))
+
+    simulate(story, ONE)
+
+
+def test_who_dies_by_itself_while_a_restart_is_under_way_was_not_ended_by_it() -> None:
+    class LateRestart(MemoryRestart):
+        async def outcome(self, effect: Effect) -> dict[str, Json]:
+            await asyncio.sleep(1)
+            return await super().outcome(effect)
+
+    async def story(world: World) -> None:
+        world.executors["restart-process"] = LateRestart(host=world.host)
+        await world.start()
+        await asyncio.sleep(100)
+        await world.ask(ProcessRestartRequested(), "gateway")
+        await asyncio.sleep(0.5)
+        world.host.kill("gateway")
+        await asyncio.sleep(10)
+        assert intentions(world) == [False]
+
+    simulate(story, ONE)
+
+
+def test_what_an_earlier_daemon_was_restarting_when_it_was_killed_was_ended_by_it() -> None:
+    class CutRestart(MemoryRestart):
+        async def outcome(self, effect: Effect) -> dict[str, Json]:
+            if not effect.params.get("if_dead"):
+                self.host.end("gateway")
+                await asyncio.sleep(3600)
+            return await super().outcome(effect)
+
+    class BlindOnce(MemoryHost):
+        def _report_death(self, found: ProcessId) -> None:
+            self.ended.clear()
+
+    async def story(world: World) -> None:
+        eyes = world.host = BlindOnce()
+        world.executors["restart-process"] = CutRestart(host=eyes)
+        await world.start()
+        await asyncio.sleep(10.001)
+        await world.ask(ProcessRestartRequested(), "gateway")
+        await asyncio.sleep(0.1)
+        await world.crash()
+        await world.start()
+        await asyncio.sleep(1)
+        assert intentions(world) == [True]
+
+    simulate(story, ONE)
 
 
 def test_a_death_has_what_the_process_printed_last_and_so_has_the_notice_that_it_stays_down() -> None:

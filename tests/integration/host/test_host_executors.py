@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -71,6 +72,19 @@ async def test_the_dead_one_is_replaced(
     assert is_alive(new)
     await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
     await until(lambda: has_marker(new.pid, EVENT_ID))  # none is seen in the midst of its exec
+
+
+@pytest.mark.parametrize("how", [{"start": ["sleep", "1000"]}, {"command": ["true"], "match": "sleep 1000"}])
+async def test_whom_a_restart_ends_is_known_to_be_ended_by_pulse(
+    restarter: Callable[[Settings], RestartProcess],
+    known: Known,
+    table: LinuxProcessTable,
+    how: dict[str, Any],
+) -> None:
+    first = known["it"] = found_in(await restart(restarter(SLEEP)))
+    assert not table.has_ended(first)
+    await restart(restarter(settings(**how)))
+    assert table.has_ended(first)
 
 
 @ROOT_ALONE

@@ -192,6 +192,18 @@ def test_a_stranger_behind_a_port_is_dead_only_after_probes_in_a_row() -> None:
     assert kinds(look(ProcessObservation((), answering=False), stranger, streak=2)) == ["process-died"]
 
 
+def test_a_death_was_intended_if_pulse_ended_that_very_process() -> None:
+    def intended(history: ProcessHistory, **more: Any) -> bool:
+        died = said(look(ProcessObservation((NEW,)), history, **more))[0]
+        assert isinstance(died, ProcessDied)
+        return died.intended
+
+    assert intended(UP, ended=[OLD])
+    assert intended(UP, resumed=True)
+    assert not intended(UP, ended=[NEW])
+    assert not intended(UP)
+
+
 def test_after_a_reboot_the_same_numbers_are_another_process() -> None:
     rebooted = UP._replace(boot="an older boot")
     assert kinds(look(ProcessObservation(), rebooted)) == ["process-died"]
