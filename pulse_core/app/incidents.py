@@ -266,7 +266,8 @@ class IncidentFold:
         self._began(DAEMON, row, PULSE, f"the daemon ended without a stop: {who}")
         story = self._open[DAEMON, PULSE]
         if story.times == 1:
-            story.began = last.moment
+            seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
+            story.began = last.moment.plus(min(seen, row.moment.since(last.moment)))
         story.end(row.moment)
 
     def _engine(self, row: Event) -> None:

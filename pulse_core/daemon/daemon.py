@@ -204,7 +204,8 @@ class Daemon:
     async def _begin(self, restored: Callable[[], None]) -> None:
         p = self.parts
         settings, progressed = p.current_settings(), p.service_manager.extend_timeout
-        self.ticker.resume(await restore_state(p.log, p.vitals, p.checkpoints, p.view, settings, progressed))
+        before = await restore_state(p.log, p.vitals, p.checkpoints, p.view, settings, progressed)
+        self.ticker.resume(before)
         restored()
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         self.journal.is_gone = p.view().conditions[GONE] is not None
@@ -226,14 +227,24 @@ class Daemon:
         self._since = iso(now.at)
         self.watch.remember(await p.vitals.recent(now.at - WINDOW_US))
         self.budget.begin()
-        await self.journal.append_or_hold(
-            *p.news, Draft(DaemonStarted(pid=p.pid, version=p.version)), p.current_settings.loaded()
-        )
+        started = DaemonStarted(pid=p.pid, version=p.version, last_seen=await self._last_seen(before))
+        await self.journal.append_or_hold(*p.news, Draft(started), p.current_settings.loaded())
         await self._enter_safe_mode()
         self._watch_all()
         await self.watch.collect_once(
             self.processes
         )  # so that no rule decides by an old state of the processes
+
+    async def _last_seen(self, before: Snapshot | None) -> int:
+        """When the daemon before this one was last seen (UTC microseconds), if it has ended without a stop.
+
+        before: of the last tick.
+        """
+        control = self.parts.view().control
+        if before is None or control.started is None or control.stopped:
+            return 0
+        samples = await self.parts.vitals.recent(before.now.at)
+        return max([before.now.at, *(sample.moment.at for sample in samples)])
 
     # Safe mode
 

@@ -16,6 +16,10 @@ class DaemonStarted(Payload, kind="daemon-started", wakes=Wake.NEVER):
 
     pid: int
     version: str
+    last_seen: int = Field(
+        default=0,
+        description="when a daemon before it that ended without a stop was last seen, by tick or sample; UTC microseconds",
+    )
 
 
 class DaemonStopped(Payload, kind="daemon-stopped", wakes=Wake.NEVER):

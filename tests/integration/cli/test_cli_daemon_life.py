@@ -109,8 +109,14 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     assert daemon["since"] == iso(kept_later_than_told(home)) > recorded[-1]["at"]
     assert "daemon    died  since " in home.upulse("status").out
     home.upulse("daemon", "start")
+    (incident,) = [one for one in home.upulse("incidents", "--json").json if one["about"] == "daemon"]
+    assert incident["began"] == daemon["since"]
     home.upulse("daemon", "stop")
     assert "died" not in home.status()["daemon"]
+    home.upulse("daemon", "start")
+    started = home.upulse("events", "--json", "--kind", "daemon-started").lines
+    assert ["last_seen" in event["data"] for event in started] == [False, True, False]
+    home.upulse("daemon", "stop")
 
 
 def kept_later_than_told(home: CliHome) -> int:

@@ -319,6 +319,22 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
     assert (quarantined["subject"], quarantined["ended_by"]) == ("mine", "other rules were loaded")
 
 
+@pytest.mark.parametrize(
+    ("last_seen", "lasted_ms"),
+    [(0, 90_000), (10**15 + 70 * SECOND, 20_000), (1, 90_000), (10**15 + HOUR, 0)],
+    ids=[
+        "not known",
+        "later than its last event",
+        "before it",
+        "after the start, by a clock that was set back",
+    ],
+)
+def test_a_daemon_has_died_when_it_was_last_seen(last_seen: int, lasted_ms: int) -> None:
+    again = DaemonStarted(version="1", pid=2, last_seen=last_seen)
+    (one,) = told_of((-9, STARTED, ""), (0, UP, "web"), (90 * SECOND, again, ""))
+    assert one["lasted_ms"] == lasted_ms
+
+
 def test_errors_of_a_rule_end_when_it_is_gone() -> None:
     mine = (0, ErrorReported(message="ZeroDivisionError", repeats=4), "rule:mine")
     own = (0, ErrorReported(message="odd"), "rule:process_watchdog")
