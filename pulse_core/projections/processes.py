@@ -51,11 +51,15 @@ class Intent(NamedTuple):
 
 
 class RestartRequest(NamedTuple):
-    """A restart that a person asked for, and no effect has been wished for yet: when, who, and why."""
+    """A restart that a person asked for, and no effect has been wished for yet: when, who, and why.
+
+    is_start: only if it is not up.
+    """
 
     moment: Moment
     by: str
     why: str
+    is_start: bool = False
 
 
 class LastStart(NamedTuple):
@@ -224,7 +228,7 @@ def _request_restart(history: _History, event: Event) -> None:
     asked, history.request = history.request, None
     history.attempts = (*history.attempts[: ATTEMPTS - 1], now)
     if history.stage is not Stage.NEW:  # its first start of all is no restart
-        if asked:  # what a person asks for is charged to no budget
+        if asked and not asked.is_start:  # what a person asks for is charged to no budget
             history.free = True
         else:
             history.more.append(Restart(now, history.lived_us))
@@ -276,6 +280,8 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
         history.stop = None if stop.by == SYSTEMD else stop._replace(worked=stop.worked or stayed)
     history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
     history.evidence, history.stage = data.get("evidence", ""), Stage.UP
+    if history.request and history.request.is_start:
+        history.request = None
     is_new = history.up is None or history.starting is not None
     history.up, history.down, history.starting = event.moment if is_new else history.up, None, None
 
@@ -303,13 +309,20 @@ def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -
 
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    _forget_failures(history)
+    history.request = None
+    if history.up is None:
+        history.request = RestartRequest(event.moment, event.actor, data.get("why", ""), is_start=True)
+
+
+def _forget_failures(history: _History) -> None:
     history.attempts, history.free, history.error, history.stop = (), False, "", None
     history.recent, history.more = (), []
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 
 def _restart_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    _start_requested(history, event, data)
+    _forget_failures(history)
     history.request = RestartRequest(event.moment, event.actor, data.get("why", ""))
 
 

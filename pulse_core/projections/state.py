@@ -83,7 +83,7 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 9, Processes, processes.KINDS, processes.after)
+PROCESSES = StateProjection("processes", 10, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)

@@ -88,7 +88,7 @@ def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect
     """The effect that restarts it; it names the dead process so that no live one is replaced."""
     name, history = process.name, curr.process(process.name)
     key, reason = restart_key(name), f"{name} is {why}"
-    if history.request:
+    if history.request and not history.request.is_start:
         return survival_effect(RESTART_PROCESS, key, {"process": name}, reason, curr.samples(WATCHER))
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
     # Seen to die a moment ago: another probe before the restart would only cost time.
@@ -176,7 +176,7 @@ def evaluate_status(
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
         return _unwanted_status(process, history, history.stop, curr)
-    if history.request and (history.up or history.down):
+    if history.request and not history.request.is_start and (history.up or history.down):
         return _requested_status(process, history, history.request, curr)
     if history.up is not None:
         return ProcessStatus(ProcessState.UP, why=history.evidence)
@@ -193,7 +193,7 @@ def _requested_status(
 ) -> ProcessStatus:
     """The status of a process until its restart is wished for: after those it depends on that are to be restarted, too."""
     waiting = ProcessState.WAITING if history.up is None else ProcessState.UP
-    asked = f"to be restarted: {request.by} asked for it{f' ({request.why})' if request.why else ''}"
+    asked = _describe_request(request)
     if curr.control.paused:
         return ProcessStatus(waiting, why=f"{asked}, and Pulse is paused by {curr.control.by}")
     restarting = curr.state.processes.restarting.values()
@@ -202,6 +202,11 @@ def _requested_status(
     if missing := [name for name in process.depends_on if not _is_settled(name, curr)]:
         return ProcessStatus(waiting, why=f"{asked}; waits for {', '.join(missing)}")
     return ProcessStatus(ProcessState.DUE, why=asked)
+
+
+def _describe_request(request: RestartRequest) -> str:
+    what = "started" if request.is_start else "restarted"
+    return f"to be {what}: {request.by} asked for it{f' ({request.why})' if request.why else ''}"
 
 
 def _is_settled(name: str, curr: Snapshot) -> bool:
@@ -231,6 +236,8 @@ def _dead_status(
         return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
+    if history.request:
+        return ProcessStatus(ProcessState.DUE, why=_describe_request(history.request))
     story = _describe_history(history, _failed_start(history, look))
     return _backoff_status(process.restart, history, curr.now, story)
 

@@ -148,6 +148,18 @@ def test_a_restart_that_a_person_asks_for_is_shown_as_such_by_why(live: CliHome)
     assert story["wish"]["data"]["params"] == {"process": "demo"}
 
 
+def test_a_start_that_a_person_asks_for_is_shown_as_such_by_why(live: CliHome) -> None:
+    live.pid_when_up("demo")
+    live.upulse("process", "stop", "demo")
+    eventually(lambda: live.process("demo")["state"] == "stopped", "the stop")
+    live.upulse("process", "start", "demo", "--why", "new model")
+    live.pid_when_up("demo")
+    story = live.upulse("why", "demo", "--json").json
+    assert story["seen"]["kind"] == "process-start-requested"
+    assert "demo is to be started: " in story["effect"]["reason"]
+    assert "asked for it (new model)" in story["effect"]["reason"]
+
+
 def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     before = live.pid_when_up("demo")
     os.kill(before, signal.SIGKILL)

@@ -183,3 +183,14 @@ def test_the_newest_start_stays_known_whoever_stands_for_it() -> None:
     there = EffectAcked(took_us=1, result={"already": True, "pid": 7, "started": 70})
     background = ProcessUp(pid=6, started=60, evidence="left in the background by 5")
     assert told(START, started, background, START, there).start == LastStart("id-1", 5, 50, 7)
+
+
+BY_PERSON = ProcessStartRequested(why="surgery is over")
+
+
+def test_a_start_that_a_person_requests_is_kept_until_it_is_wished_for_or_not_needed() -> None:
+    request = told(UP, WANTED, DIED, BY_PERSON).request
+    assert request
+    assert (request.by, request.why, request.is_start) == ("pulse", "surgery is over", True)
+    for said in ((BY_PERSON, START), (BY_PERSON, UP), (BY_PERSON, WANTED), (UP, BY_PERSON)):
+        assert told(UP, DIED, *said).request is None
