@@ -13,7 +13,7 @@ from pulse_adapters.agents.run_tokens import new_run_token, run_socket, user_fau
 from pulse_adapters.agents.worktrees import Worktree, branch_of
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.full_disk import is_full
-from pulse_adapters.workers.plain_file import open_plain, read_plain
+from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain
 from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
@@ -128,7 +128,7 @@ class DiskRunFiles:
 
     async def output(self, run: Run, most: int) -> str:
         try:
-            return await asyncio.to_thread(_end_of, RunFolder.of(self._home, run.id).output, most)
+            return await asyncio.to_thread(end_of_plain, RunFolder.of(self._home, run.id).output, most)
         except OSError as error:
             raise PulseError(f"its output can't be read: {error.strerror}") from error
 
@@ -194,14 +194,6 @@ def prompt_of(task: TaskState) -> str:
     if task.error and task.attempts > 0:
         parts.append(f"An earlier attempt did not succeed: {task.error}")
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _end_of(output: Path, most: int) -> str:
-    """The end of an output. Raises OSError."""
-    with open(open_plain(output), "rb") as file:  # an agent of the daemon's own user may put a pipe there
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - most))
-        return file.read(most).decode(errors="replace")
 
 
 def _make_place(above: Path, user: ProcessUser | None, repository: str) -> None:

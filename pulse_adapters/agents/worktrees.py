@@ -5,14 +5,13 @@ import json
 import os
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from pulse_adapters.workers.environment import inherited_environment, selected_variables
 from pulse_adapters.workers.full_disk import is_full
+from pulse_adapters.workers.program_runner import ProgramResult, ProgramRunner
 from pulse_adapters.workers.run_as import owner_of
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
@@ -33,22 +32,12 @@ def branch_of(task: str, title: str) -> str:
 
 
 class Worktree:
-    """The worktree of a task at a path. Blocks: for threads; raises PulseError.
-
-    What git runs may take as long as it likes, as a filter that asks a server: `close` ends it.
-    """
+    """The worktree of a task at a path. Blocks: for threads; raises PulseError. `close` ends what it runs."""
 
     def __init__(self, project: Project, path: Path) -> None:
         self._repository, self._base, self._path = Path(project.repository or path), project.base, path
-        self._running: subprocess.Popen[bytes] | None = None
-        self._is_closed = False
-
-    def close(self) -> None:
-        """Kill the git that runs, with all that it has begun, and begin none any more. From any thread."""
-        self._is_closed = True
-        if (running := self._running) and running.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(running.pid, signal.SIGKILL)
+        self._programs = ProgramRunner()
+        self.close = self._programs.close
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -150,7 +139,7 @@ class Worktree:
             raise PulseError(f"{name} {words[0]} failed in {at}: {full}{words_}")
         return "" if code else os.fsdecode(said).strip()
 
-    def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> tuple[int, bytes, bytes]:
+    def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> ProgramResult:
         """How it ended, and what it printed. Another owner than this user learns nothing of the environment here."""
         # An agent may have put a link in the place of its folder: to what is that agent's, and not to what it leads to.
         owner = owner_of(there, is_followed=there != self._path)
@@ -158,16 +147,4 @@ class Worktree:
         env = {name: value for name, value in known.items() if not name.startswith("GIT_")}
         env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
         env |= owner.environment if owner else {}
-        with subprocess.Popen(
-            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            user=owner and owner.uid, group=owner and owner.gid, extra_groups=owner and owner.groups,
-            start_new_session=True
-        ) as self._running:  # fmt: skip
-            try:
-                if self._is_closed:
-                    raise PulseError("it was called off")
-                said, failed = self._running.communicate(timeout=TIMEOUT_S)
-            except (subprocess.TimeoutExpired, PulseError):
-                self.close()
-                raise
-        return self._running.returncode, said, failed
+        return self._programs.run(argv, env, owner, TIMEOUT_S, cwd)

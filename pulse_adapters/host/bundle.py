@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import end_of_plain
 from pulse_core.app.bundle import BundlePart
 from pulse_core.home import HomeLayout
 
@@ -63,7 +63,7 @@ def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
     for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():
-        yield f"logs/{path.name}", lambda path=path: file_tail(path)  # type: ignore[misc]
+        yield f"logs/{path.name}", lambda path=path: end_of_plain(path, TAIL, follow=True)  # type: ignore[misc]
 
 
 def process_table_text() -> Iterator[str]:
@@ -73,13 +73,6 @@ def process_table_text() -> Iterator[str]:
         told = dict(process.info)
         told["rss"] = getattr(told.pop("memory_info"), "rss", None)
         yield json.dumps(told)
-
-
-def file_tail(path: Path) -> str:
-    """The end of a file."""
-    with open(open_plain(path, follow=True), "rb") as file:
-        file.seek(max(0, path.stat().st_size - TAIL))
-        return file.read().decode("utf-8", "replace")
 
 
 def remove_old_bundles(directory: Path) -> None:

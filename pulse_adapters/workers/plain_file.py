@@ -42,6 +42,13 @@ def read_plain(path: Path, most: int, *, within: int | None = None, follow: bool
     return content
 
 
+def end_of_plain(path: Path, most: int, *, follow: bool = False) -> str:
+    """The last bytes of a plain file, at most so many, as text. Raises OSError, as `open_plain`."""
+    with open(open_plain(path, follow=follow), "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - most))
+        return file.read(most).decode("utf-8", "replace")
+
+
 def replace_plain(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Put a file there at once, which is on disk before it has its name. Raises OSError, and then leaves what was there."""
     new = pathlib.Path(path).with_name(f".{secrets.token_hex(8)}.new")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.plain_file import open_plain, read_plain, replace_plain
+from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain, replace_plain
 from tests.special_files import bound_socket
 
 ROOT = Path(__file__).parents[3]
@@ -96,3 +96,13 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         replace_plain(tmp_path, b"new")
     assert [one.name for one in tmp_path.iterdir()] == ["file"]
+
+
+def test_the_end_of_a_file_is_read_as_text_whatever_it_holds(tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    one.write_bytes(b"begin\n" + b"\xff" + b"end")
+    assert (end_of_plain(one, 4), end_of_plain(one, 100)) == ("\ufffdend", "begin\n\ufffdend")
+    (link := tmp_path / "link").symlink_to(one)
+    with pytest.raises(OSError, match="Too many levels"):
+        end_of_plain(link, 4)
+    assert end_of_plain(link, 3, follow=True) == "end"

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.agents.run_tokens import user_fault
+from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.program_runner import ProgramRunner
 from pulse_adapters.workers.run_as import may_enter, process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.settings import AgentSettings
@@ -31,8 +33,7 @@ def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
     if fault := user_fault(agent.user, workspaces):
         return Presence(agent.name, False, fault)
     tool, user = TOOLS[agent.kind], process_user(agent.user)
-    env = {name: os.environ[name] for name in agent.pass_env if name in os.environ}
-    env |= {**(user.environment if user else {}), **agent.env}
+    env = {**selected_variables(*agent.pass_env), **(user.environment if user else {}), **agent.env}
     program = agent.command[0] if agent.command else tool.program
     path = shutil.which(program, path=env.get("PATH", os.defpath))
     if path is None:
@@ -57,12 +58,9 @@ def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
 def _asked(argv: Sequence[str], env: Mapping[str, str], user: ProcessUser | None) -> tuple[int | None, str]:
     """The exit code of a program and what it says; if that is nothing, what it complains about."""
     try:
-        done = subprocess.run(
-            argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False,
-            user=user and user.uid, group=user and user.gid, extra_groups=user and user.groups, cwd=user and "/",
-        )  # fmt: skip
+        code, said, complained = ProgramRunner().run(argv, env, user, SECONDS, user and "/")
     except subprocess.TimeoutExpired:
         return None, f"it does not answer within {SECONDS:g} s"
     except OSError as error:
         return None, error.strerror or str(error)
-    return done.returncode, (done.stdout.strip() or done.stderr.strip()).decode(errors="replace")
+    return code, (said.strip() or complained.strip()).decode(errors="replace")

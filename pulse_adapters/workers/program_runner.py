@@ -1,0 +1,61 @@
+"""Runs programs that end by themselves, as another user if need be, and has what they print."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from pulse_adapters.workers.spawn import ProcessUser
+from pulse_core.model.errors import PulseError
+
+
+class ProgramResult(NamedTuple):
+    """How a program ended, and what it printed on stdout and stderr."""
+
+    code: int
+    said: bytes
+    complained: bytes
+
+
+class ProgramRunner:
+    """Runs programs one after the other. Blocks: for threads.
+
+    What is run may take as long as it likes, as a git filter that asks a server: `close` ends it.
+    """
+
+    def __init__(self) -> None:
+        self._running: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Kill the program that runs, with all that it has begun, and begin none any more. From any thread."""
+        self._is_closed = True
+        if (running := self._running) and running.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(running.pid, signal.SIGKILL)
+
+    def run(
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        user: ProcessUser | None,
+        seconds: float,
+        cwd: Path | str | None = None,
+    ) -> ProgramResult:
+        """Run this to its end. Raises OSError, TimeoutExpired, and PulseError once this is closed."""
+        with subprocess.Popen(
+            argv, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            user=user and user.uid, group=user and user.gid, extra_groups=user and user.groups,
+            start_new_session=True
+        ) as self._running:  # fmt: skip
+            try:
+                if self._is_closed:
+                    raise PulseError("it was called off")
+                said, complained = self._running.communicate(timeout=seconds)
+            except (subprocess.TimeoutExpired, PulseError):
+                self.close()
+                raise
+        return ProgramResult(self._running.returncode, said, complained)
