@@ -3,7 +3,7 @@
 Nothing acts here: an executor carries an action out, in an adapter, and takes its name and params from its declaration.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -19,6 +19,7 @@ from pydantic import (
 
 from pulse_core.model import names
 from pulse_core.model.errors import Refused
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import describe
@@ -85,6 +86,10 @@ class ActionDeclaration:
     objection: Callable[[Effect, State, Moment], str] = lambda effect, state, now: ""
     refusal: Callable[[Effect, Snapshot], str] = lambda effect, curr: ""
     is_too_soon: Callable[[Effect, Snapshot], bool] = lambda effect, curr: False
+
+    def wish(self, of: str, params: Mapping[str, Json], reason: str) -> Effect:
+        """An effect of this action, of which one is open at a time about `of`, since its key names that."""
+        return Effect(action=self.name, key=f"{self.name}:{of}", params=dict(params), reason=reason)
 
 
 def parsed_params(model: type[BaseModel], effect: Effect) -> Any:

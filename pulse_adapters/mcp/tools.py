@@ -12,7 +12,7 @@ from pulse_core.app.effects import outcome_within
 from pulse_core.app.engine.promote import Proposal
 from pulse_core.app.incidents import incident as find_incident
 from pulse_core.app.incidents import incidents
-from pulse_core.app.state import current_value
+from pulse_core.app.state import current_value, usable_settings
 from pulse_core.app.status import home_status, offline_status
 from pulse_core.app.why import why
 from pulse_core.mcp.client_scope import OPEN_PULL_REQUEST
@@ -22,7 +22,8 @@ from pulse_core.model.errors import Refused
 from pulse_core.ports.readers import EventQuery
 from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.events import TaskHeartbeat
-from pulse_core.tasks.listing import find_task, is_member, project_json, ready_tasks, task_json
+from pulse_core.tasks.fitness import ready_tasks
+from pulse_core.tasks.listing import find_task, project_json, task_json
 from pulse_core.tasks.projection import TASKS, PendingTasks
 
 MOST_INCIDENTS = MOST_EVENTS = 100
@@ -75,14 +76,15 @@ class Tools:
         """The projects whose tasks you may do."""
         tasks = self._tasks()
         known = tasks.projects.items()
-        return [project_json(name, tasks) for name, one in known if is_member(self.agent, one)]
+        return [project_json(name, tasks) for name, one in known if one.has_member(self.agent)]
 
     def get_ready_tasks(self, project: ProjectName = "") -> Any:
         """The tasks that you may claim now, the first to be done first."""
         tasks, now = self._tasks(), self.home.clock.now()
         if project:
             known_project(project, tasks)
-        ready = [one for one in ready_tasks(tasks, self.agent, now) if project in ("", one.project)]
+        settings = usable_settings(self.home)
+        ready = [one for one in ready_tasks(tasks, self.agent, settings, now) if project in ("", one.project)]
         return [task_json(one, now) for one in ready[:MOST_TASKS]]
 
     def claim_task(self, task: TaskId) -> Mapping[str, Any]:

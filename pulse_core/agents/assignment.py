@@ -13,15 +13,13 @@ from pulse_core.model.durations import rough_duration
 from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.actions import ASSIGN_TASK
-from pulse_core.tasks.listing import is_member
-from pulse_core.tasks.projection import COLUMN_OF, TASKS, PendingTasks
+from pulse_core.tasks.fitness import unfitness
+from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.stats import STATS, AgentStats
 from pulse_core.tasks.task import Status, TaskState
 
 HELD = frozenset({Status.ASSIGNED, Status.EXECUTING})
-CLAIMED = COLUMN_OF[Status.EXECUTING]
-"""Where a claim has moved a task, and a failure has left it."""
 TOLD = 5
 """Tasks of which it is told why they go to nobody."""
 STEPS = 200
@@ -123,13 +121,14 @@ def ready(curr: Snapshot) -> list[TaskState]:
 def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
     """What goes to whom, each ready task that an agent has room for to the best of these; and those that go to nobody, the
     first to be done first."""
-    free, tasks = candidates(curr), curr.of(TASKS)
+    free, projects = candidates(curr), curr.of(TASKS).projects
     given, waiting = list[Assignment](), list[TaskState]()
     able: dict[tuple[object, ...], list[AvailableAgent]] = {}  # thousands of tasks may want the same
     for task in ready(curr):
+        project = projects[task.project]
         wanted = (task.column, task.project, task.labels)
         if (fitting := able.get(wanted)) is None:
-            fitting = able[wanted] = [one for one in free if not unfitness(one.agent, task, tasks)]
+            fitting = able[wanted] = [one for one in free if not unfitness(one.agent, task, project)]
         if not fitting:
             waiting.append(task)
             continue
@@ -144,31 +143,18 @@ def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
 
 def obstacles_of(waiting: Sequence[TaskState], curr: Snapshot) -> Iterator[str]:
     """Why each of the first of these goes to nobody, in words."""
-    tasks = curr.of(TASKS)
     for task in waiting[:TOLD]:
-        reasons = (f"{one.name} {_obstacle(one, task, tasks, curr)}" for one in AGENTS.of(curr.settings))
+        reasons = (f"{one.name} {_obstacle(one, task, curr)}" for one in AGENTS.of(curr.settings))
         yield f"{task.id} goes to nobody: {'; '.join(reasons)}"
     if len(waiting) > TOLD:
         yield f"{len(waiting) - TOLD} more tasks go to nobody"
 
 
-def _obstacle(agent: AgentSettings, task: TaskState, tasks: PendingTasks, curr: Snapshot) -> str:
+def _obstacle(agent: AgentSettings, task: TaskState, curr: Snapshot) -> str:
     if why := unavailable(agent, curr):
         return f"is {why}"
-    return unfitness(agent, task, tasks) or f"has {count(agent.concurrency, 'task')} already"
-
-
-def unfitness(agent: AgentSettings, task: TaskState, tasks: PendingTasks) -> str:
-    """Why an agent may not do a task, or can't; empty if it may."""
-    if lacking := sorted(set(task.labels) - set(agent.labels)) if agent.labels else []:
-        return f"can't do {', '.join(lacking)}"
-    if task.column not in (*agent.columns, CLAIMED):
-        return f"does nothing of the column {task.column}"
-    if agent.projects and task.project not in agent.projects:
-        return f"does nothing of {task.project}"
-    if not is_member(agent.name, tasks.projects.get(task.project)):
-        return f"is no member of {task.project}"
-    return ""
+    project = curr.of(TASKS).projects[task.project]
+    return unfitness(agent, task, project) or f"has {count(agent.concurrency, 'task')} already"
 
 
 def _why(best: AvailableAgent, task: TaskState, fitting: int) -> str:

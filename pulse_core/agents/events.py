@@ -98,8 +98,4 @@ class AgentResumed(Payload, kind="agent-resumed", by=Role.PERSON, wakes=Wake.NOW
     why: Text = ""
 
 
-KINDS: tuple[type[Payload], ...] = (
-    AgentRunStarted, AgentRunPaused, AgentRunCounted, AgentRunStopRequested,
-    AgentRunEnded, AgentRunPrinted, AgentRunCleaned, WorkspaceMade, WorkspaceRemoved, WorkspaceKept,
-    AgentPaused, AgentResumed,
-)  # fmt: skip
+KINDS = tuple(kind for kind in Payload.__subclasses__() if kind.__module__ == __name__)

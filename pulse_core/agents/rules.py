@@ -27,8 +27,9 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told
 from pulse_core.tasks.actions import ASSIGN_TASK
+from pulse_core.tasks.fitness import obstacles
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import ENDED, Project, Status, TaskState, obstacles
+from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 CONDITION = "agent:"
 """What the names of conditions about agents begin with; the agent's name follows."""
@@ -55,10 +56,9 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         kept = tuple(one for one in verdict.effects if one not in vetoes)
         verdict = replace(verdict, effects=kept).noting(*notes)
     for task, agent, why in given:
-        key = f"{ASSIGN_TASK.name}:{task.id}"
         if task.id not in wished:
             params = {"task": task.id, "agent": agent.name, "why": why}
-            verdict = verdict.plus(Effect(action=ASSIGN_TASK.name, key=key, params=params, reason=why))
+            verdict = verdict.plus(ASSIGN_TASK.wish(task.id, params, why))
             verdict = _run(verdict, curr, task, agent.name)  # it begins as soon as that is recorded
     pausing = (one for one in tasks.values() if one.retry_us and one.status is Status.PENDING)
     retries = (one.retry_left(curr.now) for one in pausing)
@@ -82,13 +82,12 @@ def _wish(
 
     since: what was done before then was done about something else, and needs no pause.
     """
-    key = f"{action.name}:{of}"
-    settled = curr.effects.settled_at.get(key)
+    settled = curr.effects.settled_at.get(f"{action.name}:{of}")
     if settled and since and curr.now.since(settled) > curr.now.since(since):
         settled = None
     if left := max(0, AGAIN - curr.now.since(settled)) if settled else 0:
         return verdict.after_wait(left)
-    return verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
+    return verdict.plus(action.wish(of, params, why))
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -98,7 +97,7 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     for task in tasks.tasks.values() if agents else ():
         if task.status is not assigned or (agent := agents.get(task.agent)) is None:
             continue
-        if unavailable(agent, curr) or any(obstacles(task, agent.name)):
+        if unavailable(agent, curr) or any(obstacles(task, agent, tasks.projects[task.project])):
             continue
         verdict = _run(verdict, curr, task, agent.name)
     return verdict

@@ -10,21 +10,21 @@ from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import UnknownName
 from pulse_core.settings.cross_checks import repeated_names
 from pulse_core.settings.groups import Duration, Group, Path
-from pulse_core.settings.processes import Argv, Name
+from pulse_core.settings.processes import Argv
 from pulse_core.settings.secrets import Environment
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
+from pulse_core.tasks.settings import Worker
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 
 
-class AgentSettings(Group):
+class AgentSettings(Worker):
     """One `[[agent]]`: a program that does tasks.
 
     Its kind says how it is called and how its answer is read. Only one of kind `command` is given its whole `command`.
     """
 
-    name: Name = Field(description="its name everywhere", examples=["ada"])
     kind: Literal["command", "claude", "codex", "cursor", "hermes"] = Field(
         "command", description="which program it is", examples=["claude"]
     )
@@ -41,13 +41,6 @@ class AgentSettings(Group):
         description="how it is told what to do: on its stdin, by the path in {prompt_file} and PULSE_PROMPT_FILE, by"
         " PULSE_PROMPT, or by {prompt} in `command`; empty: as its kind has it, for `command` on stdin",
         examples=["file"],
-    )
-    labels: tuple[str, ...] = Field(
-        (), description="labels that its tasks may have, what it can do; empty: any", examples=[["python"]]
-    )
-    columns: tuple[str, ...] = Field(("Ready",), min_length=1, description="columns whose new tasks it does")
-    projects: tuple[str, ...] = Field(
-        (), description="projects whose tasks it does; empty: all of which it is a member", examples=[["app"]]
     )
     concurrency: int = Field(1, ge=1, le=100, description="tasks that it does at the same time")
     timeout: Duration = Field(HOUR, ge=UNITS["s"], le=UNITS["d"], description="how long one run may take")

@@ -7,7 +7,6 @@ from pulse_core.agents.projection import RUNS, Run
 from pulse_core.guidance.projection import GUIDANCE
 from pulse_core.guided_runs.settings import SETTINGS
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -26,15 +25,14 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
         roots = [root for root in pending if _is_in(run, root, curr.of(TASKS))]
         if run.paused and UNACKNOWLEDGED in run.held and not roots:
             why = "what has changed is acknowledged"
-            key = f"{PAUSE_RUN.name}:{run.id}:over:{run.paused.at}"
             params = {"run": run.id, "why": why, "over": True}
-            verdict = verdict.plus(Effect(action=PAUSE_RUN.name, key=key, params=params, reason=why))
+            verdict = verdict.plus(PAUSE_RUN.wish(f"{run.id}:over:{run.paused.at}", params, why))
         if run.paused or run.stop or not settings.after:
             continue
         for root in roots:
             project = pending[root]
-            key = f"{action.name}:{run.id}:{project.pending_id}"
-            if key in curr.effects.settled_at:
+            of = f"{run.id}:{project.pending_id}"
+            if f"{action.name}:{of}" in curr.effects.settled_at:
                 continue
             waited = curr.now.at - max(project.pending_since, run.moment.at)
             if (left := settings.after - waited) > 0:
@@ -42,8 +40,7 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
                 continue
             files = " and ".join(project.pending)
             why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {rough_duration(settings.after)}"
-            params = {"run": run.id, "why": why}
-            verdict = verdict.plus(Effect(action=action.name, key=key, params=params, reason=why))
+            verdict = verdict.plus(action.wish(of, {"run": run.id, "why": why}, why))
             break
     return verdict
 

@@ -21,9 +21,10 @@ from pulse_core.tasks.events import (
     TaskResultRefused,
     TaskRetried,
 )
+from pulse_core.tasks.fitness import obstacles, unfitness, worker
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
-from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN, MOVES, Project, Status, TaskState, obstacles
+from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN, MOVES, Project, Status, TaskState
 
 MOST_PARTS = 1_000
 
@@ -90,11 +91,12 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     elif isinstance(payload, TaskRetried):
         known_project(task.project, tasks)
     elif isinstance(payload, TaskExecuting | TaskAssigned):
-        known = ", ".join(members := tasks.projects.get(task.project, Project()).members)
-        if members and payload.agent not in members:
-            raise Refused(f"{payload.agent} is no member of {task.project}; its members are {known}")
-    if isinstance(payload, TaskExecuting) and (found := list(obstacles(task, payload.agent))):
-        raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
+        project = tasks.projects.get(task.project, Project())
+        agent, is_claim = worker(payload.agent, project, settings), isinstance(payload, TaskExecuting)
+        if is_claim and (found := list(obstacles(task, agent, project))):
+            raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
+        if not project.has_member(agent.name):
+            raise Refused(f"{agent.name} {unfitness(agent, task, project)}")
 
 
 def _late(payload: Payload, token: int, task: TaskState) -> Refused:

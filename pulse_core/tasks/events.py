@@ -192,8 +192,4 @@ class TaskPullRequestOpened(Payload, kind="task-pull-request-opened", wakes=Wake
     url: str = Field(max_length=1_000)
 
 
-KINDS: tuple[type[Payload], ...] = (
-    ProjectSet, ProjectRemoved, TaskCreated, TaskAssigned, TaskExecuting, TaskHeartbeat, TaskAcked,
-    TaskResultRefused, TaskClosed, TaskGivenUp, TaskReleased, TaskFailed, TaskBlocked, TaskRetried, TaskMoved,
-    TaskBlockersSet, TaskPullRequestOpened,
-)  # fmt: skip
+KINDS = tuple(kind for kind in Payload.__subclasses__() if kind.__module__ == __name__)

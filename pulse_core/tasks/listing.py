@@ -1,4 +1,4 @@
-"""Tasks and projects for people and programs: which there are, what is ready for whom, and the one of a short id."""
+"""Tasks and projects for people and programs: which there are, and the one of a short id."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -11,7 +11,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.projection import TASKS, PendingTasks
-from pulse_core.tasks.task import Project, Status, TaskState, obstacles
+from pulse_core.tasks.task import Status, TaskState
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 """Without letters that look like a digit, or like each other."""
@@ -40,27 +40,6 @@ def find_task(tasks: PendingTasks, name: str) -> TaskState:
     if not found:
         raise UnknownName("task", name, known)
     return known[found[0]]
-
-
-def is_ready(task: TaskState, agent: str, tasks: PendingTasks, now: Moment) -> bool:
-    """Whether this agent may claim it now."""
-    return (
-        task.status in (Status.PENDING, Status.ASSIGNED)
-        and is_member(agent, tasks.projects.get(task.project))
-        and not task.retry_left(now)
-        and not any(obstacles(task, agent))
-    )
-
-
-def ready_tasks(tasks: PendingTasks, agent: str, now: Moment) -> list[TaskState]:
-    """What this agent may claim now, the first to be done first."""
-    ready = [one for one in tasks.tasks.values() if is_ready(one, agent, tasks, now)]
-    return sorted(ready, key=lambda one: (-one.priority, one.created.at))
-
-
-def is_member(agent: str, project: Project | None) -> bool:
-    """Whether this agent may do the project's tasks."""
-    return project is not None and (not project.members or agent in project.members)
 
 
 AS_IT_IS = ("id", "project", "title", "prompt", "column", "priority", "attempts", "parent", "by", "data")

@@ -1,7 +1,6 @@
 """Rules of tasks: claims that have ended are taken back, what was done is closed, conditions that stay become tasks."""
 
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.kinds import Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
@@ -23,8 +22,7 @@ async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
             continue
         why = f"{task.agent} has said nothing for {rough_duration(task.lease_us)}"
         params = {"task": task.id, "token": task.token, "why": why}
-        key = f"{RELEASE_TASK.name}:{task.id}"
-        verdict = verdict.plus(Effect(action=RELEASE_TASK.name, key=key, params=params, reason=why))
+        verdict = verdict.plus(RELEASE_TASK.wish(task.id, params, why))
     return verdict
 
 
@@ -34,9 +32,8 @@ async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     tasks, acked = curr.of(TASKS), Status.ACKED
     for task in tasks.tasks.values():
         if task.status is acked and not tasks.projects.get(task.project, Project()).review:
-            params, why = {"task": task.id}, f"{task.agent} did it, and nobody reviews {task.project}"
-            key = f"{CLOSE_TASK.name}:{task.id}"
-            verdict = verdict.plus(Effect(action=CLOSE_TASK.name, key=key, params=params, reason=why))
+            why = f"{task.agent} did it, and nobody reviews {task.project}"
+            verdict = verdict.plus(CLOSE_TASK.wish(task.id, {"task": task.id}, why))
     return verdict
 
 
@@ -61,9 +58,7 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
                 "title": f"{name} has been wrong for {rough_duration(since)}"[:200],
                 "prompt": _prompt(name, condition),
             }
-            verdict = verdict.plus(
-                Effect(action=CREATE_TASK.name, key=key, params=params, reason=condition.evidence)
-            )
+            verdict = verdict.plus(CREATE_TASK.wish(f"condition:{name}", params, condition.evidence))
     return verdict
 
 

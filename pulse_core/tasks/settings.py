@@ -1,10 +1,11 @@
-"""How many tasks there may be, and how often one is tried."""
+"""How many tasks there may be, how often one is tried, and what whoever does them can do."""
 
-from typing import Self
+from typing import Any, Self
 
 from pydantic import Field, model_validator
 
 from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.processes import Name
 from pulse_core.settings.settings_group import SettingsGroup
 
 
@@ -28,3 +29,20 @@ class TaskSettings(Group):
 
 
 SETTINGS: SettingsGroup[TaskSettings] = SettingsGroup("tasks", TaskSettings, TaskSettings())
+
+
+class Worker(Group):
+    """Who does tasks, as far as it matters for which ones; an `[[agent]]` is more than that."""
+
+    name: Name = Field(description="its name everywhere", examples=["ada"])
+    labels: tuple[str, ...] = Field(
+        (), description="labels that its tasks may have, what it can do; empty: any", examples=[["python"]]
+    )
+    columns: tuple[str, ...] = Field(("Ready",), min_length=1, description="columns whose new tasks it does")
+    projects: tuple[str, ...] = Field(
+        (), description="projects whose tasks it does; empty: all of which it is a member", examples=[["app"]]
+    )
+
+
+WORKERS: SettingsGroup[tuple[Worker, ...]] = SettingsGroup("agent", Any, ())
+"""The agents of the settings; none without the capability that adds them, which is built upon this one."""

@@ -1,6 +1,6 @@
-"""One task: its state, and the table of what may happen to it. What is ready, and why another one is not."""
+"""One task: its state, and the table of what may happen to it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -102,6 +102,10 @@ class Project:
     members: tuple[str, ...] = ()
     review: bool = False
 
+    def has_member(self, agent: str) -> bool:
+        """Whether this agent may do its tasks."""
+        return not self.members or agent in self.members
+
 
 @dataclass(frozen=True)
 class TaskState:
@@ -169,12 +173,3 @@ class TaskState:
     def retry_left(self, now: Moment) -> int:
         """Microseconds until it may be claimed again after a failure."""
         return max(0, self.retry_us - now.since(self.since)) if self.retry_us and self.since else 0
-
-
-def obstacles(task: TaskState, agent: str) -> Iterator[str]:
-    """Why this agent may not claim it, in sentences; nothing if it may."""
-    if task.status is Status.ASSIGNED and task.agent != agent:
-        yield f"it is assigned to {task.agent}"
-    if task.waits_for:
-        stuck = f", of which {', '.join(task.stuck_on)} failed or can't go on" if task.stuck_on else ""
-        yield f"it waits for {', '.join(task.waits_for)}{stuck}"

@@ -10,6 +10,7 @@ from pulse_core.agents.projection import RUNS, AgentRuns
 from pulse_core.composition import Settings
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.tasks.fitness import unfitness
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.stats import STATS, AgentCapabilityStats, AgentStats, LabelStats
 from pulse_core.tasks.task import Project, Status, TaskState
@@ -58,7 +59,7 @@ def words(curr: Snapshot) -> list[str]:
         ({"labels": ["go"]}, {"labels": ("python", "go")}, Project(), "can't do python"),
         ({"columns": ["Test"]}, {}, Project(), "does nothing of the column Ready"),
         ({"projects": ["other"]}, {}, Project(), "does nothing of app"),
-        ({}, {}, Project(members=("ada",)), "is no member of app"),
+        ({}, {}, Project(members=("ada",)), "is no member of app; its members are ada"),
     ],
 )
 def test_an_agent_gets_what_it_can_do_and_may(
@@ -145,7 +146,7 @@ def test_of_many_that_wait_only_the_first_are_told_of() -> None:
 def test_thousands_of_tasks_that_want_the_same_are_held_against_an_agent_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    asked, look = list[str](), assignment.unfitness
+    asked, look = list[str](), unfitness
     monkeypatch.setattr(
         assignment, "unfitness", lambda one, *more: asked.append(one.name) or look(one, *more)
     )

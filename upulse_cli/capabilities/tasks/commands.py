@@ -108,7 +108,8 @@ def list_(
     home: HomeDir = None,
 ) -> None:
     """List the open tasks, the first to be done first."""
-    from pulse_core.tasks.listing import ready_tasks, task_json
+    from pulse_core.tasks.fitness import ready_tasks
+    from pulse_core.tasks.listing import task_json
     from pulse_core.tasks.task import ENDED, Status
 
     if status and status not in set(Status):
@@ -116,7 +117,7 @@ def list_(
         raise typer.BadParameter(words, param_hint="--status")
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
-    some = ready_tasks(known, ready, now) if ready else list(known.tasks.values())
+    some = ready_tasks(known, ready, where.settings().settings, now) if ready else list(known.tasks.values())
     some += known.ended.values() if not ready and (ended or status in ENDED) else ()
     some = [one for one in some if project in ("", one.project) and status in ("", str(one.standing))]
     some.sort(key=lambda one: (one.status == "closed", -one.priority, one.created.at))
