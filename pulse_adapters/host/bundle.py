@@ -13,6 +13,7 @@ import psutil
 from pulse_adapters.workers.plain_file import end_of_plain
 from pulse_core.app.bundle import BundlePart
 from pulse_core.home import HomeLayout
+from pulse_core.settings.secrets import hide_secrets
 
 TAIL = 256 * 1024
 KEPT = 10
@@ -67,11 +68,12 @@ def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
 
 
 def process_table_text() -> Iterator[str]:
-    """The process table; command lines, but nobody's environment."""
+    """The process table; command lines without what is written as a secret, and nobody's environment."""
     fields = ["pid", "ppid", "username", "status", "create_time", "memory_info", "num_threads", "cmdline"]
     for process in psutil.process_iter(fields):
         told = dict(process.info)
         told["rss"] = getattr(told.pop("memory_info"), "rss", None)
+        told["cmdline"] = hide_secrets(" ".join(told["cmdline"] or ()))
         yield json.dumps(told)
 
 

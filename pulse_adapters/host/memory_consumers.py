@@ -7,9 +7,9 @@ from typing import NamedTuple
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.workers.proc import (
     ProcStat,
-    command_line,
     descendants,
     live_processes,
+    program_name,
     read_proc_file,
     read_stat,
 )
@@ -52,10 +52,8 @@ class MemoryConsumers:
         for found, pattern in (await self._allowed()).items():
             held = memory_of(found.pid)
             if held and os.geteuid() in (0, held.uid):
-                name = os.path.basename((command_line(found.pid) or [""])[0])
-                words = name.encode("utf-8", "replace").decode()[:100]
                 sizes = {"rss": held.rss, "swap": held.swap}
-                told.append({**found._asdict(), **sizes, "name": words, "pattern": pattern})
+                told.append({**found._asdict(), **sizes, "name": program_name(found.pid), "pattern": pattern})
         return sorted(told, key=lambda one: (-one["rss"] - one["swap"], one["pid"]))[:MAX_LISTED]
 
     async def is_one(self, found: ProcessId, pattern: str) -> bool:

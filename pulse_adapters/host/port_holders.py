@@ -13,20 +13,18 @@ from pulse_adapters.host.listening_ports import (
 )
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
-    command_line,
     descendants,
+    described,
     environment,
     has_marker,
     live_processes,
     pids,
     start_time_of,
 )
-from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
 _SLICE = 20  # processes after which the event loop is given a turn
 _FRESH_S = 1.0
-_NAME = 80  # characters of a program's name that are told
 
 
 class PortHolders:
@@ -57,9 +55,7 @@ class PortHolders:
             return ""
         one = where[0]
         address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"
-        # Its name alone: its arguments may hold what does not belong into a log.
-        name = os.path.basename(next(iter(command_line(holders[0])), ""))
-        words = f"{address} is held by process {holders[0]} ({one_line(name)[:_NAME]})"
+        words = f"{address} is held by {described(holders[0])}"
         return f"{words}, not by {found.pid}" if found else words
 
     def _all(self, since: float) -> Sequence[ListeningSocket]:

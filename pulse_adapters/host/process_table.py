@@ -33,11 +33,12 @@ from pulse_adapters.host.process_identity import (
     not_of_user,
     words_of_others,
 )
-from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv
+from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
+    described,
     is_alive,
     open_pidfd,
     session_of,
@@ -53,8 +54,6 @@ LOG = logging.getLogger("pulse.host")
 
 _LINES_S = 0.1
 """How long a death waits for the end of what the process printed, in seconds."""
-_LINE = 200
-"""Characters of a command line that are told."""
 _FORK_TICKS = 100
 """How long after the end of its start, at most, a process in the background begins, in clock ticks."""
 _HANDED_TICKS = 20
@@ -338,11 +337,10 @@ class LinuxProcessTable:
         chosen = self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process
             holder = owners[0].pid
-            line = " ".join(joined_argv(command_line_of(holder)).decode("utf-8", "replace").split())[:_LINE]
-            why = not_of_user(process, holder) or "`start` would not produce it"
+            why = not_of_user(process, holder) or "another program has the port"
             if other := self._claims.other(process.name, owners[0]):
                 why = f"that is {other}"
-            words = f"{address} is held by process {holder} ({line}): {why}"
+            words = f"{address} is held by {described(holder)}: {why}"
             return sight._replace(answering=False, detail=words, unlike=chosen.unlike)
         return _with_choice(sight, chosen)._replace(
             answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"

@@ -5,6 +5,7 @@ import socket
 
 import psutil
 
+from pulse_adapters.workers.proc import described
 from pulse_core.model.errors import PulseError
 
 BACKLOG = 128
@@ -50,8 +51,7 @@ def _holder(port: int) -> str:
     try:
         for one in psutil.net_connections("tcp"):
             if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port and one.pid:
-                words = psutil.Process(one.pid).cmdline()
-                return f"process {one.pid} ({' '.join(words)[:200]})"
+                return described(one.pid)
     except (psutil.Error, OSError):
         pass
     return "another process"

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
+_NAME = 80  # characters of a program's name that are told
 _KERNEL_THREAD = 0x00200000  # PF_KTHREAD of include/linux/sched.h
 
 
@@ -119,6 +121,24 @@ def command_line(pid: int) -> list[str]:
     """The argv of a process; empty for kernel threads, zombies and what is gone."""
     raw = read_proc_file(f"/proc/{pid}/cmdline")
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
+
+
+def program_name(pid: int) -> str:
+    """The name of a process's program, for people: never its arguments, which may be secrets; empty if it is gone.
+
+    A process may give itself a title, as `nginx: worker process`: then the first word of that.
+    """
+    words = next(iter(command_line(pid)), "").split()
+    name = os.path.basename(words[0].removesuffix(":")) if words else ""
+    if not name and (raw := read_proc_file(f"/proc/{pid}/comm")):
+        name = os.fsdecode(raw)
+    return one_line(name.strip())[:_NAME]
+
+
+def described(pid: int) -> str:
+    """A process that is not ours in words that may be told to anybody and kept: its pid and its program."""
+    name = program_name(pid)
+    return f"process {pid} ({name})" if name else f"process {pid}"
 
 
 def uid_of(pid: int) -> int | None:

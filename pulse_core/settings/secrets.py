@@ -35,12 +35,14 @@ def hide_secrets(text: str, *environments: Mapping[str, str]) -> str:
 _SHORTEST = 4
 _SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth", re.IGNORECASE)
 _KEY = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{20,}")
+_SECRET = "(?:key|token|secret|password|passwd)"
 _WRITTEN_SECRET = re.compile(
-    r"""(://(?=[^/\s@]*:[^/\s@]{1,400}@)|\bBearer[ ]|\b(?=sk-)|(?:key|token|secret|password|passwd)["']?[ ]?[:=][ ]?["']?)"""
+    r"(://(?=[^/\s@]*:[^/\s@]{1,400}@)|\bBearer[ ]|\b(?=sk-)"
+    rf"""|{_SECRET}["']?[ ]?[:=][ ]?["']?|(?<!\S)--?[\w-]{{0,40}}{_SECRET}[ ]+)"""
     r"""(?:(?<=://)[^/\s@]+|(?<!://)[^\s"',;@&]{4,})""",
     re.IGNORECASE,
 )
-"""The password of a URL, a bearer token, an API key as `sk-…`, and what follows `token=` or `"password": `."""
+"""The password of a URL, a bearer token, an API key as `sk-…`, and what follows `token=`, `--token ` or `"password": `."""
 
 
 def _looks_secret(name: str, value: str) -> bool:

@@ -463,7 +463,8 @@ async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is
     await until(lambda: "ready" in said(log))
     sight = await seen(table, by(tcp=f"127.0.0.1:{port}"))
     assert (sight.found, sight.answering, sight.unlike) == ((), False, (stranger,))
-    assert sight.detail.startswith(f"127.0.0.1:{port} is held by process {stranger.pid} ({sys.executable} -c")
+    who = f"process {stranger.pid} ({os.path.basename(sys.executable)})"
+    assert sight.detail == f"127.0.0.1:{port} is held by {who}: another program has the port"
     by_command = ProcessSettings(name="it", command=("true",), tcp=f"127.0.0.1:{port}")
     assert (await seen(table, by_command)).found == (stranger,)
 
