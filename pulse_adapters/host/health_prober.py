@@ -6,6 +6,7 @@ import socket
 from functools import partial
 from urllib.parse import urlsplit
 
+from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.listening_ports import (
     ListeningAddress,
     accepts_connections,
@@ -83,9 +84,9 @@ class LocalHealthProber:
         return HealthAnswer(False, f"{url}: {words}")
 
     async def _exec(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
-        whose = f"probe:{process.name}"
+        whose, env = f"probe:{process.name}", await environment_of(process, self._files)
         result = await self._commands.ask(
-            CommandRequest(whose, process.exec, process.timeout, process.cwd, process.env)
+            CommandRequest(whose, process.exec, process.timeout, process.cwd, env)
         )
         return HealthAnswer(result.ok, result.words)
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 from pulse_adapters.host.clock import boot_id, boot_us
+from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.guarded_processes import (
     Systemctl,
     early_exit,
@@ -20,6 +21,7 @@ from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
@@ -138,7 +140,7 @@ class RestartProcess:
     ) -> None:
         self._settings, self._table, self._known = settings, table, known
         self._lives, self._spawner, self._outputs = lives, lives.spawner, outputs
-        self._systemctl = Systemctl(self._spawner)
+        self._systemctl, self._files = Systemctl(self._spawner), FileThreads()
         self._boot, self._began = boot_id(), boot_us()
 
     def policy(self, params: RestartParams) -> Policy:
@@ -211,6 +213,7 @@ class RestartProcess:
             return Result({"unit": process.systemd_unit})
         if process.command:
             return await self._run(process, event)
+        env = await environment_of(process, self._files)
         (user, attributes), unlogged, logged = started_as(process), list[str](), list[int]()
         ended: tuple[ProcessId, ...] = ()
         if left:
@@ -220,7 +223,7 @@ class RestartProcess:
         new = await self._spawner.start(
             process.start,
             cwd=process.cwd,
-            env={**process.env, **self._lives.marks(process.name, event.id), **start_mark(process)},
+            env={**env, **self._lives.marks(process.name, event.id), **start_mark(process)},
             output=self._log(process),
             unlogged=unlogged.append,
             logged=logged.append,
@@ -233,8 +236,9 @@ class RestartProcess:
         return Result({**new._asdict(), **begins, **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
+        env = await environment_of(process, self._files)
         outcome = await self._spawner.run(
-            process.command, cwd=process.cwd, env=process.env, timeout=55.0, marker=event.id,
+            process.command, cwd=process.cwd, env=env, timeout=55.0, marker=event.id,
             log=self._log(process),
         )  # fmt: skip
         if outcome.exit != 0:

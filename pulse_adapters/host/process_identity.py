@@ -155,7 +155,8 @@ def carries(pid: int, mark: str, end: str = "\0") -> bool:
 def start_mark(process: ProcessSettings) -> Mapping[str, str]:
     """The variable by which a process shows with which settings it was started."""
     how = (process.start, process.cwd, sorted(process.env.items()), process.user)
-    told = repr((*how, process.attributes) if process.attributes else how)
+    more = [one for one in (process.attributes, process.env_file) if one]
+    told = repr((*how, *more))
     return {START_MARK: f"{zlib.crc32(told.encode()):08x}"}
 
 

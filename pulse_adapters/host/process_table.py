@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pulse_adapters.host import listening_ports
 from pulse_adapters.host.claims import Claims
+from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.guarded_processes import (
     Systemctl,
     early_exit,
@@ -427,7 +428,11 @@ class LinuxProcessTable:
         if self._outputs is None:
             return ""
         path = self._outputs / f"{process.name}.log"
-        question = partial(end_of_life, path, since, process.env, self._spawner.inherited)
+        try:
+            env = await environment_of(process, self._output_files)
+        except PulseError:
+            env = process.env
+        question = partial(end_of_life, path, since, env, self._spawner.inherited)
         try:
             return await self._output_files.ask(str(path), question, str(since))
         except OSError:

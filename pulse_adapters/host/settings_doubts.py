@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import (
@@ -33,6 +34,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             words.append(shared[process.name])
         try:
             started_as(process) if process.start else None
+            await environment_of(process, FileThreads())
         except PulseError as error:
             words.append(str(error))
         seen = await _pid_file_of(process, words)

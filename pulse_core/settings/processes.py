@@ -11,6 +11,7 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import USAGE
 from pulse_core.settings.groups import (
     NUMBER_AS_TEXT,
+    AbsolutePath,
     Duration,
     Group,
     Path,
@@ -201,6 +202,11 @@ class ProcessSettings(Group):
         description="added to the environment of what is started",
         examples=[{"LANG": "C.UTF-8"}],
     )
+    env_file: AbsolutePath | None = Field(
+        None,
+        description="file of such variables, as NAME=value, read at each start; `env` wins",
+        examples=["/etc/gateway.env"],
+    )
     depends_on: tuple[str, ...] = Field(
         (), description="names of processes that must be up first", examples=[["database"]]
     )
@@ -288,6 +294,10 @@ class ProcessSettings(Group):
             raise ValueError("what is ended of a unit, systemd decides; say it by KillMode= in the unit")
         if self.systemd_unit and (about := self._written("stop_signal", "stop_timeout")):
             raise ValueError(f"how a unit is ended, systemd decides; say {about} in the unit instead")
+        if self.systemd_unit and self.env_file:
+            raise ValueError(
+                "a unit is started by systemd; say env_file by EnvironmentFile= in the unit instead"
+            )
         if not self.start and (about := next(iter(self.attributes), "")):
             where = "the unit" if self.systemd_unit else "what `command` runs"
             raise ValueError(f"{about} is about what `start` starts, and there is none; say it in {where}")

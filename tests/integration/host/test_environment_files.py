@@ -1,0 +1,118 @@
+"""`env_file`: read at each start and by each probe, hidden in what is told, and refused with its line."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pulse_adapters.host.command_prober import LocalCommandProber
+from pulse_adapters.host.environment_file import LARGEST, read_environment_file
+from pulse_adapters.host.health_prober import LocalHealthProber
+from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.process_executors import RestartProcess
+from pulse_adapters.host.process_identity import start_mark
+from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.settings_doubts import doubts_of
+from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.memory.network import MemoryProber
+from pulse_core.actions import RestartParams
+from pulse_core.model.errors import PulseError
+from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.settings import Settings
+from tests.integration.host.host_scene import until, wished
+
+WRITTEN = """\
+# a comment
+PLAIN=one
+export QUOTED="two words"
+API_KEY='abcd-1234'   # another one
+EMPTY=
+
+OURS=file
+"""
+SAYING = 'echo "$PLAIN/$QUOTED/$API_KEY/$EMPTY/$OURS"; exec sleep 1000'
+
+
+def settings(path: Path, **more: object) -> Settings:
+    one = {
+        "name": "it",
+        "start": ["sh", "-c", SAYING],
+        "env": {"OURS": "settings"},
+        "env_file": str(path),
+        **more,
+    }
+    return Settings.model_validate({"process": [one]})
+
+
+async def test_its_variables_are_given_at_each_start_and_env_wins(spawner: Spawner, tmp_path: Path) -> None:
+    path, log = tmp_path / "it.env", tmp_path / "it.log"
+    path.write_text(WRITTEN)
+    table, chosen, known = (
+        LinuxProcessTable(spawner, outputs=tmp_path),
+        settings(path),
+        dict[str, ProcessId](),
+    )
+    executor = RestartProcess(lambda: chosen, table, lambda: known, Lives(spawner, tmp_path), tmp_path)
+    effect, event = wished("restart-process", process="it")
+    result = await executor.execute(effect, RestartParams.model_validate(effect.params), event)
+    await until(lambda: log.exists() and "one/two words/abcd-1234//settings\n" in log.read_text())
+    told = await table.last_lines(chosen.process[0], result.data["logged"])
+    assert told == "one/two words/***//settings"
+    path.write_text(WRITTEN.replace("one", "1"))
+    await executor.execute(effect, RestartParams.model_validate(effect.params), event)
+    await until(lambda: "1/two words" in log.read_text())
+    path.unlink()
+    with pytest.raises(PulseError, match=r"env_file .*it.env can't be read: No such file or directory"):
+        await executor.execute(effect, RestartParams.model_validate(effect.params), event)
+    table.close()
+
+
+async def test_a_probe_has_them_too(spawner: Spawner, tmp_path: Path) -> None:
+    path = tmp_path / "it.env"
+    path.write_text(WRITTEN)
+    prober = LocalHealthProber(spawner, MemoryProber(), LocalCommandProber(spawner, tmp_path))
+    chosen = settings(path, exec=["sh", "-c", 'test "$PLAIN" = one']).process[0]
+    answer = await prober.ask(chosen, None)
+    assert answer.ok, answer
+    await prober.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"A=1\nsecret-alone\n", "line 2 is no NAME=value"),
+        (b"A=1\n\n\nnot one secret\nB=2\n", "line 4 is no NAME=value"),
+        (b"=secret\n", "line 1 is no NAME=value"),
+        (b"A='secret\n", "line 1 is no NAME=value"),
+        (b"A=sec\0ret\n", "line 1 is no NAME=value"),
+        (b"A=\xff\n", "is no text in UTF-8"),
+        (b"A=" + b"s" * LARGEST, "it has more than 65,536 bytes"),
+    ],
+)
+def test_what_is_no_such_file_is_refused_with_its_line_and_not_its_content(
+    tmp_path: Path, content: bytes, words: str
+) -> None:
+    path = tmp_path / "it.env"
+    path.write_bytes(content)
+    with pytest.raises(PulseError) as refused:
+        read_environment_file(str(path))
+    assert words in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_a_pipe_in_its_place_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "it.env")
+    with pytest.raises(PulseError, match="it is no plain file"):
+        read_environment_file(str(tmp_path / "it.env"))
+
+
+async def test_a_check_of_the_settings_says_that_it_is_missing(tmp_path: Path) -> None:
+    told = await doubts_of(settings(tmp_path / "none.env").process)
+    assert "can't be read: No such file" in told["it"]
+
+
+def test_another_file_is_a_change_that_the_next_start_brings() -> None:
+    without = ProcessSettings(name="it", start=("a",))
+    marks = [start_mark(one) for one in (without, without.model_copy(update={"env_file": "/a"}))]
+    assert marks[0] != marks[1]
