@@ -32,7 +32,8 @@ from pulse_core.tasks.task import Project, TaskState
 T = TypeVar("T")
 LAST, MOST_KEPT, KEPT = 1 << 20, 8 << 20, 200
 """Bytes from the end of an output that are read for the answer; bytes of an ended run's output, and runs, that are kept."""
-THREADS = 8
+THREADS, NO_SIZE = 8, f"{0:20}"
+"""The latter in a file before anything was cut: what is written over it later needs no room on the disk."""
 
 
 class DiskRunFiles:
@@ -116,9 +117,9 @@ class DiskRunFiles:
 
     async def progress(self, run: Run, agent: AgentSettings | None) -> RunSample:
         """How large its output is, and how old; and what that says which was read so far, a piece at a time."""
-        output, turn = RunFolder.of(self._home, run.id).output, TOOLS[agent.kind].turn if agent else ""
+        folder, turn = RunFolder.of(self._home, run.id), TOOLS[agent.kind].turn if agent else ""
         last, since, read, amounts = self._seen.pop(run.id, (-1, 0.0, 0, Amounts()))
-        size, read, amounts = await asyncio.to_thread(_look, output, turn, read, amounts)
+        size, read, amounts = await asyncio.to_thread(_look, folder, turn, read, amounts)
         # By neither the wall clock nor a file's time: one can be set, and both go on while the machine sleeps.
         now = time.monotonic()
         self._seen[run.id] = size, (since := since if last == size else now), read, amounts
@@ -135,7 +136,7 @@ class DiskRunFiles:
     async def answer(self, run: Run, agent: AgentSettings | None) -> RunAnswer:
         said = await self.output(run, LAST)
         if await self.is_disk_full(run):  # which would take no record
-            await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id).output, LAST)
+            await asyncio.to_thread(_bound, RunFolder.of(self._home, run.id), LAST)
         return await asyncio.to_thread(TOOLS[agent.kind].read if agent else read_text, said.splitlines())
 
     async def exit_code(self, run: Run) -> int | None:
@@ -218,29 +219,37 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
     """Write prompt and token, and make the output: the start, which is in the loop, asks the disk for no change then."""
     folder.path.parent.mkdir(mode=0o700, exist_ok=True)
     folder.path.mkdir(mode=0o700, exist_ok=True)
-    for path, text in ((folder.prompt, prompt), (folder.token, token)):
+    for path, text in ((folder.prompt, prompt), (folder.token, token), (folder.size, NO_SIZE)):
         with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
             file.write(text)
     for path in (folder.output, folder.status):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 
-def _look(output: Path, turn: str, read: int, amounts: Amounts) -> tuple[int, int, Amounts]:
+def _look(folder: RunFolder, turn: str, read: int, amounts: Amounts) -> tuple[int, int, Amounts]:
     """Its size, how far it was read by now, and what it says until there; a line that no piece holds is passed over."""
-    with suppress(OSError), open(open_plain(output), "rb") as file:
+    before = 0  # it was cut
+    with suppress(OSError, ValueError):
+        before = int(read_plain(folder.size, len(NO_SIZE)))
+    with suppress(OSError), open(open_plain(folder.output), "rb") as file:
         file.seek(read)
         piece = file.read(MOST_KEPT) if turn else b""
         whole = piece.rfind(b"\n") + 1 or (len(piece) if len(piece) == MOST_KEPT else 0)
         lines = piece[:whole].decode(errors="replace").splitlines()
-        return os.fstat(file.fileno()).st_size, read + whole, amounts.after(lines, turn)
-    return 0, read, amounts
+        return max(before, os.fstat(file.fileno()).st_size), read + whole, amounts.after(lines, turn)
+    return before, read, amounts
 
 
-def _bound(output: Path, most: int) -> None:
-    """Cut out of the middle of an output what is more than `most` bytes: in place, since the disk may be full."""
+def _bound(folder: RunFolder, most: int) -> None:
+    """Cut out of the middle of an output what is more than `most` bytes: in place, since the disk may be full. Before, its
+    size is on the disk: a daemon that comes after a crash would else take the answer of a run that printed too much."""
     most = min(most, MOST_KEPT)
-    with suppress(OSError), open(open_plain(output, os.O_RDWR), "r+b") as file:
+    with suppress(OSError), open(open_plain(folder.output, os.O_RDWR), "r+b") as file:
         if (size := file.seek(0, os.SEEK_END)) > most:
+            with open(open_plain(folder.size, os.O_RDWR | os.O_CREAT), "r+b") as noted:
+                noted.write(b"%*d" % (len(NO_SIZE), size))
+                noted.flush()
+                os.fsync(noted.fileno())
             file.seek(size - (kept := min(LAST, most // 2)))
             end = file.read(kept)
             file.seek(most - kept)
@@ -251,7 +260,7 @@ def _bound(output: Path, most: int) -> None:
 def _clean(folder: RunFolder, most: int) -> None:
     with suppress(OSError):
         folder.prompt.unlink()
-    _bound(folder.output, most)
+    _bound(folder, most)
     with suppress(OSError):
         made: Mapping[Path, float] = {one: one.stat().st_mtime for one in folder.path.parent.iterdir()}
         for old in sorted(made, key=lambda one: made[one])[: max(0, len(made) - KEPT)]:

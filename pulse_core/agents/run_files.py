@@ -15,19 +15,20 @@ from pulse_core.tasks.task import Project, TaskState
 
 class RunFolder(NamedTuple):
     """The files of one run in a home: what it is told, what it shows to be answered over the socket, its exit status where
-    its output does not say whether it did its task, and what it prints."""
+    its output does not say whether it did its task, how much it had printed before that was cut, and what it prints."""
 
     path: Path
     prompt: Path
     token: Path
     status: Path
+    size: Path
     output: Path
 
     @classmethod
     def of(cls, home: Path, run: str) -> "RunFolder":
         """The folder of this run."""
         path = home / "runs" / run
-        return cls(path, *(path / name for name in ("prompt.md", "token", "exit", "output.log")))
+        return cls(path, *(path / name for name in ("prompt.md", "token", "exit", "size", "output.log")))
 
 
 class Workspace(NamedTuple):

@@ -6,6 +6,7 @@ import os
 import subprocess
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -369,3 +370,29 @@ async def test_a_link_in_the_place_of_a_task_s_folder_leads_root_nowhere(open_ho
         await runs.programs.start("late", program)
     assert os.stat(secret).st_uid == 0
     await runs.close()
+
+
+async def test_on_a_full_disk_a_daemon_that_comes_after_a_crash_knows_how_much_a_run_had_printed(
+    tmp_path: Path,
+) -> None:
+    """Its output is cut to make room for the record of its end, and nobody comes to write that."""
+    argv = ("-t", "tmpfs", "-o", "size=8m", "tmpfs", str(tmp_path))
+    if subprocess.run(("mount", *argv), capture_output=True, timeout=PATIENCE_S, check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    runs = Runs(tmp_path)
+    try:
+        run = await runs.start("sh", "-c", "head -c 9999999 /dev/zero; true", output=2 << 20)
+        await runs.end(run)
+        with suppress(OSError), (tmp_path / "rest").open("wb", 0) as rest:
+            while True:
+                rest.write(bytes(4_096))
+        for _ in range(2):
+            await runs.files.answer(run, runs.agent)
+            assert RunFolder.of(tmp_path, run.id).output.stat().st_size == 1 << 20
+            next_files = DiskRunFiles(tmp_path, lambda: runs.settings)
+            printed = await next_files.progress(run, runs.agent)
+            assert printed.output == (2 << 20) + 1
+            assert excess_output(runs.agent, printed) == "it printed more than 2.0 MiB"
+    finally:
+        await runs.close()
+        subprocess.run(("umount", "-l", str(tmp_path)), check=True, timeout=PATIENCE_S)
