@@ -64,7 +64,7 @@ def machine_parts(home: HomeLayout) -> Iterator[BundlePart]:
     for name in SYSTEM:
         yield f"proc/{name}", lambda name=name: Path("/proc", name).read_text()  # type: ignore[misc]
     for path in sorted((*home.outputs.glob("*.log"), home.daemon_log)) if home.outputs.exists() else ():
-        yield f"logs/{path.name}", lambda path=path: end_of_plain(path, TAIL, follow=True)  # type: ignore[misc]
+        yield f"logs/{path.name}", lambda path=path: hide_secrets(end_of_plain(path, TAIL, follow=True))  # type: ignore[misc]
 
 
 def process_table_text() -> Iterator[str]:

@@ -247,6 +247,6 @@ class FileOutput:
 
 
 def end_of_output(output: str, characters: int = 1500) -> str:
-    """The end of an output, for an error message."""
-    words = output.strip()
+    """The end of an output without what is written as a secret, for an error message."""
+    words = hide_secrets(output.strip()[-2 * characters :])  # first: a cut may part a secret from its name
     return words if len(words) <= characters else f"…{words[-characters:]}"

@@ -70,6 +70,21 @@ def test_a_line_becomes_an_event_and_a_notice_that_executes_at_once() -> None:
     simulate(story, {**ONE, "daemon": {"tick_ms": 60_000}})
 
 
+def test_a_line_leaves_its_file_without_what_is_written_in_it_as_a_secret() -> None:
+    logs = MemoryLogs()
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        await asyncio.sleep(100)
+        logs.write(APP, "ERROR login failed: token=abc123secret password: hunter22", "ERROR plain")
+        await asyncio.sleep(10)
+        assert matched(world)[0]["lines"] == ["ERROR login failed: token=*** password: ***", "ERROR plain"]
+        assert any("token=***" in event.data for event in world.events("effect"))
+        assert not [event for event in world.events() if "abc123" in event.data or "hunter" in event.data]
+
+    simulate(story, ONE)
+
+
 def test_the_event_its_effect_and_the_claim_are_one_commit() -> None:
     logs = MemoryLogs()
 

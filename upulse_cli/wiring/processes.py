@@ -9,6 +9,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.process_report import process_report
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.text import clean
+from pulse_core.settings.secrets import hide_secrets
 
 SHOWN = 10
 """Last lines that `upulse process show` shows."""
@@ -33,7 +34,7 @@ def report_of_process(home: HomeContext, name: str) -> Mapping[str, Any]:
 
     def last_lines() -> list[str]:
         try:
-            return list(process_log_lines(home, name, SHOWN, follow=False))
+            return [hide_secrets(line) for line in process_log_lines(home, name, SHOWN, follow=False)]
         except PulseError:
             return []
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pulse_adapters.host.outputs import end_of_output
 from pulse_core.settings.secrets import hide_secrets
 
 
@@ -39,3 +40,8 @@ def test_values_that_look_like_secrets_are_hidden(text: str, told: str) -> None:
 def test_hostile_text_takes_no_time_to_search() -> None:
     for piece in ("://", "password: ", "key=", "://a:", "sk-"):
         assert hide_secrets(piece * (16_384 // len(piece)))
+
+
+def test_the_end_of_an_output_is_told_without_secrets_even_where_it_is_cut() -> None:
+    assert end_of_output("x" * 20 + " token=abc123secret is wrong", 14) == "…n=*** is wrong"
+    assert end_of_output("password: hunter22\n") == "password: ***"
