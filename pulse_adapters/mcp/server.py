@@ -111,6 +111,11 @@ class PulseServer:
                     await asyncio.to_thread(tools.say_reads, reads)
                     limit.reads -= reads
 
+    def release_claims(self) -> None:
+        """Give back what was claimed in the session that has ended. Without a daemon the claims end with their leases."""
+        with suppress(PulseError):
+            self._tools().release_claims()
+
 
 CLIENT: ContextVar[tuple[str, str]] = ContextVar("client")
 """The name and the token of whoever asks."""

@@ -1,7 +1,7 @@
 """The tools of Pulse's MCP server: what an agent may ask, and what it may say of its tasks."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -46,11 +46,12 @@ ResultText = Annotated[str, Field(description="what came of it", max_length=4_00
 @dataclass(frozen=True)
 class Tools:
     """The tools for one caller. home: in which what he says is recorded as his; agent: his name; propose: writes a rule and
-    its test into staging, for the gates."""
+    its test into staging, for the gates; claims: the tokens of those that were made in this session, by task."""
 
     home: HomeContext
     agent: str
     propose: Callable[[str, tuple[str, str]], Proposal]
+    claims: dict[str, int] = field(default_factory=dict)
 
     def status(self) -> Mapping[str, Any]:
         """How this machine and Pulse stand: processes, conditions, open effects, vitals."""
@@ -91,6 +92,8 @@ class Tools:
         """Claim a task for yourself: of all who try, one gets it. Say `working` with transition_task within 15 minutes."""
         id_ = find_task(self._tasks(), task).id
         answer = append(self.home, "task-executing", id_, {"agent": self.agent, "lease_us": LEASE_US})
+        if not answer.existing:
+            self.claims[id_] = answer.event["seq"]
         return {"task": id_, "token": answer.event["seq"], "lease_s": LEASE_US / UNITS["s"]}
 
     def get_task_context(self, task: TaskId) -> Mapping[str, Any]:
@@ -174,6 +177,13 @@ class Tools:
     def say_reads(self, reads: int) -> None:
         """Have it recorded that the caller has read so often."""
         append(self.home, ClientReads.kind, self.agent, {"reads": reads})
+
+    def release_claims(self) -> None:
+        """Give back what was claimed in this session and is still held under that claim: the session has ended."""
+        tasks = self._tasks() if self.claims else PendingTasks()
+        for id_, token in self.claims.items():
+            if (task := tasks.find(id_)) and task.token == token:
+                append(self.home, "task-released", id_, {"token": token, "why": "its MCP session has ended"})
 
     def _say(self, task: str, kind: str, token: int | None, data: Mapping[str, Any]) -> Mapping[str, Any]:
         one = find_task(self._tasks(), task)

@@ -94,6 +94,14 @@ async def over_stdio(params: StdioServerParameters) -> str:
         assert "make the engine with: upulse init" in str(asked.content)
         done = await call("complete_task", task=first["id"], result="mended", token=claimed["token"])
         assert done["result"] == "mended"
+        (second,) = await call("get_ready_tasks")
+        claimed = await call("claim_task", task=second["id"])
+        async with Client(
+            params
+        ) as other:  # of the same name, which is told of the claim and does not end it
+            again = await other.call_tool("claim_task", {"task": second["id"]})
+            assert f'"token": {claimed["token"]}' in str(again.content[0].text)  # type: ignore[union-attr]
+        assert (await call("get_task_context", task=second["id"]))["token"] == claimed["token"]
         return str(first["id"])
 
 
@@ -133,16 +141,17 @@ async def test_agents_do_tasks_under_their_own_names(home: CliHome, tmp_path: Pa
     token = entry(home, "bob")["env"]["PULSE_TOKEN"]
     with serving(home) as url:
         await over_http(url, token, ended, tmp_path / "app")
-    assert "mcp       reads: ada 5, bob 1" in home.upulse("status").out
+    assert "mcp       reads: ada 7, bob 1" in home.upulse("status").out
     (held,) = home.upulse("silence", "list", "--json").json["silences"]
     assert held["by"] == "ada"
-    events = home.upulse(
-        "events", "--json", "--kind", "task-executing", "--kind", "task-acked", "--kind", "task-given-up"
-    )
+    kinds = ("task-executing", "task-acked", "task-given-up", "task-released", "task-result-refused")
+    events = home.upulse("events", "--json", *(word for kind in kinds for word in ("--kind", kind)))
     said = [(one["kind"], one["actor"]) for one in events.lines]
     assert [one for one in said if one[1] != "pulse"] == [
         ("task-executing", "ada"),
         ("task-acked", "ada"),
+        ("task-executing", "ada"),
+        ("task-released", "ada"),
         ("task-executing", "bob"),
         ("task-given-up", "bob"),
     ]

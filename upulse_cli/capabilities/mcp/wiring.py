@@ -63,10 +63,9 @@ def serve_stdio(home: "HomeContext") -> None:
     if name is None:
         raise PulseError("PULSE_TOKEN is no token of a client; upulse mcp install makes one")
 
-    async def run() -> None:
-        await _server(home, lambda: (name, token)).mcp().run_stdio_async()
-
-    asyncio.run(run())
+    server = _server(home, lambda: (name, token), {})
+    asyncio.run(server.mcp().run_stdio_async())
+    server.release_claims()
 
 
 def installation(home: "HomeContext", client: str, name: str, write: bool) -> ClientConfig:
@@ -83,8 +82,11 @@ def installation(home: "HomeContext", client: str, name: str, write: bool) -> Cl
     return found
 
 
-def _server(home: "HomeContext", caller: Callable[[], tuple[str, str]]) -> "PulseServer":
-    """The server of Pulse's own tools. caller: the name and the token of whoever asks."""
+def _server(
+    home: "HomeContext", caller: Callable[[], tuple[str, str]], claims: dict[str, int] | None = None
+) -> "PulseServer":
+    """The server of Pulse's own tools. caller: the name and the token of whoever asks; claims: those that were made in the
+    session, where there is one."""
     from pulse_adapters.mcp.resource_changes import ResourceChanges
     from pulse_adapters.mcp.server import PulseServer
     from pulse_adapters.mcp.tools import Tools
@@ -96,7 +98,9 @@ def _server(home: "HomeContext", caller: Callable[[], tuple[str, str]]) -> "Puls
         name, token = caller()
         own = replace(quiet, daemon=_ClientOfDaemon(home.layout, token))
         author, promotes = f"{name} <{name}@localhost>", SETTINGS.of(home.settings().settings).promote
-        return Tools(own, name, partial(propose_rule, own, author, promotes))
+        return Tools(
+            own, name, partial(propose_rule, own, author, promotes), {} if claims is None else claims
+        )
 
     return PulseServer(tools, ResourceChanges(quiet))
 
