@@ -110,9 +110,9 @@ class LocalHealthProber:
         if found and (foreign := next((one for one in where if not is_of_this_machine(one)), None)):
             raise PulseError(f"its name leads to {foreign.host}, which is no address of this machine")
         answers = await accepts_connections(where, _seconds(process))
-        stranger = await self._stranger(process, found, where, answers)
-        words = f"{address} {'answers' if answers else 'does not answer'}"
-        return HealthAnswer(answers, f"{words}; {stranger}" if stranger else words)
+        if stranger := await self._stranger(process, found, where, answers):
+            return HealthAnswer(False, stranger)
+        return HealthAnswer(answers, f"{address} {'answers' if answers else 'does not answer'}")
 
     async def _stranger(
         self,

@@ -19,12 +19,15 @@ from pulse_adapters.workers.proc import (
     has_marker,
     live_processes,
     pids,
+    program_name,
     start_time_of,
 )
 from pulse_core.ports.host import ProcessId
 
 _SLICE = 20  # processes after which the event loop is given a turn
 _FRESH_S = 1.0
+PROXIES = frozenset({"docker-proxy", "rootlessport"})
+"""Programs that listen for another one, which is in a container: nobody can tell for whom."""
 
 
 class PortHolders:
@@ -52,6 +55,8 @@ class PortHolders:
             if number % _SLICE == 0:
                 await asyncio.sleep(0)
         if not holders or (found and _is_any_of(found, holders)):
+            return ""
+        if any(program_name(pid) in PROXIES for pid in holders):
             return ""
         one = where[0]
         address = f"[{one.host}]:{one.port}" if ":" in one.host else f"{one.host}:{one.port}"

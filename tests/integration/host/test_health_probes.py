@@ -170,8 +170,19 @@ async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
     assert answer.detail == f"127.0.0.1:{port} is held by process {other.pid} ({name}), not by {mine.pid}"
     held = await prober.ask(settings(http=url), None)  # while it is dead
     assert (held.ok, held.detail) == (None, answer.detail.rpartition(", ")[0])
-    by_tcp = await prober.ask(settings(tcp=f"127.0.0.1:{port}"), mine)  # as before: it answers
-    assert (by_tcp.ok, f"process {other.pid}" in by_tcp.detail) == (True, True)
+    by_tcp = settings(tcp=f"127.0.0.1:{port}")
+    assert await prober.ask(by_tcp, mine) == answer
+    assert await prober.ask(by_tcp, other) == HealthAnswer(True, f"127.0.0.1:{port} answers")
+
+
+async def test_what_listens_for_a_container_is_no_stranger(
+    prober: LocalHealthProber, spawner: Spawner, log: Path, tmp_path: Path
+) -> None:
+    port, docker_run = free_port(), await spawner.start(["sleep", "1000"], output=tmp_path / "mine.log")
+    proxy = ["bash", "-c", 'exec -a docker-proxy "$@"', "-", sys.executable, "-c", SERVER, str(port)]
+    await spawner.start(proxy, output=log)
+    await until(lambda: "ready" in said(log), 60)
+    assert (await prober.ask(settings(tcp=f"127.0.0.1:{port}"), docker_run)).ok
 
 
 async def test_who_comes_after_nobody_held_the_port_is_found(
