@@ -128,6 +128,11 @@ class ProcessHistory(NamedTuple):
         """The restarts wished since it was last healthy: what its budget is charged with."""
         return self.attempts[1:] if self.free else self.attempts
 
+    def was_begun(self, boot: str) -> bool:
+        """Whether it is to be started, or was in this boot, or found up, and nobody has asked for a stop since."""
+        tried = bool(self.request) or (bool(self.attempts) and self.attempts[-1].boot == boot)
+        return self.stop is None and (tried or (self.boot == boot and self.stage >= Stage.STARTED))
+
 
 UNKNOWN_HISTORY = ProcessHistory()
 

@@ -210,6 +210,10 @@ class ProcessSettings(Group):
     depends_on: tuple[str, ...] = Field(
         (), description="names of processes that must be up first", examples=[["database"]]
     )
+    autostart: bool = Field(
+        True,
+        description="it is started by itself; if not, only from `upulse process start` on, until a stop or a reboot",
+    )
     kill: Literal["tree", "main"] = Field(
         "tree",
         description="what a stop ends, and a restart before it starts anew: all that came out of it, or it alone",

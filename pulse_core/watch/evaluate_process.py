@@ -169,7 +169,8 @@ def _died(
         evidence = f"{evidence}; {look.sight.detail}"
     stop = look.history.stop
     is_ended = dead in look.ended or (look.resumed and up is not None)
-    is_intended = first or is_ended or bool(stop and stop.holds(look.now))
+    is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
+    is_intended = first or is_ended or is_over or bool(stop and stop.holds(look.now))
     died = ProcessDied(
         pid=dead.pid if dead else look.history.pid,
         evidence=evidence,

@@ -232,6 +232,9 @@ def _dead_status(
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         why = f"started, has {rough_duration(left)} left to come up"
         return ProcessStatus(ProcessState.STARTING, left, why)
+    if not process.autostart and not history.was_begun(curr.now.boot):
+        why = f"autostart = false; start it: upulse process start {process.name}"
+        return ProcessStatus(ProcessState.STOPPED, why=why)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
         return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:

@@ -4,9 +4,18 @@ from typing import Any
 
 import pytest
 
-from pulse_core.model.kinds import Paused, ProcessDied, ProcessStopRequested, ProcessUp, Resumed
+from pulse_core.model.kinds import (
+    Paused,
+    ProcessDied,
+    ProcessStartRequested,
+    ProcessStopRequested,
+    ProcessUp,
+    Resumed,
+)
+from pulse_core.ports.host import ProcessObservation
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.testing import Story, given
+from pulse_core.watch.evaluate_process import ProcessProbe, conclude
 
 KEY, STOP = "restart-process:gateway", "stop-process:gateway"
 HOUR_US = 3_600_000_000
@@ -180,4 +189,70 @@ def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
     assert notes(story) == ["gateway: stopped: stopped by ada, for another 40m"]
     assert story.verdict.tick_ms == 40 * 60_000 + 1
     story.after("40m").tick()
+    story.expect("restart-process", key=KEY)
+
+
+# Started only by a person
+
+
+def test_what_starts_by_itself_no_more_waits_for_a_person_and_dependents_wait_for_it() -> None:
+    other = {"name": "worker", "start": ["w"], "depends_on": ["gateway"]}
+    story = die(die(a_story(other, autostart=False)), "worker")
+    story.after("1s").tick()
+    story.expect_nothing()
+    assert notes(story) == [
+        "gateway: stopped: autostart = false; start it: upulse process start gateway",
+        "worker: waiting: waits for gateway",
+    ]
+    story.event(ProcessStartRequested(), "gateway", actor="root")
+    story.tick()
+    story.expect("restart-process", key=KEY)
+
+
+def test_once_a_person_has_started_it_a_death_is_answered_until_a_stop_however_long_that_holds() -> None:
+    story = die(a_story(autostart=False))
+    story.event(ProcessStartRequested(), "gateway", actor="root")
+    story.tick()
+    story.acked(KEY, pid=8, started=80)
+    up(story, pid=8)
+    die(story.after("1h"), pid=8).tick()
+    story.expect("restart-process", key=KEY)
+    story.acked(KEY, pid=9, started=90)
+    up(story, pid=9)
+    story.restart().sample("process-alive", gateway={"up": True})
+    story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="root")
+    die(story, pid=9).after("2h").tick()
+    story.expect_nothing()
+    story.expect_note("autostart = false")
+
+
+def test_a_start_that_fails_is_tried_again_though_it_never_was_up() -> None:
+    story = die(a_story(autostart=False))
+    story.event(ProcessStartRequested(), "gateway", actor="root")
+    story.tick()
+    story.failed(KEY, "no such program")
+    story.after("1m").tick()
+    story.expect("restart-process", key=KEY)
+
+
+def test_what_was_up_before_a_reboot_is_not_started_after_it_and_that_is_no_death_to_tell_of() -> None:
+    story = up(a_story(autostart=False))
+    story.reboot()
+    (draft,) = conclude(
+        ProcessProbe(
+            story.settings.process[0],
+            ProcessObservation(),
+            story.snapshot.process("gateway"),
+            0,
+            story.now,
+            HOUR_US,
+        )
+    ).drafts
+    assert isinstance(draft.payload, ProcessDied)
+    assert draft.payload.intended
+    story.event(draft.payload, "gateway")
+    story.tick()
+    story.expect_nothing()
+    story.event(ProcessStartRequested(), "gateway", actor="root")
+    story.tick()
     story.expect("restart-process", key=KEY)
