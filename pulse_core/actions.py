@@ -156,6 +156,7 @@ class CommandParams(ActionParams):
     idempotent: bool = Field(False, description="may be run again after a failure or a crash")
     cwd: str | None = Field(None, pattern=r"^/[^\x00]*$", description="working directory, an absolute path")
     timeout_s: float | None = Field(None, gt=0, le=86_400, description="seconds; the setting's if not given")
+    for_condition: str = Field("", description="the condition that it answers")
 
 
 class CollectParams(ActionParams):

@@ -76,7 +76,8 @@ def effect_fault(effect: Effect, own: Mapping[str, type[BaseModel]]) -> str:
 def is_reserved(key: str) -> bool:
     """Whether only survival rules may request effects with this key."""
     head, _, rest = key.partition(":")
-    return declaration_of(head).is_reserved or (head in OUTWARD and rest.partition(":")[0] in TOPICS)
+    is_topic = head in OUTWARD and rest.partition(":")[0] in TOPICS
+    return declaration_of(head).is_reserved or is_topic or key.startswith(RESERVED)
 
 
 LOADED = load_capabilities(CAPABILITIES)
@@ -120,6 +121,9 @@ OWN_NAMES = frozenset(map(rule_name, ALL_RULES))
 
 TOPICS = actions.TOPICS.union(*(capability.topics for capability in LOADED))
 """Topics of survival rules' notices, those of capabilities included."""
+
+RESERVED = tuple(beginning for capability in LOADED for beginning in capability.reserved)
+"""Beginnings of other keys that only survival rules may request."""
 
 ACTIONS: Mapping[str, ActionDeclaration] = {
     one.name: one for one in (*BUILT_IN, *(action for capability in LOADED for action in capability.actions))

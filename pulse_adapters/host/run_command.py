@@ -1,20 +1,19 @@
 """The executors of programs: `run-command`, and `collect`, which writes a diagnostic bundle for later analysis."""
 
 import asyncio
-import os
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, MakeGroup, no_host_group
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import COLLECT, RUN_COMMAND, CollectParams, CommandParams
-from pulse_core.model.errors import PulseError, Refused
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.executor import Executor, Policy, Result, Safety
@@ -84,33 +83,12 @@ class RunCommand(Executor):
         self._allowed(params.argv[0])
 
     def _allowed(self, name: str) -> str:
-        """The real path of an allowed program: the path that was compared is the one that is run.
-
-        A path that a rule made up is compared as a text: to follow it could take long, and this is done in the loop.
-        """
-        allowed = self._real_paths()
-        if os.path.isabs(name):
-            real, where = allowed.get(name), name
-        else:
-            where = os.path.realpath(_found(name))
-            real = where if where in allowed.values() else None
-        if real is None:
-            raise Refused(
-                f'{name!r} may not be run; to allow it, add "{where}" to `allow` under [executors.run-command]'
-                " in config.toml"
-            )
-        return real
-
-    def _real_paths(self) -> Mapping[str, str]:
-        """What may be run, by the paths that name it: as the setting has it, and its real one.
-
-        Resolved when first used: a link that changes later allows nothing new.
-        """
+        """The real path of an allowed program. What may be run is resolved when first used: a link that changes later allows
+        nothing new."""
         allow = self._settings().executors.run_command.allow
         if self._pinned[0] != allow:
-            real = {entry: os.path.realpath(entry) for entry in allow if os.path.isabs(entry)}
-            self._pinned = allow, {**{path: path for path in real.values()}, **real}
-        return self._pinned[1]
+            self._pinned = allow, allowed_programs(allow)
+        return allowed_program(name, self._pinned[1])
 
     async def execute(self, effect: Effect, params: CommandParams, event: Event) -> Result:
         """Run it to its end; any exit code but 0 is a failure."""
@@ -130,12 +108,3 @@ class RunCommand(Executor):
             )
             raise PulseError(f"{params.argv[0]!r} {how}: {words}")
         return Result({"exit": 0, "output": outcome.output})
-
-
-def _found(name: str) -> str:
-    """The path of a program in PATH."""
-    if "/" in name:
-        raise Refused(f"{name!r} is a relative path; give an absolute one, or a name that is in PATH")
-    if found := shutil.which(name):
-        return found
-    raise Refused(f"there is no program {name!r} in PATH ({os.environ.get('PATH', '')})")

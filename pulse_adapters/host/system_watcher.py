@@ -16,10 +16,10 @@ from pulse_adapters.workers.proc import read_proc_file
 from pulse_core.model.json_types import Json
 from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
+from pulse_core.projections.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_resources import conclude
-from pulse_core.watch.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
 
 _PAGE = os.sysconf("SC_PAGESIZE")
 OURS = ("pulse_adapters.", "upulse_cli.")

@@ -14,11 +14,11 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.ports.host import ProcessId, ProcessUsage
+from pulse_core.projections.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_usage import gauges
-from pulse_core.watch.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
 
 STEP = 20
 """Processes that are read before the loop may do something else."""

@@ -1,33 +1,32 @@
 """Restarts the process behind an LLM endpoint that fails, and notifies a person if that did not help."""
 
-from collections.abc import Iterator
-
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import LlmSettings, endpoints_of
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.kinds import Effect
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.conditions import FOR, Condition
+from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.network_watchdog import outage_reason
-from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect, topic_text
-from pulse_core.rules.survival.process_watchdog import restart_key
+from pulse_core.rules.survival.notices import notify_unless_told
 from pulse_core.rules.survival.restart_plan import (
     RestartPlan,
-    describe_restarts,
+    condition_restart,
+    describe_tries,
+    over_notices,
     plan_restart,
     restart_hold,
-    restarts_tried,
+    tries_of,
 )
 
 KEY, PROCESSES = "llm", "process-alive"
+OVER = "it answers, or is not watched any more"
 
 
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart the process behind an endpoint that fails, with backoff, and notify if that does not help."""
-    verdict = (await inner(prev, curr)).plus(*over_notices(curr))
+    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, url_of, OVER, curr, KEY))
     for llm in {llm.url: llm for llm in endpoints_of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:
@@ -39,10 +38,8 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)
             verdict = verdict.plus(*told)
         if plan.restart:
-            params = {"process": plan.restart.name, FOR: name}
             reason = f"{llm.url} gives no good answer: {condition.evidence}"
-            key, samples = restart_key(plan.restart.name), curr.samples(KEY, PROCESSES)
-            verdict = verdict.plus(survival_effect(RESTART_PROCESS, key, params, reason, samples))
+            verdict = verdict.plus(condition_restart(plan.restart, name, reason, curr, KEY, PROCESSES))
         verdict = verdict.after_wait(plan.wait_us)
     return verdict
 
@@ -59,7 +56,7 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Res
         return RestartPlan(f"no restart of {process.name} mends that", tell=True)
     if held := restart_hold(process, curr):
         return RestartPlan(f"held back: {held}")
-    tried = restarts_tried(condition)
+    tried = tries_of(condition)
     if not is_proven(llm, curr):
         failed = bool(tried) and not tried[-1].worked
         return RestartPlan("held back: not yet proven since it was last well or restarted", tell=failed)
@@ -78,15 +75,10 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     wrong = f"{condition.evidence}, for {rough_duration(curr.now.since(condition.since))}"
-    return "; ".join(filter(None, (wrong, describe_restarts(process, condition, curr), plan.why)))
+    did = describe_tries(condition, RESTART_PROCESS, f"{process} was restarted", curr)
+    return "; ".join(filter(None, (wrong, did, plan.why)))
 
 
-def over_notices(curr: Snapshot) -> Iterator[Effect]:
-    """The notice that it is over, for every endpoint with an open notice that is well, or not watched."""
-    wrong = {topic_text(name) for name in curr.conditions.raised}
-    for topic, notice in curr.notices.of.items():
-        if topic.startswith(PREFIX) and not notice.over and topic not in wrong:
-            tried = sum(one.action == RESTART_PROCESS for one in curr.conditions.last.get(topic, ()))
-            after = f", after {tried} restart{'s' * (tried > 1)}" if tried else ""
-            words = f"it answers, or is not watched any more{after}"
-            yield from notify_over(topic, topic.removeprefix(PREFIX), words, curr, KEY)
+def url_of(name: str) -> str:
+    """The URL that a condition or a topic is about."""
+    return name.removeprefix(PREFIX)

@@ -6,8 +6,8 @@ from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.text import format_size
+from pulse_core.projections.gauges import FixedBound, Gauge, History, Streak, conclude_gauges
 from pulse_core.settings.resources import ResourcesSettings
-from pulse_core.watch.gauges import FixedBound, Gauge, History, Streak, conclude_gauges
 
 KINDS = ("memory", "swap", "pressure:", "disk:", "inodes:", "unmeasured:")
 """What the names of these conditions begin with."""

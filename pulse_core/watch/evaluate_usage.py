@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.text import format_size
+from pulse_core.projections.gauges import FixedBound, Gauge
 from pulse_core.settings.processes import ProcessSettings
-from pulse_core.watch.gauges import FixedBound, Gauge
 
 CLEAR = 0.9
 """The share of its bound below which usage counts as well again."""

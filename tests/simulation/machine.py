@@ -11,8 +11,8 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.executor import Policy, Safety
+from pulse_core.projections.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
 from pulse_core.watch.evaluate_resources import conclude
-from pulse_core.watch.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
 from tests.simulation.world import RARE_SCANS, World, simulate
 
 GIB = 1 << 30

@@ -1,12 +1,17 @@
 """Plans the restart of a process because of a condition, with the budget and the pauses of one that has died."""
 
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
-from pulse_core.model.names import RESTART_PROCESS
-from pulse_core.projections.conditions import Condition, Measure
+from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
+from pulse_core.model.text import count
+from pulse_core.projections.conditions import FOR, Condition, Measure
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.rules.survival.notices import notify_over, survival_effect, topic_text
 from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
 from pulse_core.settings.processes import ProcessSettings
 
@@ -53,7 +58,7 @@ def restart_hold(process: ProcessSettings, curr: Snapshot) -> str:
 
 def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:
     """Plan what to do about the condition of this name, which a restart may end, as far as the budget allows."""
-    tried = restarts_tried(condition)
+    tried = tries_of(condition)
     restart = process.restart
     if restart.max == 0:
         return RestartPlan(f"the budget of {process.name} allows no restart (max = 0)", tell=True)
@@ -71,20 +76,44 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
     return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left)
 
 
-def restarts_tried(condition: Condition) -> tuple[Measure, ...]:
-    """The restarts that were tried since the condition stands, oldest first."""
-    return tuple(measure for measure in condition.measures if measure.action == RESTART_PROCESS)
+def condition_restart(process: ProcessSettings, name: str, reason: str, curr: Snapshot, *keys: str) -> Effect:
+    """The restart of a process that answers the condition of this name. keys: the watchers whose newest samples are its
+    evidence."""
+    params = {"process": process.name, FOR: name}
+    return survival_effect(RESTART_PROCESS, restart_key(process.name), params, reason, curr.samples(*keys))
 
 
-def describe_restarts(process: str | None, condition: Condition, curr: Snapshot) -> str:
-    """What was tried, in words; empty if nothing was."""
-    if not (tried := restarts_tried(condition)):
+def tries_of(condition: Condition, action: str = RESTART_PROCESS) -> tuple[Measure, ...]:
+    """What was tried since the condition stands, oldest first: the restarts, or the effects of another action."""
+    return tuple(measure for measure in condition.measures if measure.action == action)
+
+
+def describe_tries(condition: Condition, action: str, did: str, curr: Snapshot) -> str:
+    """How often something was done, and what became of the last time; empty if it was not. did: as `x was restarted`."""
+    if not (tried := tries_of(condition, action)):
         return ""
     last = tried[-1]
     how = f"last {rough_duration(curr.now.since(last.wished))} ago"
     failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
     times = "once" if len(tried) == 1 else f"{len(tried)} times"
-    return f"{process} was restarted {times}, {how}{failed}"
+    return f"{did} {times}, {how}{failed}"
+
+
+TRIES = {RESTART_PROCESS: "restart", RUN_COMMAND: "command"}
+"""What is counted in the notice that a condition is over."""
+
+
+def over_notices(
+    beginning: str, title_of: Callable[[str], str], text: str, curr: Snapshot, *keys: str
+) -> Iterator[Effect]:
+    """The notice that it is over, with what was tried, for each open one about a condition whose name begins so."""
+    wrong = {topic_text(name) for name in curr.conditions.raised}
+    for topic, notice in curr.notices.of.items():
+        if topic.startswith(beginning) and not notice.over and topic not in wrong:
+            tried = Counter(one.action for one in curr.conditions.last.get(topic, ()))
+            done = [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]
+            after = f", after {' and '.join(done)}" if done else ""
+            yield from notify_over(topic, title_of(topic), f"{text}{after}", curr, *keys)
 
 
 def charged_restarts(
@@ -96,7 +125,7 @@ def charged_restarts(
     `healthy_after` in between; and so is what was tried long before anything else was.
     """
     now = curr.now
-    charged = {measure.wished for measure in restarts_tried(condition)}
+    charged = {measure.wished for measure in tries_of(condition)}
     well = curr.conditions.cleared.get(name)
     if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
         charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))

@@ -1,29 +1,28 @@
 """Answers guarded processes that take more memory or CPU than they may: a notice, or a restart if the settings say so."""
 
-from collections.abc import Iterator
-
 from pulse_core.model.durations import rough_duration
-from pulse_core.model.kinds import Effect
 from pulse_core.model.names import PROCESS_USAGE, RESTART_PROCESS, USAGE
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.conditions import FOR, Condition
+from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect, topic_text
-from pulse_core.rules.survival.process_watchdog import restart_key
+from pulse_core.rules.survival.notices import notify_unless_told
 from pulse_core.rules.survival.restart_plan import (
     RestartPlan,
-    describe_restarts,
+    condition_restart,
+    describe_tries,
+    over_notices,
     plan_restart,
     restart_hold,
-    restarts_tried,
+    tries_of,
 )
 from pulse_core.settings.processes import ProcessSettings
 
 
 async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart a process that takes too much for long, if that is allowed, and tell a person else, or if it did not help."""
-    verdict = (await inner(prev, curr)).plus(*_over_notices(curr))
+    words = "it takes less, or is not bounded any more"
+    verdict = (await inner(prev, curr)).plus(*over_notices(USAGE, title_of, words, curr, PROCESS_USAGE))
     for process in curr.settings.process:
         for name in process.usage_conditions:
             if (condition := curr.conditions[name]) is None:
@@ -31,13 +30,12 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             plan = plan_usage(process, name, condition, curr)
             verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
             if plan.tell:
-                parts = (condition.evidence, describe_restarts(process.name, condition, curr), plan.why)
+                did = describe_tries(condition, RESTART_PROCESS, f"{process.name} was restarted", curr)
+                parts = (condition.evidence, did, plan.why)
                 words = "; ".join(filter(None, parts))
                 verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))
             if plan.restart:
-                params = {"process": process.name, FOR: name}
-                key, samples = restart_key(process.name), curr.samples(PROCESS_USAGE)
-                effect = survival_effect(RESTART_PROCESS, key, params, condition.evidence, samples)
+                effect = condition_restart(process, name, condition.evidence, curr, PROCESS_USAGE)
                 verdict = verdict.plus(effect)
     return verdict
 
@@ -48,7 +46,7 @@ def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: 
         return RestartPlan('a person is told; then = "restart" would restart it', tell=True)
     if held := restart_hold(process, curr):
         return RestartPlan(f"held back: {held}")
-    tried, up = restarts_tried(condition), curr.process(process.name).up
+    tried, up = tries_of(condition), curr.process(process.name).up
     if tried and up is not None and (left := process.for_ - curr.now.since(up)) > 0:
         # Who takes as much from the start on is not restarted all the time: it has as long again as it had to be known for.
         return RestartPlan(f"restarted, has {rough_duration(left)} to take less", wait_us=left)
@@ -59,14 +57,3 @@ def title_of(name: str) -> str:
     """The title of this condition in a notice."""
     process, _, what = name.removeprefix(USAGE).rpartition(":")
     return f"{process} takes too much {'CPU' if what == 'cpu' else 'memory'}"
-
-
-def _over_notices(curr: Snapshot) -> Iterator[Effect]:
-    """The notice that it is over, for each process with an open notice."""
-    raised = {topic_text(name) for name in curr.conditions.raised}
-    for topic, notice in curr.notices.of.items():
-        if topic.startswith(USAGE) and not notice.over and topic not in raised:
-            tried = sum(one.action == RESTART_PROCESS for one in curr.conditions.last.get(topic, ()))
-            after = f" after {tried} restart{'s' * (tried > 1)}" if tried else ""
-            text = f"it takes less, or is not bounded any more{after}"
-            yield from notify_over(topic, title_of(topic), text, curr, PROCESS_USAGE)

@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from pulse_core.model.kinds import ProcessDied, ProcessStopRequested, ProcessUp
 from pulse_core.model.names import USAGE
 from pulse_core.projections.conditions import Conditions
+from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
 from pulse_core.watch.evaluate_usage import gauges
-from pulse_core.watch.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
 
 GIB = 1 << 30
 AGENT: dict[str, Any] = {

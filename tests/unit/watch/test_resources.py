@@ -12,9 +12,16 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
 from pulse_core.projections.conditions import Condition, Conditions
+from pulse_core.projections.gauges import (
+    FixedBound,
+    Gauge,
+    History,
+    conclude_gauges,
+    streaks,
+    streaks_to_json,
+)
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.watch.evaluate_resources import conclude
-from pulse_core.watch.gauges import FixedBound, Gauge, History, conclude_gauges, streaks, streaks_to_json
 
 SECOND = 1_000_000
 WELL: Mapping[str, Any] = {
