@@ -6,7 +6,7 @@ JSON unchanged. An older daemon may leave out keys that are listed here, a newer
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypedDict, cast
 
 from pulse_core.model.json_types import Json
 
@@ -139,14 +139,21 @@ class HomeStatus(TypedDict):
 
 
 def left_running(status: HomeStatus) -> str:
-    """The guarded processes that are up, which the end of a daemon leaves running, in a sentence."""
-    up = [
-        f"{process['name']} (process {process['pid']})" if process["pid"] else process["name"]
-        for process in status["processes"]
-        if process["state"] == "up"
-    ]
+    """The guarded processes that live and what is left of their earlier lives, which the end of a daemon leaves running."""
+    up = [words for process in status["processes"] if (words := _alive_of(process))]
     up += [
         f"{gone['name']} (not in the settings any more: {' '.join(map(str, gone['pids']))})"
         for gone in status.get("unguarded", ())
     ]
     return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."
+
+
+def _alive_of(process: GuardedProcessStatus) -> str:
+    """A guarded process with what of it lives, in words; empty if nothing does."""
+    name, pid, left = process["name"], process["pid"], cast(Sequence[int], process.get("leftovers", ()))
+    parts = [f"process {pid}"] if pid else []
+    if left:
+        parts.append(f"left of its earlier lives: {' '.join(map(str, left))}")
+    if parts:
+        return f"{name} ({'; '.join(parts)})"
+    return name if process["state"] == "up" else ""

@@ -209,14 +209,14 @@ def say_setting_faults(home: "HomeContext") -> None:
 
 
 def guarded_processes(home: "HomeContext") -> str:
-    """The guarded processes that are up, which a stop leaves running, in a sentence; none if no daemon can say."""
+    """The guarded processes that live, which a stop leaves running, in a sentence."""
     from pulse_core.model.errors import NotAnswering
     from pulse_core.model.home_status import left_running
 
     try:
         status = home.daemon.status()
     except NotAnswering:
-        return "It left no process running."
+        return "No daemon answered: which processes are left running is not known."
     return left_running(status)
 
 
