@@ -22,7 +22,7 @@ class Claims:
         home: Path | None,
     ) -> None:
         self._processes = {one.name: one for one in processes}
-        self._home = home
+        self._home, self.known = home, known
         every = lives.lasts() if lives else {}
         self.unguarded = {name: life.found for name, life in every.items() if name not in self._processes}
         """What was started last for names that are not among these."""

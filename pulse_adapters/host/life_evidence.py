@@ -12,6 +12,7 @@ from pathlib import Path
 from pulse_adapters.host.marked_processes import Bearer
 from pulse_adapters.workers.control_group import LIFE, home_name
 from pulse_adapters.workers.proc import own_line, read_proc_file, read_stat, uid_of
+from pulse_core.ports.host import ProcessId
 
 
 def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
@@ -34,6 +35,17 @@ def is_in_group(pid: int, effect: str, home: Path) -> bool:
     group = f"/{home_name(home)}/{LIFE}{effect}/"
     lines = (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines()
     return any(group in f"{os.fsdecode(line)}/" for line in lines)
+
+
+def is_led_by(pid: int, main: ProcessId) -> bool:
+    """Whether the process is in the session or group that this one has led, if its number is not another one's by now."""
+    seen, leader = read_stat(pid), read_stat(main.pid)
+    return (
+        seen is not None
+        and main.pid in (seen.session, seen.group)
+        and seen.started >= main.started
+        and (leader is None or leader.found == main)
+    )
 
 
 def _has_own_session(pid: int, members: Collection[int]) -> bool:

@@ -12,14 +12,14 @@ from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pulse_adapters.host.guarded_processes import end_all
-from pulse_adapters.host.life_evidence import is_in_group, is_of_home
+from pulse_adapters.host.guarded_processes import early_exit, end_all
+from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
-from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
+from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of
 from pulse_adapters.host.relays import Relays
-from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.host.spawner import ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
-from pulse_adapters.workers.proc import descendants, has_group, is_alive, start_time_of
+from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
@@ -39,7 +39,7 @@ class Lives:
     """The last life of each guarded process, and what is left of it and of those before it.
 
     recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
-    stand for each process.
+    stand for each process; begun: the names of what is being started, by the effects that the log says do it.
     """
 
     def __init__(
@@ -49,9 +49,10 @@ class Lives:
         recorded: Callable[[], Mapping[str, Life]] = lambda: {},
         groups: LifeGroups | None = None,
         mains: Callable[[], Mapping[str, ProcessId]] = lambda: {},
+        begun: Callable[[], Mapping[str, str]] = lambda: {},
     ) -> None:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
-        self._mains = mains
+        self._mains, self.begun = mains, begun
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
@@ -95,6 +96,35 @@ class Lives:
         """Those of the last life of this process that are in its control group; none where there is none."""
         life = self.last(name)
         return self._groups.members(life.effect) if self._groups and life else ()
+
+    def in_background(self, process: ProcessSettings, stood: ProcessId | None) -> ProcessEnded | None:
+        """How its last start ended, if it went into the background and nobody has stood for it since; else None.
+
+        stood: who stood for the process last.
+        """
+        life = self.last(process.name) if process.start else None
+        if life is None or (stood and stood != life.found and stood.started >= life.found.started):
+            return None
+        ended = early_exit(self.spawner, process, life.found)
+        return ended if ended and not ended.code else None
+
+    def is_left(self, process: ProcessSettings, one: ProcessId, stood: ProcessId | None) -> bool:
+        """Whether this came out of a life that is over, while nobody stands for the process: then it is never found for it.
+
+        stood: who stood for it last. A life is over when its main process is dead: only a start that went into the
+        background may leave another one. Of a start that the log doesn't know (the disk was full), what has only been
+        forked is no main process.
+        """
+        life, is_open = self.last(process.name), self.in_background(process, stood) is not None
+        bearer = bearer_of(one.pid)
+        if life and ((bearer and bearer.effect == life.effect) or self.holds(process.name, one.pid)):
+            return not is_open
+        if bearer and bearer.name == self._mark(process.name):
+            seen = read_stat(one.pid)
+            is_older = life is not None and one.started < life.found.started
+            return is_older or seen is None or not seen.has_executed
+        heads = (stood, life.found if life and not is_open else None)
+        return any(head is not None and is_led_by(one.pid, head) for head in heads)
 
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
         """End these processes: its `stop_signal`, its `stop_timeout`, then SIGKILL; and with them its whole last life.
@@ -189,7 +219,9 @@ class Lives:
     def holds(self, name: str, pid: int) -> bool:
         """Whether the control group of its last life shows that this process came out of that."""
         life = self.last(name)
-        return life is not None and is_in_group(pid, life.effect, self._home)
+        with suppress(OSError):  # the home is gone
+            return life is not None and is_in_group(pid, life.effect, self._home)
+        return False
 
     def close(self) -> None:
         """Begin no more groups; what lives, lives on."""

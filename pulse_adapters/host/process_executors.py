@@ -22,7 +22,7 @@ from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, read_stat
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.event import Event
@@ -253,9 +253,11 @@ class RestartProcess:
         """The process that this effect started, if it lives; for a command or unit, one younger than the request."""
         process = guarded_process(self._settings(), params.process)
         if process.start:
-            # What shows another command line may be a helper of a dead one: it is ended before the next start.
+            # What shows another command line, or was only forked, may be a helper of a dead one: it is ended before the
+            # next start.
             started = await processes_left_by(process, event.id)
-            is_it = bool(started) and is_produced_by(process.start, started[0].pid)
+            seen = read_stat(started[0].pid) if started else None
+            is_it = seen is not None and seen.has_executed and is_produced_by(process.start, seen.pid)
             return Result(started[0]._asdict()) if is_it else None
         sight = await observe_one(self._table, process, self._known())
         for one in sight.found:

@@ -40,17 +40,23 @@ def choose(
     mark: str = "",
     left: Container[int] = (),
     holder: Callable[[ProcessId], str] = lambda _: "",
+    is_over: Callable[[ProcessId], bool] = lambda _: False,
 ) -> Choice:
     """Choose among those that match: of the right user, none that came out of another one, and what `start` produces.
 
     mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it; left:
     the start times of what the last start may have left in the background, which shows another command line; holder:
-    the name of the other process that one is held for, empty if it is free.
+    the name of the other process that one is held for, empty if it is free; is_over: whether one is left of a life of it
+    that is over.
     """
     mine = [one for one in hits if not not_of_user(process, one.pid)]
     if not mine:
         other = next((words for one in hits if (words := not_of_user(process, one.pid))), "")
         return Choice((), f"no process matches{f'; {other}' if other else ''}")
+    if over := [one for one in mine if is_over(one)]:
+        mine = [one for one in mine if one not in over]
+        if not mine:
+            return Choice((), f"no process matches but what an earlier start has left: {_pids(over)}")
     if held := {one: name for one in mine if (name := holder(one))}:
         mine = [one for one in without_offspring(mine, held) if one not in held]
         if not mine:

@@ -19,8 +19,9 @@ from pulse_adapters.host.guarded_processes import (
     strangers_left_by,
     successors,
 )
+from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.marked_processes import bearer_of, find_bearers
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -42,7 +43,7 @@ from pulse_adapters.workers.proc import (
     described,
     is_alive,
     open_pidfd,
-    session_of,
+    read_stat,
     start_time_of,
     ticks_now,
 )
@@ -196,11 +197,19 @@ class LinuxProcessTable:
     ) -> None:
         """At the first observation: take a process that an earlier daemon started and died before it recorded.
 
-        It is younger than what is recorded, and is what `start` produces: all else is a helper of a dead one.
+        The log says that an effect was begun, and not how it ended: what that has left leads a session, and executes what
+        `start` says. All else is a helper of a dead one, or bears a mark that it was not given.
         """
-        for found in await find_bearers(name=self._mark(process.name)) if self._home else ():
+        begun = self._lives.begun() if self._lives else {}
+        effects = {effect for effect, name in begun.items() if name == process.name}
+        for found in await find_bearers(name=self._mark(process.name)) if effects else ():
+            bearer, seen = bearer_of(found.pid), read_stat(found.pid)
             if (
-                session_of(found.pid) == found.pid
+                bearer is not None
+                and bearer.effect in effects
+                and seen is not None
+                and seen.session == found.pid
+                and seen.has_executed
                 and is_produced_by(process.start, found.pid)
                 and (known is None or found.started > known.started)
                 and not self._claims.other(process.name, found)
@@ -287,8 +296,17 @@ class LinuxProcessTable:
 
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
         mark = self._mark(process.name) if self._home else ""
-        left, holder = self._background_starts(process), partial(self._claims.other, process.name)
-        return choose(process, found, mark, left, holder)
+        stood, holder = self._claims.known.get(process.name), partial(self._claims.other, process.name)
+        is_open = self._lives and self._lives.in_background(process, stood)
+        left = self._background_starts(process) if is_open else ()
+        return choose(process, found, mark, left, holder, partial(self._is_left, process))
+
+    def _is_left(self, process: ProcessSettings, one: ProcessId) -> bool:
+        """Whether this came out of a life of it that is over."""
+        stood = self._claims.known.get(process.name)
+        if self._lives is None:
+            return stood is not None and is_led_by(one.pid, stood)
+        return self._lives.is_left(process, one, stood)
 
     def _is_of_start(self, process: ProcessSettings, one: ProcessId) -> bool:
         """Whether `start` would produce this process, or a start has left it; nobody knows that of a `command`."""
@@ -341,6 +359,8 @@ class LinuxProcessTable:
             why = not_of_user(process, holder) or "another program has the port"
             if other := self._claims.other(process.name, owners[0]):
                 why = f"that is {other}"
+            elif self._is_left(process, owners[0]):
+                why = "an earlier start has left it"
             words = f"{address} is held by {described(holder)}: {why}"
             return sight._replace(answering=False, detail=words, unlike=chosen.unlike)
         return _with_choice(sight, chosen)._replace(

@@ -13,7 +13,8 @@ from pulse_core.ports.host import ProcessId
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 
 _NAME = 80  # characters of a program's name that are told
-_KERNEL_THREAD = 0x00200000  # PF_KTHREAD of include/linux/sched.h
+# PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
+_KERNEL_THREAD, _FORKED_ONLY = 0x00200000, 0x00000040
 
 
 class ProcStat(NamedTuple):
@@ -32,6 +33,11 @@ class ProcStat(NamedTuple):
     def of_kernel(self) -> bool:
         """Whether it is one of the kernel's threads; not only those are in session 0: who entered a namespace is, too."""
         return bool(self.flags & _KERNEL_THREAD)
+
+    @property
+    def has_executed(self) -> bool:
+        """Whether it executes a program of its own; else it was forked by who shows the same command line."""
+        return not self.flags & _FORKED_ONLY
 
     @property
     def alive(self) -> bool:

@@ -15,7 +15,7 @@ from pulse_core.model.vitals import Window
 from pulse_core.projections import conditions, control, effects, engine, logs, notices, processes
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.control import Control
-from pulse_core.projections.effects import Effects
+from pulse_core.projections.effects import Effects, Phase
 from pulse_core.projections.engine import Engine
 from pulse_core.projections.logs import Logs
 from pulse_core.projections.notices import Notices
@@ -117,6 +117,15 @@ class State:
         name = projection.name
         value: T = getattr(self, name) if name in OWN else self.parts.get(name, projection.empty)
         return value
+
+    @property
+    def restarts_begun(self) -> Mapping[str, str]:
+        """The names of the processes that are being restarted at this moment, by the effects that do it."""
+        return {
+            effect: name
+            for effect, name in self.processes.restarting.items()
+            if (one := self.effects.open.get(effect)) and one.phase is Phase.EXECUTING
+        }
 
     def is_alike(self, other: "State") -> bool:
         """Whether no event of the kinds of any projection lies between the two."""

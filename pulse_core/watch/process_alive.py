@@ -12,7 +12,6 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.health import HealthProber
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
-from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
@@ -178,13 +177,7 @@ class ProcessAlive:
 
     def _restarting(self, names: Collection[str]) -> frozenset[str]:
         """Those of these names whose restart is being carried out at this moment."""
-        state = self.current_state()
-        under_way = (
-            name
-            for effect, name in state.processes.restarting.items()
-            if (one := state.effects.open.get(effect)) and one.phase is Phase.EXECUTING
-        )
-        return frozenset(name for name in under_way if name in names)
+        return frozenset(self.current_state().restarts_begun.values()).intersection(names)
 
     def _resumed(self) -> frozenset[str]:
         """At the first look, those that an earlier daemon may have ended: whom it ended, it knew alone."""

@@ -3,10 +3,15 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
+import pytest
+
+from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 from tests.processes import child_of_test
@@ -40,7 +45,9 @@ def test_a_stranger_that_matches_changes_nothing_and_is_left_alone(served: Serve
         stranger.kill()
 
 
-def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(served: Served) -> None:
+def test_a_program_that_helps_is_not_taken_for_its_dead_main_process_by_the_next_daemon(
+    served: Served,
+) -> None:
     script = "setsid sleep 9042 & while :; do sleep 0.1; done"
     served.configure(f'[[process]]\nname = "it"\nstart = {json.dumps(["sh", "-c", script])}\n{NO_LIMITS}\n')
     served.start()
@@ -51,3 +58,102 @@ def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(serv
     second = served.pid_when_up("it", other_than=first)
     line = Path(f"/proc/{second}/cmdline")  # empty while it is executed
     assert b"setsid sleep 9042" in served.eventually(line.read_bytes, "its command line")
+
+
+SERVER = """
+import os, socket, time
+server = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
+any(os.fork() == 0 for _ in range(2)) and WORKER
+time.sleep(1000)
+"""
+"""Two workers that have executed nothing show what their main process shows, and have its socket."""
+WORKERS = {"fork": "None", "setsid": "os.setsid()"}
+LATE = 'restart = { max = 1000, backoff = "1200ms", backoff_max = "1200ms", healthy_after = "1h" }'
+"""The second restart looks first: the death is no news any more."""
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+class Server:
+    """A daemon that guards such a server, recognised in this way (`start`, `match` or `tcp`)."""
+
+    def __init__(self, served: Served, worker: str, way: str, restart: str = LATE) -> None:
+        self.served, port = served, free_port()
+        source = SERVER.replace("WORKER", WORKERS[worker])
+        self.argv = [sys.executable, "-c", source, f"guarded{port}"]
+        ways = {
+            "start": "",
+            "match": f'match = "guarded{port}"\n',
+            "tcp": f'tcp = "127.0.0.1:{port}"\n',
+        }
+        served.configure(
+            f'[[process]]\nname = "it"\nstart = {json.dumps(self.argv)}\nenv = {{ PORT = "{port}" }}\n{ways[way]}'
+            f'{restart}\n[watch]\nprocess_interval = "100ms"\n'
+        )
+
+    def alive(self) -> set[int]:
+        """The pids of all of it."""
+        return {one.pid for one in live_processes() if command_line(one.pid) == self.argv}
+
+    def whole(self, before: Collection[int] = ()) -> tuple[int, set[int]]:
+        """Its main process and all of it, once it is up with its workers and nobody of before is left."""
+
+        def seen() -> set[int]:
+            alive = self.alive()
+            return alive if len(alive) == 3 and not alive.intersection(before) else set()
+
+        alive: set[int] = self.served.eventually(seen, "it with its workers, and nobody else")
+        main = self.served.pid_when_up("it")
+        assert main in alive
+        return main, alive
+
+
+@pytest.mark.parametrize("way", ["start", "match", "tcp"])
+@pytest.mark.parametrize("worker", WORKERS)
+def test_workers_of_a_dead_server_are_never_taken_for_it(served: Served, worker: str, way: str) -> None:
+    server = Server(served, worker, way)
+    served.start()
+    before = set[int]()
+    for _ in range(3):
+        main, alive = server.whole(before)
+        os.kill(main, signal.SIGKILL)
+        before |= alive
+    server.whole(before)
+    served.append("process-stop-requested", "it", expires_us=10**10)
+    served.eventually(lambda: not server.alive(), "all of it is ended")
+
+
+@pytest.mark.parametrize("way", ["start", "match", "tcp"])
+@pytest.mark.parametrize("worker", WORKERS)
+def test_workers_are_not_taken_for_their_dead_server_by_the_next_daemon(
+    served: Served, worker: str, way: str
+) -> None:
+    server = Server(served, worker, way)
+    served.start()
+    main, before = server.whole()
+    served.kill()
+    os.kill(main, signal.SIGKILL)
+    served.start()
+    server.whole(before)
+
+
+def test_who_shows_the_mark_of_a_process_is_not_taken_for_it_by_the_next_daemon(served: Served) -> None:
+    served.configure(
+        f'[[process]]\nname = "it"\nstart = {json.dumps([*SLEEPER, "guarded9044"])}\n{NO_LIMITS}\n'
+    )
+    served.start()
+    main = served.pid_when_up("it")
+    served.kill()
+    os.kill(main, signal.SIGKILL)
+    marks = {
+        "PULSE_PROCESS": f"it@{served.home.path}",
+        "PULSE_EFFECT": "0198c0de-0000-7000-8000-000000000000",
+    }
+    forged = subprocess.Popen([*SLEEPER, "guarded9044"], env={**os.environ, **marks}, start_new_session=True)
+    with child_of_test(forged):
+        served.start()
+        assert served.pid_when_up("it") != forged.pid
+        forged.kill()

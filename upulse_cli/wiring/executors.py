@@ -140,7 +140,8 @@ def machine_executors(
         }
 
     groups = LifeGroups(home.path)
-    last, programs = Lives(spawner, home.path, lives, groups, known), LifePrograms(spawner, groups)
+    last = Lives(spawner, home.path, lives, groups, known, lambda: view().restarts_begun)
+    programs = LifePrograms(spawner, groups)
     table = LinuxProcessTable(spawner, home.path, last, lambda: current_settings().process, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (

@@ -88,7 +88,9 @@ async def test_what_a_killed_daemon_started_and_did_not_record_is_left_to_its_na
     it = scene()
     main = await it.begin()
     await it.until_shown(main)
-    it.lives = Lives(spawner, it.home)
+    life = it.lives.last("first")
+    assert life is not None
+    it.lives = Lives(spawner, it.home, begun=lambda: {life.effect: "first"})
     it.table = LinuxProcessTable(spawner, it.home, it.lives, lambda: it.settings.process)
     assert (await it.look("second"))["second"].found == ()
     assert (await it.look("first"))["first"].found == (main,)

@@ -381,19 +381,26 @@ async def test_what_runs_pulse_is_not_ended(
     assert is_alive(found)
 
 
+@pytest.mark.parametrize("is_fork", [True, False], ids=["fork", "program"])
 async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemon(
-    spawner: Spawner, log: Path, tmp_path: Path
+    spawner: Spawner, log: Path, tmp_path: Path, is_fork: bool
 ) -> None:
-    argv = ["sh", "-c", "setsid sleep 1000 & echo ready; while :; do sleep 0.05; done"]
+    fork = "import os, time; os.fork() or os.setsid(); time.sleep(1000)"
+    argv = [sys.executable, "-c", fork] if is_fork else ["sh", "-c", "setsid sleep 1000 & sleep 1000; :"]
     marks = {"PULSE_EFFECT": str(uuid.uuid4()), "PULSE_PROCESS": f"it@{tmp_path}"}
     it = await spawner.start(argv, output=log, env=marks)
     await until(lambda: sum(has_marker(one.pid, marks["PULSE_EFFECT"]) for one in live_processes()) > 1)
-    unrecorded, recorded = (LinuxProcessTable(spawner, home=tmp_path) for _ in range(2))
-    assert (await seen(unrecorded, by(start=argv))).found == (it,)
+    begun = {marks["PULSE_EFFECT"]: "it"}
+
+    async def found(begun: dict[str, str], *known: ProcessId) -> tuple[ProcessId, ...]:
+        lives = Lives(spawner, tmp_path, begun=lambda: begun)
+        return (await seen(LinuxProcessTable(spawner, tmp_path, lives), by(start=argv), *known)).found
+
+    assert await found(begun) == (it,)
+    assert await found({}) == await found({marks["PULSE_EFFECT"]: "another"}) == ()
     os.kill(it.pid, 9)
     await until(lambda: read_stat(it.pid) is None)
-    assert (await seen(recorded, by(start=argv), it)).found == ()
-    assert (await seen(LinuxProcessTable(spawner, home=tmp_path), by(start=argv))).found == ()
+    assert await found(begun, it) == await found(begun) == ()
 
 
 @pytest.mark.parametrize("text", ["", "garbage", "-1", "0", "99999999999999999999", "\x00\xff"])
