@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 FORKS_TWICE = (
@@ -9,6 +10,9 @@ FORKS_TWICE = (
     "; os.execvp('sleep', sys.argv[1:])"
 )
 TWICE = f'{sys.executable} -c "{FORKS_TWICE}"'
+FORKS_ALONE = "import os, time; any(os.fork() == 0 for _ in range(2)) and {}; time.sleep(1000)"
+FORK, SETSID = (f"exec {sys.executable} -c '{FORKS_ALONE.format(how)}' S" for how in ("None", "os.setsid()"))
+"""Programs whose helpers execute nothing, and show the command line of their main process."""
 DEAF = "trap '' TERM HUP INT; "
 
 PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by its argument; and how many it leaves
@@ -24,8 +28,15 @@ PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by 
     "stopped": ("S & until grep -q sleep /proc/$!/comm; do :; done; kill -STOP $!; exec S", 2),
     "goes into the background": ("setsid sh -c 'S & exec S' & exit 0", 2),
     "with a pid file": ("setsid sh -c 'S & setsid S & echo $$ >PID; exec S' & exit 0", 3),
+    "forks without exec": (FORK, 3),
+    "setsid without exec": (SETSID, 3),
     "who hands over": ("setsid S & exec sh -c 'S & exec S'", 3),
 }
+
+
+def is_of_program(line: Sequence[str], seconds: str) -> bool:
+    """Whether a command line is that of a process which stays, of a program with this `sleep`."""
+    return line[-2:] == ["sleep", seconds] and FORKS_TWICE not in line
 
 
 def script_of(script: str, seconds: str, pid_file: Path) -> str:

@@ -244,7 +244,7 @@ def test_what_systemd_reaps_of_these_programs_is_all_of_them(house: Machine) -> 
         house.write(f"/run/systemd/system/{name}.service", unit)
 
     def alive() -> int:
-        return len(house.run(["pgrep", "-xf", f"sleep {seconds}"], check=False).stdout.split())
+        return len(house.run(["pgrep", "-f", f"sleep {seconds}$"], check=False).stdout.split())
 
     house.systemctl("daemon-reload")
     house.systemctl("start", *names)

@@ -38,7 +38,7 @@ from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample
-from tests.process_trees import PROGRAMS, script_of
+from tests.process_trees import PROGRAMS, is_of_program, script_of
 
 
 class Scene:
@@ -75,8 +75,7 @@ class Scene:
 
     def alive(self) -> set[ProcessId]:
         """All that came out of any of its lives, by what they are and not by their marks."""
-        words = ["sleep", self.seconds]
-        return {one.found for one in live_processes() if command_line(one.pid) == words}
+        return {one.found for one in live_processes() if is_of_program(command_line(one.pid), self.seconds)}
 
     async def begin(self, event_id: str = "") -> None:
         """Start it instead of the one that died, and wait until all of it runs."""
