@@ -31,6 +31,21 @@ def completed_by(source: "str | Source") -> Callable[[typer.Context, str], list[
     return complete
 
 
+def text_arg(given: str, most: int, option: str) -> str:
+    """The text of an option; of `-`, what is on stdin."""
+    if given != "-":
+        return given
+    try:
+        text = typer.get_text_stream("stdin", "utf-8", "strict").read(most + 1)
+    except UnicodeDecodeError as error:
+        words = "what is on stdin is no UTF-8 text; convert it (iconv), or name a file that has it"
+        raise typer.BadParameter(words, param_hint=option) from error
+    if len(text) > most:
+        words = f"what is on stdin has more than {most:,} characters; put the rest in a file, and name that"
+        raise typer.BadParameter(words, param_hint=option)
+    return text
+
+
 def use_utc(asked: bool) -> None:
     """Have this process write and read times in UTC, if asked."""
     if asked:

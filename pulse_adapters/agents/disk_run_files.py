@@ -125,7 +125,7 @@ class DiskRunFiles:
         self._seen[run.id] = size, (since := since if last == size else now), read, amounts
         for old in list(self._seen)[:-KEPT]:
             del self._seen[old]
-        return RunSample(size, round((now - since) * 1e6), amounts.turns, amounts.tokens)
+        return RunSample(size, round((now - since) * 1e6), amounts.turns, amounts.tokens, amounts.same)
 
     async def output(self, run: Run, most: int) -> str:
         try:

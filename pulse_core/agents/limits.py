@@ -22,12 +22,14 @@ SHORTAGE = Backoff(UNITS["m"], UNITS["h"])
 
 class RunSample(NamedTuple):
     """What was seen of a run: bytes that it has printed, microseconds since it last did, the turns and tokens that it shows,
-    the memory of its processes, the time that they have computed, microseconds, and the pid of the program."""
+    how many of its last turns said nothing new, the memory of its processes, the time that they have computed, microseconds,
+    and the pid of the program."""
 
     output: int = 0
     quiet_us: int = 0
     turns: int = 0
     tokens: int = 0
+    same_turns: int = 0
     memory: int = 0
     cpu_us: int = 0
     pid: int = 0
@@ -54,8 +56,6 @@ def reason_to_stop(
         return f"{run.held}, and nobody has had it go on"
     if far := excess_output(agent, sample):
         return far
-    if agent.silence and sample.quiet_us >= agent.silence:
-        return f"it printed nothing for {rough_duration(agent.silence)}"
     if agent.memory and sample.memory > agent.memory:
         return f"its processes had {format_size(sample.memory)} of memory, of at most {format_size(agent.memory)}"
     return ""
@@ -70,6 +70,10 @@ def reason_to_pause(
     for what, taken, most in (("turns", sample.turns, agent.turns), ("tokens", sample.tokens, agent.tokens)):
         if most and taken > most:
             return f"it took {taken:,} {what}, of at most {most:,}"
+    if agent.silence and sample.quiet_us >= agent.silence:
+        return f"it printed nothing for {rough_duration(agent.silence)}"
+    if agent.same_turns and sample.same_turns >= agent.same_turns:
+        return f"its last {sample.same_turns:,} turns said nothing new"
     usual = runs.usual(run.agent, agent.rate_over)
     tokens = per_minute(sample.tokens - run.tokens, now.since(run.counted or run.moment), agent)
     if agent.times_usual and usual.turns and sample.turns > agent.times_usual * usual.turns:
@@ -128,13 +132,14 @@ def failed_attempt(
     cost: of all attempts together; is_short: the machine was short of something, so nobody is to blame. Such a one is tried
     again more and more rarely: what a repository prints may say so falsely, and what an agent leaves may fill the disk.
     """
-    budget, most = GENERAL.of(settings).cost_per_task, TASK_SETTINGS.of(settings).attempts
+    general, most = GENERAL.of(settings), TASK_SETTINGS.of(settings).attempts
+    budget, same = general.cost_per_task, task.failures_with(error)
     if budget and cost >= budget:
         return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
     if is_short:
         pause = SHORTAGE.after(task.shortages + 1)
         return TaskFailed(token=token, error=error, retry_us=pause, blameless=True)
-    if agent is None or task.attempts >= most:
+    if agent is None or task.attempts >= most or same >= general.same_failures:
         return TaskFailed(token=token, error=error)
     pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
     return TaskFailed(token=token, error=error, retry_us=pause)

@@ -45,6 +45,9 @@ class AgentSettings(Worker):
     concurrency: int = Field(1, ge=1, le=100, description="tasks that it does at the same time")
     timeout: Duration = Field(HOUR, ge=UNITS["s"], le=UNITS["d"], description="how long one run may take")
     silence: Duration = Field(15 * MINUTE, ge=0, description="how long a run may print nothing; 0: for ever")
+    same_turns: int = Field(
+        20, ge=0, description="turns in a row that a run may take without saying anything new; 0: any number"
+    )
     output: int = Field(64 * MIB, ge=1 << 10, le=1 << 34, description="bytes that one run may print")
     memory: int = Field(0, ge=0, description="bytes of memory that a run may have together; 0: any number")
     processes: int = Field(0, ge=0, le=1 << 20, description="processes and threads of a run; 0: any number")
@@ -69,7 +72,8 @@ class AgentSettings(Worker):
         10 * MINUTE,
         ge=0,
         le=UNITS["d"],
-        description="how long a run of too many turns or tokens is held, for a person to have it go on, until it is stopped",
+        description="how long a run that gets nowhere or takes too much is held, for a person to have it go on, until it is"
+        " stopped",
     )
     cost_per_day: float = Field(0.0, ge=0, description="what its runs may cost in 24 hours; 0: any amount")
     lease: Duration = Field(
@@ -109,6 +113,9 @@ class AgentsSettings(Group):
     )
     pause_max: Duration = Field(6 * HOUR, ge=UNITS["s"], description="longest time that it is set aside")
     aging: Duration = Field(HOUR, ge=0, description="waiting time that is worth a step of priority; 0: none")
+    same_failures: int = Field(
+        3, ge=1, le=100, description="failures of a task in a row with the same error until a person decides"
+    )
     cost_per_task: float = Field(
         0.0, ge=0, description="what attempts at a task may cost until a person decides; 0: any amount"
     )

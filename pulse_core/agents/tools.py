@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from pulse_core.model.json_types import Json
 
@@ -18,6 +18,8 @@ MOST_NAME, MOST_AMOUNT = 100, 10**15
 """Characters of the name of an amount; and the largest one."""
 _TOLD = ("total_cost_usd", "num_turns", "duration_ms")
 _USED = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+MOST_SAID = 20
+_IDS = re.compile(r'"(id|tool_use_id|call_id)":"[^"]*"')
 _FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
 
 
@@ -115,25 +117,37 @@ def read_text(lines: Sequence[str]) -> RunAnswer:
 
 
 class Amounts(NamedTuple):
-    """What an output tells of its run as it goes. message: the id of the last one whose tokens are counted."""
+    """What an output tells of its run as it goes. message: the id of the last one whose tokens are counted; said: hashes of
+    what the last turns said; same: how many turns in a row have said one of these again."""
 
     turns: int = 0
     tokens: int = 0
     message: str = ""
+    same: int = 0
+    said: tuple[int | None, ...] = ()
 
     def after(self, lines: Iterable[str], turn: str) -> "Amounts":
         """With further lines, in which records of the type `turn` are turns; a message may be told in several of them."""
-        turns, tokens, message = self
+        turns, tokens, message, same, before = self
         for record in reversed(list(_records(lines))):
             kind, said = record.get("type"), record
             if kind == turn:
                 turns, said = turns + 1, record.get("message")
+                told = _content(said or record.get("item"))
+                is_same = told is not None and told in before
+                same, before = (same + 1, before) if is_same else (0, (*before, told)[-MOST_SAID:])
             if kind not in (turn, "turn.completed") or not isinstance(said, dict):
                 continue
             id_ = str(said.get("id", ""))
             if not id_ or id_ != message:
                 tokens, message = tokens + int(sum(_amounts(said.get("usage"), _USED).values())), id_
-        return Amounts(turns, tokens, message)
+        return Amounts(turns, tokens, message, same, before)
+
+
+def _content(said: object) -> int | None:
+    """A hash of what a turn says, whatever its id and the tokens that it took; None if it says nothing."""
+    content = said.get("content", said) if isinstance(said, dict) else None
+    return hash(_IDS.sub("", to_json(content).decode())) if content else None
 
 
 def _amounts(said: object, names: Collection[str] = ()) -> dict[str, Any]:

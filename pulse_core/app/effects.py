@@ -7,7 +7,7 @@ from typing import Any
 from pulse_core.app.append import Appended, append
 from pulse_core.app.context import HomeContext
 from pulse_core.app.effect_timeline import EffectTimeline, effect_meant, effect_timeline, last_effects
-from pulse_core.app.follow import LOOK
+from pulse_core.app.follow import LOOK, settled
 from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
 from pulse_core.model.names import SETTLING
@@ -63,6 +63,16 @@ def add_effect(
     if to_wait and (why := why_unheard(home)):
         raise PulseError(f"{why}; or leave out --wait, since nobody would do it now")
     return append(home, "effect", str(data["key"]), data, cause)
+
+
+def carry_out(home: HomeContext, action: str, of: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Have the daemon do this about `of`, which the key names, and wait for the result. Raises PulseError."""
+    wish = {"action": action, "key": f"{action}:{of}", "params": params}
+    outcome = settled(home, str(add_effect(home, wish, to_wait=True).event["id"]))
+    said = outcome["data"] or {}
+    if outcome["kind"] != "effect-acked":
+        raise PulseError(said.get("error") or said.get("why") or "it was not done")
+    return dict(said.get("result", {}))
 
 
 def outcome_within(home: HomeContext, id_: str, seconds: float) -> EffectTimeline:

@@ -1,12 +1,13 @@
 """Payloads of events: one class for each kind, registered by its module or its capability."""
 
+import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import from_json
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError, from_json
 
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.json_types import Json
@@ -154,6 +155,17 @@ def _short(text: object) -> object:
         return text
     text = text.encode("utf-8", "replace").decode()  # a lone surrogate, as from an odd file name, becomes "?"
     return text if len(text) <= 2000 else text[:1997] + "..."
+
+
+def shape(pattern: str | re.Pattern[str], words: str) -> AfterValidator:
+    """Refuses a text that is not of this pattern as a whole, in these words."""
+
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise PydanticCustomError("shape", words)
+        return text
+
+    return AfterValidator(check)
 
 
 Text = Annotated[str, BeforeValidator(_short)]

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pulse_core.model.durations import format_duration
-from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
+from pulse_core.model.errors import PulseError, hint
 from pulse_core.model.glob import glob_matches
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.short_ids import id_meant
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
@@ -61,16 +62,10 @@ def recurring_json(window: SilenceSettings, at: int) -> Mapping[str, Any]:
 
 def find_silence(silences: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any]:
     """The silence of this id, or the only one whose id begins or ends so; raises UnknownName or Ambiguous."""
-    ids = [one["id"] for one in silences]
-    is_end = len(name) >= SHORTEST
-    found = [id_ for id_ in ids if name and (id_.startswith(name) or (is_end and id_.endswith(name)))]
-    if len(found) > 1:
-        raise Ambiguous("silence", name, found)
-    if found:
-        return silences[ids.index(found[0])]
     if not silences:
         raise PulseError(f"no silence {name!r}: none holds at this time")
-    raise UnknownName("silence", name, ids)
+    known = {one["id"]: one for one in silences}
+    return known[id_meant("silence", name, known, shortest_end=SHORTEST)]
 
 
 def unknown_pattern(pattern: str, state: State, settings: Settings) -> str:

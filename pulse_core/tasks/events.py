@@ -3,42 +3,30 @@
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, Field, StringConstraints
 
 from pulse_core.model.durations import UNITS
 from pulse_core.model.json_types import Json
-from pulse_core.model.payload import Payload, Role, Text, Wake
+from pulse_core.model.payload import Payload, Role, Text, Wake, shape
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 TASK_ID = re.compile(r"task_[a-z0-9]{6,32}")
 
 
-def _shape(pattern: str | re.Pattern[str], words: str) -> AfterValidator:
-    """Refuses a text that is not of this pattern, in these words."""
-
-    def check(text: str) -> str:
-        if not re.fullmatch(pattern, text):
-            raise PydanticCustomError("shape", words)
-        return text
-
-    return AfterValidator(check)
-
-
-Name = Annotated[str, _shape(NAME, "must be letters, digits, '.', '_' and '-', at most 64, no sign first")]
+Name = Annotated[str, shape(NAME, "must be letters, digits, '.', '_' and '-', at most 64, no sign first")]
 """Of a project or an agent."""
-TaskId = Annotated[str, _shape(TASK_ID, "must be 'task_' and 6 to 32 small letters or digits")]
-_LINE = _shape(r"[^\x00-\x1f\x7f]+", "must be one line, without newlines, tabs and other control characters")
+TaskId = Annotated[str, shape(TASK_ID, "must be 'task_' and 6 to 32 small letters or digits")]
+_LINE = shape(r"[^\x00-\x1f\x7f]+", "must be one line, without newlines, tabs and other control characters")
 Line = Annotated[str, StringConstraints(max_length=200), _LINE]
 Column = Annotated[str, StringConstraints(max_length=60), _LINE]
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,63}"
-Label = Annotated[str, _shape(_LABEL, "must be letters, digits and '._:/-', at most 64, no sign first")]
+Label = Annotated[str, shape(_LABEL, "must be letters, digits and '._:/-', at most 64, no sign first")]
 _REPOSITORY = r"(?:/[^\x00-\x1f\x7f]{1,1000})?"
 Repository = Annotated[
-    str, _shape(_REPOSITORY, "must be an absolute path, at most 1,001 characters of one line")
+    str, shape(_REPOSITORY, "must be an absolute path, at most 1,001 characters of one line")
 ]
 _BRANCH = r"[A-Za-z0-9._/][A-Za-z0-9._/-]{0,199}"
-Branch = Annotated[str, _shape(_BRANCH, "must be letters, digits and '._/-', at most 200, no '-' first")]
+Branch = Annotated[str, shape(_BRANCH, "must be letters, digits and '._/-', at most 200, no '-' first")]
 
 LONGEST_PROMPT = 8_000
 LONGEST_RESULT = 4_000

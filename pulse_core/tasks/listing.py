@@ -6,8 +6,8 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
-from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.short_ids import id_meant
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.projection import TASKS, PendingTasks
@@ -31,15 +31,7 @@ def find_task(tasks: PendingTasks, name: str) -> TaskState:
     Raises UnknownName or Ambiguous.
     """
     known = {**tasks.ended, **tasks.tasks}
-    if name in known:
-        return known[name]
-    word = name.removeprefix("task_")
-    found = [id_ for id_ in known if word and (id_[5:].startswith(word) or id_.endswith(word))]
-    if len(found) > 1:
-        raise Ambiguous("task", name, found)
-    if not found:
-        raise UnknownName("task", name, known)
-    return known[found[0]]
+    return known[id_meant("task", name, known, "task_")]
 
 
 AS_IT_IS = ("id", "project", "title", "prompt", "column", "priority", "attempts", "parent", "by", "data")

@@ -1,5 +1,6 @@
 """One task: its state, and the table of what may happen to it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -22,6 +23,9 @@ from pulse_core.tasks.events import (
     TaskReleased,
     TaskRetried,
 )
+
+_VARYING = re.compile(r"[0-9a-f-]{8,}|\d[\d.,:]+")
+"""What differs between two errors that are the same: ids, and numbers of more than one digit."""
 
 
 class Status(StrEnum):
@@ -115,8 +119,8 @@ class TaskState:
     it was created or retried by a person; blockers: which tasks must be closed before; parts: those of its parts that are
     not closed; waits_for: these, and the blockers that are not closed; stuck_on: those of them that have failed, were given
     up or are blocked; token: the row of the claim, 0 if nobody holds it; lease_us: how long the claim holds after `beat`;
-    retry_us: how long after `since` an attempt that failed has to wait; shortages: how often in a row the
-    machine was short of something; error: of the last attempt, or why it is blocked or
+    retry_us: how long after `since` an attempt that failed has to wait; shortages, same_failures: how often in a row the
+    machine was short of something, and it failed as it did last; error: of the last attempt, or why it is blocked or
     given up; pull_request: where it is.
     """
 
@@ -146,6 +150,7 @@ class TaskState:
     beat: Moment | None = None
     retry_us: int = 0
     shortages: int = 0
+    same_failures: int = 0
     result: str = ""
     data: Mapping[str, Json] = field(default_factory=dict)
     error: str = ""
@@ -163,6 +168,11 @@ class TaskState:
         """Its status for people: blocked, too, while what it waits for has failed, was given up or is blocked."""
         is_stuck = self.stuck_on and self.status in (Status.PENDING, Status.ASSIGNED)
         return Status.BLOCKED if is_stuck else self.status
+
+    def failures_with(self, error: str) -> int:
+        """How often in a row it will have failed alike if it fails with this error now."""
+        is_same = _VARYING.sub("#", error) == _VARYING.sub("#", self.error)
+        return self.same_failures + 1 if is_same else 1
 
     def lease_left(self, now: Moment) -> int | None:
         """Microseconds until the claim ends; None if nobody holds it."""

@@ -99,10 +99,40 @@ def test_a_failed_attempt_is_tried_again_until_a_person_has_to_decide() -> None:
     told(story, agents={"failures": 9})
 
 
+@pytest.mark.parametrize(
+    ("errors", "is_person_needed"),
+    [
+        (["no disk 0x12ab34cd at 12:30", "no disk 0x99887766 at 12:45"], True),
+        (["no disk", "no light", "no light"], True),
+        (["no disk", "no light", "no disk", "no light"], False),
+    ],
+)
+def test_a_task_that_fails_in_a_row_for_the_same_reason_is_handed_to_a_person(
+    errors: list[str], is_person_needed: bool
+) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for error in errors:
+            await asyncio.sleep(1)
+            assert scene.task().status is Status.EXECUTING
+            scene.finish(3, RunAnswer(error=error))
+        await asyncio.sleep(3)
+        assert (scene.task().status is Status.FAILED) == is_person_needed
+        if is_person_needed:
+            assert len(scene.programs.started) == len(errors)
+            await scene.say("task-retried")
+            await asyncio.sleep(1)
+            scene.finish(3, RunAnswer(error=errors[-1]))
+            await asyncio.sleep(1)
+            assert (scene.task().status, scene.task().same_failures) == (Status.EXECUTING, 1)
+
+    settings = {"failures": 99, "same_failures": 2}
+    told(story, {**ADA, "retry": "0s"}, agents=settings, tasks={"attempts": 9})
+
+
 BOUNDS: list[tuple[dict[str, Any], RunSample, float, str]] = [
     ({"timeout": "5m"}, RunSample(), 300, "it took longer than 5m"),
     ({"output": 2_048}, RunSample(4_096), 1, "it printed more than 2.0 KiB"),
-    ({"silence": "2m"}, RunSample(1, 121_000_000), 1, "it printed nothing for 2m"),
     ({"memory": 1_000}, RunSample(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
 ]
 
@@ -618,16 +648,26 @@ async def wish_to_go_on(scene: AgentScene) -> None:
     await scene.world.daemon.gate.append(Role.PERSON, "eve", [Draft(wished)])
 
 
+HELD: list[tuple[dict[str, Any], RunSample, str]] = [
+    ({"turns": 50}, RunSample(turns=51), "it took 51 turns, of at most 50"),
+    ({"silence": "2m"}, RunSample(1, 121_000_000), "it printed nothing for 2m"),
+    ({"same_turns": 5}, RunSample(turns=9, same_turns=5), "its last 5 turns said nothing new"),
+]
+
+
 @pytest.mark.parametrize("goes_on", [False, True])
-def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on: bool) -> None:
+@pytest.mark.parametrize(("bound", "progress", "words"), HELD)
+def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
+    bound: dict[str, Any], progress: RunSample, words: str, goes_on: bool
+) -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
         await asyncio.sleep(1)
         run = scene.run
-        scene.files.printed[run.id] = RunSample(1, 0, 51)
+        scene.files.printed[run.id] = progress
         await asyncio.sleep(2)
         assert scene.programs.paused == {run.id}
-        assert scene.run.held == "it took 51 turns, of at most 50"
+        assert scene.run.held == words
         if goes_on:
             await wish_to_go_on(scene)
         await asyncio.sleep(590)
@@ -638,9 +678,9 @@ def test_a_run_of_too_many_turns_is_held_then_ended_and_a_person_decides(goes_on
             return
         assert scene.programs.stopped[:1] == [run.id]
         assert scene.task().status is Status.FAILED
-        assert scene.task().error == "it took 51 turns, of at most 50, and nobody has had it go on"
+        assert scene.task().error == f"{words}, and nobody has had it go on"
 
-    told(story, {**ADA, "turns": 50})
+    told(story, {**ADA, **bound})
 
 
 async def do(

@@ -21,8 +21,8 @@ from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_gro
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import has_marker, live_processes, start_time_of
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, excess_output, failure_of, reason_to_stop
-from pulse_core.agents.projection import Run
+from pulse_core.agents.limits import RunSample, excess_output, failure_of, reason_to_pause, reason_to_stop
+from pulse_core.agents.projection import AgentRuns, Run
 from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AGENTS
 from pulse_core.composition import Settings
@@ -235,7 +235,11 @@ async def test_an_ill_program_is_ended_with_all_that_came_out_of_it(runs: Runs, 
     run = await runs.start("sh", "-c", script, **more)
     now = NOW.plus(HOUR if "took longer" in words else 0)
     async with asyncio.timeout(PATIENCE_S):
-        while not (why := reason_to_stop(run, TASK, runs.agent, await runs.sample(run), now)):
+        why = ""
+        while not why:
+            sample = await runs.sample(run)
+            held = reason_to_pause(run, runs.agent, sample, AgentRuns(), now)
+            why = reason_to_stop(run, TASK, runs.agent, sample, now) or held
             await asyncio.sleep(0.01)
         while name == "children" and len(left_of(run)) < 4:
             await asyncio.sleep(0.01)

@@ -85,7 +85,7 @@ def message(id_: str, **usage: Any) -> str:
 def test_tokens_are_counted_as_they_are_told_those_of_a_message_once() -> None:
     one, other = message("m1", input_tokens=3, output_tokens=2), message("m2", cache_read_input_tokens=10)
     seen = Amounts().after([one, one], "assistant")
-    assert seen == (2, 5, "m1")
+    assert seen[:3] == (2, 5, "m1")
     end = json.dumps({"type": "result", "usage": {"input_tokens": 99}})
     seen = seen.after([one, "no json", "{}", '{"type": "assistant", "message": 7}', other, end], "assistant")
     assert seen[:2] == (5, 15)
@@ -95,6 +95,30 @@ def test_tokens_are_counted_as_they_are_told_those_of_a_message_once() -> None:
     }
     lines = ['{"type": "item.completed", "item": {}}', json.dumps(codex)]
     assert Amounts().after(lines, "item.completed")[:2] == (1, 10)
+
+
+def test_turns_that_say_again_what_one_of_the_last_has_said_are_counted_until_one_says_something_new() -> (
+    None
+):
+    def claude(number: int, words: str) -> str:
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": "Bash", "input": {"command": words}}
+        usage = {"output_tokens": number}
+        return json.dumps(
+            {"type": "assistant", "message": {"id": f"m{number}", "content": [block], "usage": usage}}
+        )
+
+    def codex(number: int, words: str) -> str:
+        item = {"id": f"item_{number}", "type": "command_execution", "command": words}
+        return json.dumps({"type": "item.completed", "item": item})
+
+    for tool, one in (("assistant", claude), ("item.completed", codex)):
+        seen = Amounts().after([one(1, "ls"), one(2, "pwd")], tool)
+        assert seen.same == 0
+        seen = seen.after([one(3, "ls"), one(4, "pwd"), one(5, "ls")], tool)
+        assert (seen.turns, seen.same) == (5, 3)
+        assert seen.after([one(6, "id")], tool).same == 0
+    silent = ['{"type": "assistant", "message": {}}'] * 9
+    assert Amounts().after(silent, "assistant")[:4] == (9, 0, "", 0)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """`upulse agents`: which there are, what they do, how they have done, and whether they can work here."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -77,12 +77,13 @@ def worktrees(
 ) -> CommandResult:
     """List the folders of tasks, and why some of them stay."""
     from pulse_core.agents.projection import RUNS
+    from pulse_core.app.effects import carry_out
     from pulse_core.app.state import current_value
 
     where = open_home(home)
     if remove:
         for id_ in current_value(where, RUNS).kept.keys() - current_tasks(where).tasks.keys():
-            carry_out(where, "remove-workspace", id_)
+            carry_out(where, "remove-workspace", id_, {"task": id_})
     runs = current_value(where, RUNS)
     found = [{"task": task, "path": path, "kept": None} for task, path in runs.worktrees.items()]
     found += [{"task": task, "path": one.path, "kept": one.why} for task, one in runs.kept.items()]
@@ -105,26 +106,14 @@ def pull_request(
     Prints where it is; one that is there is printed again. The daemon opens it, by the GitHub CLI (`gh`); the branch must
     be pushed.
     """
+    from pulse_core.app.effects import carry_out
     from pulse_core.tasks.listing import find_task
 
     where = open_home(home)
     id_ = find_task(current_tasks(where), task).id
-    done = carry_out(where, "open-pull-request", id_, title=title, body=body, draft=draft)
+    params = {"task": id_, "title": title, "body": body, "draft": draft}
+    done = carry_out(where, "open-pull-request", id_, params)
     return task_change(where, id_, str(done["url"]))
-
-
-def carry_out(home: "HomeContext", action: str, task: str, **params: Any) -> dict[str, Any]:
-    """Have the daemon do this about a task; returns the result."""
-    from pulse_core.app.effects import add_effect
-    from pulse_core.app.follow import settled
-    from pulse_core.model.errors import PulseError
-
-    wish = {"action": action, "key": f"{action}:{task}", "params": {"task": task, **params}}
-    outcome = settled(home, str(add_effect(home, wish, to_wait=True).event["id"]))
-    said = outcome["data"] or {}
-    if outcome["kind"] != "effect-acked":
-        raise PulseError(said.get("error") or said.get("why") or "it was not done")
-    return dict(said.get("result", {}))
 
 
 @agents.command()

@@ -12,7 +12,7 @@ from upulse_cli.capabilities.tasks.current import (
     task_history,
     task_ids,
 )
-from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home, text_arg
 from upulse_cli.output import CommandResult, draw, put_json, put_or_draw, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
@@ -41,21 +41,6 @@ Labels = Annotated[
 After = Annotated[
     list[str] | None, typer.Option("--after", metavar="TASK", help="Task to close before; may be repeated.")
 ]
-
-
-def text_arg(given: str, most: int, option: str) -> str:
-    """The text of an option; of `-`, what is on stdin."""
-    if given != "-":
-        return given
-    try:
-        text = typer.get_text_stream("stdin", "utf-8", "strict").read(most + 1)
-    except UnicodeDecodeError as error:
-        words = "what is on stdin is no UTF-8 text; convert it (iconv), or name a file that has it"
-        raise typer.BadParameter(words, param_hint=option) from error
-    if len(text) > most:
-        words = f"what is on stdin has more than {most:,} characters; put the rest in a file, and name that"
-        raise typer.BadParameter(words, param_hint=option)
-    return text
 
 
 @tasks.change()
