@@ -126,6 +126,23 @@ class Lives:
         heads = (stood, life.found if life and not is_open else None)
         return any(head is not None and is_led_by(one.pid, head) for head in heads)
 
+    def may_be_unrecorded(self, name: str, one: ProcessId, known: ProcessId | None) -> bool:
+        """Whether a bearer of this name's mark may be a start that the log misses, and not one that it has the end of.
+
+        The log says of its effect that it was begun, and no more. Or it knows nothing of that effect (the disk was full, the
+        log is gone): a group shows then that Pulse began it, or that the name is new to the log. Else anybody may have set
+        its mark. known: whom the log knows.
+        """
+        bearer, life = bearer_of(one.pid), self.last(name)
+        if bearer is None or (known and one.started <= known.started):
+            return False
+        if self.begun().get(bearer.effect) == name:
+            return True
+        if life is None:
+            return known is None or self._is_in_group_of(one.pid, bearer.effect)
+        is_younger = bearer.effect != life.effect and one.started > life.found.started
+        return is_younger and self._is_in_group_of(one.pid, bearer.effect)
+
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
         """End these processes: its `stop_signal`, its `stop_timeout`, then SIGKILL; and with them its whole last life.
 
@@ -219,8 +236,11 @@ class Lives:
     def holds(self, name: str, pid: int) -> bool:
         """Whether the control group of its last life shows that this process came out of that."""
         life = self.last(name)
+        return life is not None and self._is_in_group_of(pid, life.effect)
+
+    def _is_in_group_of(self, pid: int, effect: str) -> bool:
         with suppress(OSError):  # the home is gone
-            return life is not None and is_in_group(pid, life.effect, self._home)
+            return is_in_group(pid, effect, self._home)
         return False
 
     def close(self) -> None:

@@ -21,7 +21,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import bearer_of, find_bearers
+from pulse_adapters.host.marked_processes import find_bearers
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -197,21 +197,17 @@ class LinuxProcessTable:
     ) -> None:
         """At the first observation: take a process that an earlier daemon started and died before it recorded.
 
-        The log says that an effect was begun, and not how it ended: what that has left leads a session, and executes what
-        `start` says. All else is a helper of a dead one, or bears a mark that it was not given.
+        It leads a session, and executes what `start` says: all else is a helper of a dead one.
         """
-        begun = self._lives.begun() if self._lives else {}
-        effects = {effect for effect, name in begun.items() if name == process.name}
-        for found in await find_bearers(name=self._mark(process.name)) if effects else ():
-            bearer, seen = bearer_of(found.pid), read_stat(found.pid)
+        for found in await find_bearers(name=self._mark(process.name)) if self._lives else ():
+            seen = read_stat(found.pid)
             if (
-                bearer is not None
-                and bearer.effect in effects
+                self._lives
                 and seen is not None
                 and seen.session == found.pid
                 and seen.has_executed
                 and is_produced_by(process.start, found.pid)
-                and (known is None or found.started > known.started)
+                and self._lives.may_be_unrecorded(process.name, found, known)
                 and not self._claims.other(process.name, found)
             ):
                 words = f"process {found.pid} was started by an earlier daemon"

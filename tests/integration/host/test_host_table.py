@@ -397,7 +397,9 @@ async def test_a_helper_is_not_taken_for_its_dead_main_process_by_the_next_daemo
         return (await seen(LinuxProcessTable(spawner, tmp_path, lives), by(start=argv), *known)).found
 
     assert await found(begun) == (it,)
-    assert await found({}) == await found({marks["PULSE_EFFECT"]: "another"}) == ()
+    assert await found({}) == (it,)  # the log is gone
+    assert await found(begun, ProcessId(it.pid, it.started - 1)) == (it,)
+    assert await found({}, ProcessId(it.pid, it.started - 1)) == ()
     os.kill(it.pid, 9)
     await until(lambda: read_stat(it.pid) is None)
     assert await found(begun, it) == await found(begun) == ()
