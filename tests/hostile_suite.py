@@ -1,8 +1,9 @@
-"""Whole daemons with hostile engines: what they guard is killed meanwhile, and their logs say how soon it is back.
+"""Whole daemons under attack: what they guard is killed meanwhile, and their logs say how soon it is back.
 
-Two daemons run beside each other, one with a hostile engine and one with a harmless one: whatever else the machine does
-holds up both. Somebody else has begun them, as one user or as a system install. To attack them from within the machine
-they run on: `python -m tests.hostile_suite CLASS HOSTILE HARMLESS`, which prints what came of it as JSON.
+Two daemons run beside each other, one with a hostile engine or hostile logs and one that nobody attacks: whatever else
+the machine does holds up both. Somebody else has begun them, as one user or as a system install. To attack them from
+within the machine they run on: `python -m tests.hostile_suite CLASS HOSTILE HARMLESS`, which prints what came of it as
+JSON.
 """
 
 import base64
@@ -52,11 +53,19 @@ allow = ["/bin/true", "/bin/sleep"]
 [[process]]
 name = "victim"
 start = ["sleep", "9017"]
-restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }
+restart = {{ max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", grace = "0s" }}
 [budget]
 actions_per_minute = 0
+[[log]]
+path = "{home}/followed/*.log"
+keywords = ["ERROR"]
 """
 Files = Mapping[str, str]
+
+
+def config(home: Path) -> str:
+    """The settings of a daemon that is attacked, or of the one beside it."""
+    return CONFIG.format(home=home)
 
 
 # Engines
@@ -207,16 +216,6 @@ def attacking() -> Iterator[Files]:
         yield {"engine.py": listed, "rules/own.py": RULE_HEAD + one.source}
 
 
-FORGED, STARVATION, RULES_THAT_ATTACK = "forged messages", "starvation", "rules that attack"
-CLASSES: Mapping[str, Callable[[], Sequence[Files]]] = {
-    FORGED: lambda: [forged(seed) for seed in range(sample(2, 40))],
-    STARVATION: lambda: [*starving()],
-    RULES_THAT_ATTACK: lambda: [*attacking()],
-}
-KILLS = sample(5, 12)
-"""How often what is guarded is killed for each engine of a class, beside the same number with a harmless one."""
-
-
 # Daemons
 
 
@@ -294,16 +293,60 @@ class Guarded:
         return True
 
 
+# Attacks
+
+Attack = Callable[[Guarded, Guarded], bool]
+"""Begins on the first one, and does what is harmless to the second; whether it is in force."""
+FOLLOWED = 1_000
+"""How many logs are followed, beside one."""
+
+
+def promoted(files: Files) -> Attack:
+    """A hostile engine is in force."""
+
+    def begin(target: Guarded, beside: Guarded) -> bool:
+        with suppress(PulseError):  # the last one is just being taken back
+            return target.promote(files)
+        return False
+
+    return begin
+
+
+def told(number: int) -> Attack:
+    """Each followed log has a line that is looked for, of a kind of its own."""
+
+    def begin(target: Guarded, beside: Guarded) -> bool:
+        for one, count in ((target, FOLLOWED), (beside, 1)):
+            (folder := one.home.path / "followed").mkdir(exist_ok=True)
+            for log in range(count):
+                with (folder / f"{log}.log").open("a") as file:
+                    file.write(f"ERROR {'again and ' * number}again\n")
+        return True
+
+    return begin
+
+
+FORGED, STARVATION, RULES_THAT_ATTACK, LOGS = "forged messages", "starvation", "rules that attack", "logs"
+CLASSES: Mapping[str, Callable[[], Sequence[Attack]]] = {
+    FORGED: lambda: [promoted(forged(seed)) for seed in range(sample(2, 40))],
+    STARVATION: lambda: [*map(promoted, starving())],
+    RULES_THAT_ATTACK: lambda: [*map(promoted, attacking())],
+    LOGS: lambda: [told(number) for number in range(sample(2, 20))],
+}
+KILLS = sample(5, 12)
+"""How often what is guarded is killed during each attack of a class, beside the same number where there is none."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """What came of attacks. hostile, harmless: microseconds of each recovery; engines, promotes: those that were to be
-    in force, and that were; errors: of the hostile daemon's log; wrong: what must not be in it."""
+    """What came of attacks. hostile, harmless: microseconds of each recovery; attacks, begun: those that were to be in
+    force, and that were; traces: errors and matching lines in the attacked daemon's log; wrong: what must not be in it."""
 
     hostile: Sequence[int]
     harmless: Sequence[int]
-    engines: int
-    promotes: int
-    errors: int
+    attacks: int
+    begun: int
+    traces: int
     wrong: Sequence[str] = ()
 
     def verdict(self) -> str:
@@ -311,17 +354,15 @@ class Outcome:
         ours, theirs = p99(self.hostile), p99(self.harmless)
         if ours > max(LATEST_US, TIMES * theirs):
             return f"p99 is {ours} us, and {theirs} us beside a harmless engine: {self}"
-        return (
-            f"{self.wrong}" if self.wrong else "" if self.promotes and self.errors else f"no attack: {self}"
-        )
+        return f"{self.wrong}" if self.wrong else "" if self.begun and self.traces else f"no attack: {self}"
 
     def __str__(self) -> str:
         spread = (
             f"{name} p50 {sorted(one)[len(one) // 2] / 1000:.1f} p99 {p99(one) / 1000:.1f} worst {max(one) / 1000:.1f} ms"
             for name, one in (("hostile", self.hostile), ("harmless", self.harmless))
         )
-        promotes = f"{self.promotes} of {self.engines} engines promoted"
-        return f"{len(self.hostile)} kills, {promotes}, {self.errors} errors; {'; '.join(spread)}"
+        begun = f"{self.begun} of {self.attacks} attacks in force"
+        return f"{len(self.hostile)} kills, {begun}, {self.traces} traces; {'; '.join(spread)}"
 
 
 def p99(took: Sequence[int]) -> int:
@@ -330,13 +371,12 @@ def p99(took: Sequence[int]) -> int:
 
 
 def attack(name: str, hostile: Home, harmless: Home) -> Outcome:
-    """Let a class of engines loose on one of two running daemons, and kill what both guard."""
+    """Attack one of two running daemons in all ways of a class, and kill what both guard meanwhile."""
     target, beside = Guarded(hostile), Guarded(harmless)
-    dice, promotes = random.Random(1), 0
+    dice, begun = random.Random(1), 0
     ours, theirs = list[int](), list[int]()
-    for files in (all_ := CLASSES[name]()):
-        with suppress(PulseError):  # the last one is just being taken back
-            promotes += target.promote(files)
+    for begin in (attacks := CLASSES[name]()):
+        begun += begin(target, beside)
         for _ in range(KILLS):
             for one, took in ((target, ours), (beside, theirs)):
                 time.sleep(dice.uniform(0.03, 0.1))
@@ -346,7 +386,8 @@ def attack(name: str, hostile: Home, harmless: Home) -> Outcome:
     errors = target.events("error", since=0)
     own = {f"rule:{one}" for one in OWN_NAMES} | {"daemon"}
     wrong += [f"{one['subject']}: {one['data']['message']}" for one in errors if one["subject"] in own]
-    return Outcome(ours, theirs, len(all_), promotes, len(errors), wrong)
+    traces = len(errors) + len(target.events("log-matched", since=0))
+    return Outcome(ours, theirs, len(attacks), begun, traces, wrong)
 
 
 def main(name: str, hostile: str, harmless: str) -> None:

@@ -18,7 +18,7 @@ from pulse_core.settings.logs import LogSettings
 BACKOFF = Backoff(0.5, 300.0)
 SILENCE = 60.0
 """Seconds without a word after which the child is taken for stuck; it says something every fifteen."""
-QUEUE = 500
+QUEUE = 100
 """Messages that wait to be taken before no more are read: then the child waits, and the lines stay where they are."""
 LIMITS = Limits(size=64 * 1024 * 1024)
 """A message holds the lines of one read of 256 KiB for each rule that they match."""

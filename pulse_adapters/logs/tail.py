@@ -23,7 +23,7 @@ from pulse_adapters.workers.syscalls import prctl
 
 MINUTE = 60.0
 GAP = 0.02
-"""Seconds between two messages with lines: each wakes the daemon."""
+"""Seconds between two messages: each wakes the daemon."""
 COUNTED_EVERY = 10.0
 """Seconds between two messages of a source that only count, while few others wait."""
 COUNTS_PER_SECOND = 10
@@ -96,7 +96,7 @@ class Outbox:
         for name, (source, hits) in tuple(self._pending.items()):
             counted = self._counted.get(name, now - count_every)
             has_lines = any(to_send for to_send, _ in hits.values())
-            wait = (self._sent + GAP if has_lines else counted + count_every) - now
+            wait = max(self._sent + GAP, counted + count_every if not has_lines else 0.0) - now
             if wait > 0:
                 waits.append(wait)
                 continue

@@ -1,6 +1,6 @@
 """The result of a rule: effects, when to tick again, and notes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ class Verdict:
 
     def plus(self, *effects: "Effect") -> "Verdict":
         """This verdict with more effects."""
-        return replace(self, effects=(*self.effects, *effects)) if effects else self
+        return Verdict((*self.effects, *effects), self.tick_ms, self.notes) if effects else self
 
     def within(self, tick_ms: int) -> "Verdict":
         """This verdict with a tick after `tick_ms` at the latest."""
-        return replace(self, tick_ms=max(1, tick_ms)) if tick_ms < self.tick_ms else self
+        return Verdict(self.effects, max(1, tick_ms), self.notes) if tick_ms < self.tick_ms else self
 
     def after_wait(self, wait_us: int | None) -> "Verdict":
         """This verdict with a tick as soon as these microseconds have passed; None: only after an event."""
@@ -31,7 +31,7 @@ class Verdict:
 
     def noting(self, *notes: str) -> "Verdict":
         """This verdict with reasons added."""
-        return replace(self, notes=(*self.notes, *notes)) if notes else self
+        return Verdict(self.effects, self.tick_ms, (*self.notes, *notes)) if notes else self
 
     def merged(self, other: "Verdict") -> "Verdict":
         """This verdict with the effects and notes of another one, and the earlier tick of both."""

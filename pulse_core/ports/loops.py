@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -10,6 +10,8 @@ T = TypeVar("T")
 
 _ROUNDING = 1e-6
 """Seconds by which a clock may stand before a whole one that it has slept until."""
+SLICE = 32 * 1024
+"""Characters of a long text that are made before the loop turns: less than a millisecond's work."""
 
 Work = Callable[[], Awaitable[None]]
 Supervise = Callable[[str, Work], Awaitable[None]]
@@ -37,6 +39,19 @@ async def wait_within(event: asyncio.Event, seconds: float) -> bool:
         async with asyncio.timeout(seconds):
             await event.wait()
     return event.is_set()
+
+
+async def join_in_slices(pieces: Iterable[str]) -> str:
+    """The pieces as one text; the loop turns whenever so much of it is made."""
+    made: list[str] = []
+    size = 0
+    for piece in pieces:
+        made.append(piece)
+        size += len(piece)
+        if size >= SLICE:
+            size = 0
+            await asyncio.sleep(0)
+    return "".join(made)
 
 
 async def finish_despite_cancel(work: Coroutine[Any, Any, T]) -> T:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pulse_core.model.event import Checkpoint, Event, Head
+from pulse_core.model.event import Checkpoint, Event
 from pulse_core.projections.state import OWN, State, StateProjection
 
 
@@ -50,11 +50,6 @@ class Fold:
         """The state from `dump`'s texts; raises ValueError or KeyError if one of them is none, or missing."""
         values = {name: one.load(texts[name]) for name, one in self.projections.items()}
         return self.start.with_values(values, seq, provisional)
-
-    def checkpoints(self, state: State, head: Head) -> Mapping[str, Checkpoint]:
-        """The checkpoints of a state at this row."""
-        texts = self.dump(state)
-        return {name: Checkpoint(one.version, head, texts[name]) for name, one in self.projections.items()}
 
     def resume(self, *kept: Mapping[str, Checkpoint], upto: int | None = None) -> "CatchUp":
         """Continue from the furthest checkpoint of each projection, no further than row `upto`.

@@ -1,7 +1,7 @@
 """Projections, the core's own ones, the values of all at one row of the log, and the snapshot for a tick."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, TypeVar
@@ -32,6 +32,28 @@ def encode_values(values: object) -> str:
     They are mostly named tuples, which json's own encoder takes as they come; pydantic's looks up each one's type.
     """
     return json.dumps(values, separators=(",", ":"), default=_fields)
+
+
+def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
+    """The text of `encode_values` in pieces: values of mappings and lists down to so many levels, each by itself.
+
+    What encodes much at once holds up the loop: to write 1,000 followed logs takes 15 ms.
+    """
+    if is_dataclass(value):
+        value = _fields(value)
+    if levels and isinstance(value, Mapping):
+        yield "{"
+        for number, (key, one) in enumerate(value.items()):
+            yield ("," if number else "") + encode_values({key: 0})[1:-2]
+            yield from encode_in_pieces(one, levels - 1)
+        yield "}"
+    elif levels and isinstance(value, list):
+        yield "["
+        for number, one in enumerate(value):
+            yield "," * bool(number) + encode_values(one)
+        yield "]"
+    else:
+        yield encode_values(value)
 
 
 def _fields(value: object) -> Any:
@@ -87,7 +109,7 @@ PROCESSES = StateProjection("processes", 10, Processes, processes.KINDS, process
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
-LOGS = StateProjection("logs", 3, Logs, logs.KINDS, logs.after)
+LOGS = StateProjection("logs", 3, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)
 ENGINE = StateProjection("engine", 8, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)

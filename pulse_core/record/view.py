@@ -8,8 +8,9 @@ from pulse_core.model.event import Checkpoint, Event, Head
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Window
 from pulse_core.ports.log import EventLog
+from pulse_core.ports.loops import join_in_slices
 from pulse_core.ports.stores import Checkpoints, Vitals
-from pulse_core.projections.state import Snapshot, State
+from pulse_core.projections.state import Snapshot, State, encode_in_pieces
 from pulse_core.settings.settings import Settings
 
 
@@ -114,7 +115,12 @@ async def save_checkpoints(log: EventLog, checkpoints: Checkpoints, state: State
     if state.provisional:
         return
     if (chain := await log.chain_at(state.seq)) is not None:
-        await checkpoints.save(FOLD.checkpoints(state, Head(state.seq, chain)))
+        head = Head(state.seq, chain)
+        saved = {
+            name: Checkpoint(one.version, head, await join_in_slices(encode_in_pieces(state.of(one))))
+            for name, one in FOLD.projections.items()
+        }
+        await checkpoints.save(saved)
 
 
 async def restore_state(

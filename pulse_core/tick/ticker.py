@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pulse_core.composition import FOLD
@@ -15,9 +15,9 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.loops import Supervise, unsupervised, wait_within
+from pulse_core.ports.loops import Supervise, join_in_slices, unsupervised, wait_within
 from pulse_core.ports.stores import Objects, Vitals
-from pulse_core.projections.state import CurrentState, Snapshot, encode_values
+from pulse_core.projections.state import CurrentState, Snapshot, encode_in_pieces
 from pulse_core.record.journal import PATIENCE
 from pulse_core.settings.settings import Settings
 from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
@@ -278,7 +278,8 @@ class Ticker:
         if self._snapshot_bytes.room(_now()) <= 0:
             raise PulseError("many and large ones were kept already; ticks go on without")
         if self._keeping is None or self._keeping.done():
-            self._snapshot_bytes.spend(len(encoded := encode_snapshot(curr)))
+            encoded = (await join_in_slices(encode_snapshot(curr))).encode()
+            self._snapshot_bytes.spend(len(encoded))
             # Once it is done another tick may begin its own before this one goes on.
             keeping = self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
             if (await asyncio.wait({keeping}, timeout=PATIENCE))[0]:
@@ -286,8 +287,8 @@ class Ticker:
         raise TimeoutError("the disk does not answer")
 
 
-def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The snapshot with its windows and projections; settings by digest. UTF-8 JSON with its own version.
+def encode_snapshot(snapshot: Snapshot) -> Iterator[str]:
+    """The snapshot with its windows and projections; settings by digest. JSON with its own version, in pieces.
 
     It is stored for ticks that emitted effects, so that it can be shown and folded again.
     """
@@ -308,7 +309,7 @@ def encode_snapshot(snapshot: Snapshot) -> bytes:
         "folds": FOLD.versions,
         "projected": parts,
     }
-    return encode_values(whole).encode()
+    return encode_in_pieces(whole)
 
 
 def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:

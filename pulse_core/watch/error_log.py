@@ -25,8 +25,10 @@ MOVED_EVERY, ANYWAY_EVERY = 15 * US_PER_SECOND, 3_600 * US_PER_SECOND
 """How often positions are put into a sample: at most so often if they changed, and so often if they did not."""
 LINES, CHARACTERS = 100, 24_000
 """The most that one event holds: a larger payload would be stored in a file of its own, which takes time."""
-MAX_DRAFTS = 300
-"""So many events are announced at once; the others wait for the next collection."""
+GAP = 1.0
+"""Seconds after lines were recorded in which no others are: each time is a commit and a tick, for which a death waits."""
+MAX_DRAFTS = 100
+"""So many events are announced at once; the others wait for the next collection, and the reader with them."""
 
 Newest = Callable[[str, str], Awaitable[Sample | None]]
 
@@ -63,10 +65,13 @@ class ErrorLog:
     _places: "SourcePositions" = field(default_factory=lambda: SourcePositions({}), init=False)
     _progress: ReadProgress = field(default=ReadProgress((), {}), init=False)
     _tallies: dict[str, LineCounter] = field(default_factory=dict, init=False)
+    _counted: dict[str, None] = field(default_factory=dict, init=False)
     _lines: int = field(default=0, init=False)
+    _next: float = field(default=0.0, init=False)
+    _timer: asyncio.TimerHandle | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self.reader.listen(self.nudge.set)
+        self.reader.listen(self._nudge_soon)
 
     @property
     def interval(self) -> float:
@@ -81,19 +86,43 @@ class ErrorLog:
     async def collect(self) -> Reading:
         """Take new lines from the reader, and conclude what is not recorded yet."""
         now = self.clock.now().mono
+        self._settle()
+        if (changed := self.settings().log != self._logs) or len(self._drafts()) < MAX_DRAFTS:
+            self._take(now)
+        if changed:
+            await self._follow(now)
+        self._settle()
+        drafts = self._drafts()
+        if conclusions := (*drafts, *self._storms(now)):
+            self._next = asyncio.get_running_loop().time() + GAP
+        if len(drafts) >= MAX_DRAFTS:
+            self._nudge_soon()
+        return Reading(self._data(now), conclusions)
+
+    def _nudge_soon(self) -> None:
+        """Collect at once, or as soon as it is time for other lines."""
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._next:
+            self.nudge.set()
+        elif self._timer is None or self._timer.when() <= loop.time():
+            self._timer = loop.call_at(self._next, self.nudge.set)
+
+    def _drafts(self) -> Sequence[Draft]:
+        """As much of what is not recorded yet as is announced at once."""
+        drafts: list[Draft] = []
+        for report in self._unsaid:
+            if len(drafts) >= MAX_DRAFTS:
+                break
+            drafts += report.drafts
+        return drafts
+
+    def _take(self, now: int) -> None:
+        """Take what the reader has found."""
         for message in self.reader.take():
             if isinstance(message, LogBatch):
                 self._add_batch(message, now)
             else:
                 self._go_on(message, now)
-        if self.settings().log != self._logs:
-            await self._follow(now)
-        self._settle()
-        drafts: list[Draft] = []
-        for report in self._unsaid:
-            if len(drafts) < MAX_DRAFTS:
-                drafts += report.drafts
-        return Reading(self._data(now), (*drafts, *self._storms(now)))
 
     async def _follow(self, now: int) -> None:
         """Make the reader follow the logs of the settings in force, each source from its latest known position."""
@@ -135,30 +164,39 @@ class ErrorLog:
     def _count(self, source: str, lines: int, untold: int, now: int, together: str = "") -> None:
         """Count lines; those that are not told though their source is within its limit count for all of its rule."""
         limit = min((log.lines_per_minute for log in self._logs), default=0)
-        tally = self._tallies.setdefault(source, LineCounter())
-        if together and untold and tally.minute(now, now).lines + lines <= limit:
-            self._tallies.setdefault(together, LineCounter()).add(untold, untold, limit, now)
+        if together and untold and self._tally(source).minute(now, now).lines + lines <= limit:
+            self._tally(together).add(untold, untold, limit, now)
             untold = 0
-        tally.add(lines, untold, limit, now)
+        self._tally(source).add(lines, untold, limit, now)
+
+    def _tally(self, source: str) -> LineCounter:
+        self._counted[source] = None
+        return self._tallies.setdefault(source, LineCounter())
 
     # What follows
 
     def _settle(self) -> None:
         """Drop what is recorded by now; provisional events may still be lost with this daemon."""
         state = self.current_state()
-        read = {source: bytes_read(log.place) for source, log in state.logs.of.items()}
-        self._unsaid = [one for one in self._unsaid if read.get(one.source, -1) < bytes_read(one.place)]
+        of = state.logs.of
+        self._unsaid = [
+            one
+            for one in self._unsaid
+            if one.source not in of or bytes_read(of[one.source].place) < bytes_read(one.place)
+        ]
         if not state.provisional:
             self._places.confirm({one.source for one in self._unsaid})
 
     def _storms(self, now: int) -> Iterator[Draft]:
         raised = self.current_state().conditions.raised.items()
         standing = {name.removeprefix(PREFIX): one for name, one in raised if name.startswith(PREFIX)}
-        for source in {**self._tallies, **standing}:
+        for source in dict.fromkeys((*self._counted, *standing)):  # without news, no other storm begins
             tally = self._tallies.setdefault(source, LineCounter())
             minute = tally.minute(self._began if self._began is not None else now, now)
             yield from conclude(source, minute, standing.get(source))
-            if not minute.lines and source not in standing:
+        self._counted.clear()
+        for source, tally in tuple(self._tallies.items()):
+            if not tally.lasts(now):
                 del self._tallies[source]
 
     def _data(self, now: int) -> Mapping[str, Json]:

@@ -58,6 +58,10 @@ class LineCounter:
         self._counted.append((now, lines, untold))
         self.limit = limit
 
+    def lasts(self, now: int) -> bool:
+        """Whether a line was added within the last minute."""
+        return bool(self._counted) and now - self._counted[-1][0] < MINUTE
+
     def minute(self, since: int, now: int) -> LineCounts:
         """The minute until now, where counting began at `since`."""
         while self._counted and now - self._counted[0][0] >= MINUTE:

@@ -1,4 +1,4 @@
-"""Forged messages and starvation on a whole daemon of one user: what is guarded is back as if no engine were hostile."""
+"""Attacks on a whole daemon of one user: what is guarded is back as if nobody attacked."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from tests.acceptance.conftest import Served
 from tests.hostile_engines import AUTHOR
-from tests.hostile_suite import CONFIG, FORGED, STARVATION, attack
+from tests.hostile_suite import FORGED, LOGS, STARVATION, attack, config
 from tests.long_form import sample
 
 
@@ -19,7 +19,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
     hostile, harmless = Served(tmp_path / "hostile"), Served(tmp_path / "harmless")
     try:
         for one in (hostile, harmless):
-            one.configure(CONFIG)
+            one.configure(config(one.home.path))
             Repository.create(one.home.path, template_folder(), AUTHOR)
             one.start()
         yield hostile, harmless
@@ -30,8 +30,8 @@ def both(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
 
 @pytest.mark.wall_clock
 @pytest.mark.timeout(sample(600, 3000))
-@pytest.mark.parametrize("name", [FORGED, STARVATION])
-def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(
+@pytest.mark.parametrize("name", [FORGED, STARVATION, LOGS])
+def test_what_is_guarded_is_back_as_soon_as_where_nobody_attacks(
     both: tuple[Served, Served], name: str
 ) -> None:
     outcome = attack(name, *(one.home for one in both))

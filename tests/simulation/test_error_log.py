@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
 from pulse_core.ports.logs import LogBatch, MatchedLines
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.error_log import ErrorLog, latest_places, split_lines
+from pulse_core.watch.error_log import MAX_DRAFTS, ErrorLog, latest_places, split_lines
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
@@ -104,6 +106,40 @@ def test_the_event_its_effect_and_the_claim_are_one_commit() -> None:
         assert commits[1] >= commits[0] + 3
 
     simulate(story, ONE)
+
+
+def test_lines_that_follow_are_recorded_together_and_wake_once_a_second() -> None:
+    logs = MemoryLogs()
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        began = world.clock.now().mono
+        for number in range(250):
+            logs.write(APP, f"ERROR {number}")
+            await asyncio.sleep(0.02)
+        await asyncio.sleep(2)
+        assert lines(world) == logs.lines[APP]
+        rows = world.events("log-matched")
+        assert rows[0].mono - began < 20_000
+        moments = sorted({row.mono for row in rows})
+        assert all(late - early >= 1_000_000 for early, late in pairwise(moments))
+
+    simulate(story, ONE)
+
+
+def test_what_many_logs_say_at_once_is_recorded_in_parts() -> None:
+    logs, names = MemoryLogs(), [f"/var/log/{number}.log" for number in range(350)]
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        for name in names:
+            logs.write(name, "ERROR")
+        await asyncio.sleep(5)
+        rows = world.events("log-matched")
+        assert [row.subject for row in rows] == names
+        assert max(Counter(row.mono for row in rows).values()) <= MAX_DRAFTS
+
+    simulate(story, {"log": [{"path": name, "keywords": ["ERROR"]} for name in names]})
 
 
 @pytest.mark.parametrize("lost", ["nothing", "checkpoints", "vitals"])

@@ -5,7 +5,9 @@ the cause, or it is repaired, its symptoms need no notice. Critical lines always
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from pulse_core.model.durations import rough_duration
@@ -13,8 +15,9 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DEGRADED, NETWORK, SLOW
 from pulse_core.model.text import count
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
+from pulse_core.projections.notices import Notice
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, topic_text
@@ -22,7 +25,7 @@ from pulse_core.settings.processes import ProcessSettings
 
 TOPIC = STORM = "log:"
 """What topics, and the conditions of storms, begin with; the source follows."""
-MOST, OTHERS = 50, TOPIC + "*"
+MOST, OTHERS = 20, TOPIC + "*"
 """Sources that are told of each by itself, the worst ones first, and the topic of all others: a tick stays short."""
 WATCHER = "error-log"
 NOTICE_GAPS = {"warning": 3_600 * US_PER_SECOND, "error": 300 * US_PER_SECOND, "critical": 60 * US_PER_SECOND}
@@ -64,9 +67,11 @@ def error_escalate_with(explains: Explains) -> Rule:
         names = sources(curr)
         if len(names) > MOST:
             names = sorted(names, key=lambda name: -_severity(curr.logs.of.get(name, NOWHERE)))
-        for name in names[:MOST]:
-            verdict = verdict.merged(evaluate_source(name, curr, explains))
-        return verdict.plus(*_notice_of_others(names[MOST:], curr))
+        own = [evaluate_source(name, curr, explains) for name in names[:MOST]]
+        effects = (effect for one in own for effect in one.effects)
+        verdict = verdict.plus(*effects, *_notice_of_others(names[MOST:], curr))
+        verdict = verdict.noting(*(note for one in own for note in one.notes))
+        return verdict.within(min((one.tick_ms for one in own), default=NEVER_MS))
 
     return error_escalate
 
@@ -82,8 +87,11 @@ def sources(curr: Snapshot) -> Sequence[str]:
         for topic, notice in curr.notices.of.items()
         if topic.startswith(TOPIC) and topic != OTHERS and not notice.over
     ]
-    lately = [name for name, source in curr.logs.of.items() if _quiet_in(source, curr) > 0]
-    if told:  # a topic is written otherwise than its source, where that can't be shown: one of both is enough
+    # They stand in the order in which they matched last.
+    first = bisect_left(tuple(curr.logs.of.values()), True, key=lambda source: _quiet_in(source, curr) > 0)
+    lately = islice(curr.logs.of, first, None)
+    if not curr.logs.of.keys() >= set(told):
+        # A topic is written otherwise than its source, where that can't be shown: one of both is enough.
         names = {topic_text(name): name for name in (*curr.logs.of, *storms)}
         told = [names.get(name, name) for name in told]
     return list(dict.fromkeys([*storms, *told, *lately]))
@@ -96,7 +104,8 @@ def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Verdict:
     if quiet_in <= 0 and storm is None:
         words = f"nothing more of it for {rough_duration(QUIET)}; {count(source.lines, 'line')} in all"
         return Verdict(notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER))
-    new = [lines for lines in source.alike.values() if _is_news(lines.first, name, curr)]
+    told = curr.notices[topic_text(TOPIC + name)]
+    new = [lines for lines in source.alike.values() if _is_news(lines.first, told, curr)]
     causes = [(lines, cause_of(name, lines, curr, explains)) for lines in new]
     held = {cause.why: cause for _, cause in causes if cause is not None}
     verdict = Verdict().after_wait(quiet_in if quiet_in > 0 else None).after_wait(_faster_tick(source, curr))
@@ -110,7 +119,7 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     told = curr.notices[topic_text(TOPIC + name)]
     begun = [lines.first for lines in news]
-    if storm is not None and _is_news(storm.since, name, curr):
+    if storm is not None and _is_news(storm.since, told, curr):
         begun.append(storm.since)
     elif news and told is not None and not told.over:
         age = curr.now.since(told.last)
@@ -136,9 +145,8 @@ def _notice_of_others(names: Sequence[str], curr: Snapshot) -> Sequence[Effect]:
     return notify_unless_told(OTHERS, title, shown, curr, WATCHER)
 
 
-def _is_news(moment: Moment, name: str, curr: Snapshot) -> bool:
-    """Whether what began then came after the last notice about this source."""
-    told = curr.notices[topic_text(TOPIC + name)]
+def _is_news(moment: Moment, told: Notice | None, curr: Snapshot) -> bool:
+    """Whether what began then came after the last notice about its source."""
     return told is None or told.over or curr.now.since(moment) < curr.now.since(told.last)
 
 
@@ -221,6 +229,8 @@ def _of_process(process: ProcessSettings, lines: SimilarLines, curr: Snapshot) -
 
 
 def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Cause | None:
+    if not curr.conditions.raised and not curr.conditions.cleared:
+        return None  # as nearly always
     for names, about in explains:
         if not about.search(lines.line):
             continue

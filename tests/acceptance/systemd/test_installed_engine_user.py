@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
-from tests.hostile_suite import CLASSES, CONFIG, Outcome
+from tests.hostile_suite import CLASSES, Outcome, config
 from tests.long_form import sample
 
 HOME, OTHER, OF_A_PERSON, VENV = "/root/.upulse", "/root/.upulse-other", "/home/ada/.upulse", "/opt/pulse"
@@ -165,7 +165,7 @@ def an_uninstall_leaves_nothing_of_its_home_and_all_of_the_other(install: Instal
 def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(install: Install) -> None:
     for home in (HOSTILE, HARMLESS):
         install.upulse("init", home=home)
-        install.machine.write(f"{home}/config.toml", CONFIG)
+        install.machine.write(f"{home}/config.toml", config(Path(home)))
         install.upulse("daemon", "install", home=home)
     assert all(install.engine(home)["sandbox"]["user"] for home in (HOSTILE, HARMLESS))
     how = sample((), ("env", "PULSE_CAMPAIGN=1"))

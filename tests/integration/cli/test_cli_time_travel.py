@@ -17,7 +17,7 @@ from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.composition import FOLD
-from pulse_core.model.event import Head
+from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import TickRecord
 from pulse_core.projections.state import Snapshot, State
@@ -47,7 +47,9 @@ async def ticked(home: CliHome, number: int, at: int, snapshot: str | None) -> N
 async def kept(home: CliHome, name: str, number: int = 1, spoil: Spoil = lambda whole: None) -> str:
     """A tick of a minute ago whose snapshot was kept."""
     at = now() - MINUTE
-    whole = json.loads(encode_snapshot(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
+    whole = json.loads(
+        "".join(encode_snapshot(Snapshot(number, Moment(at, "boot", number), state=saying(name, 1))))
+    )
     spoil(whole)
     object_ = await FileObjects(home.path / "objects").put(json.dumps(whole).encode())
     await ticked(home, number, at, object_)
@@ -119,7 +121,7 @@ async def checkpointed(home: CliHome, name: str, seq: int) -> None:
     with SqliteEventReader(home.path) as log:
         head = Head(seq, log.chain_at(seq) or b"")
     state = saying(name, seq)
-    parts = FOLD.checkpoints(state, head)
+    parts = {name: Checkpoint(FOLD.versions[name], head, text) for name, text in FOLD.dump(state).items()}
     await SqliteCheckpoints(Home(home.path).state).save(parts)
 
 

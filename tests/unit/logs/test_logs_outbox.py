@@ -91,3 +91,13 @@ def test_all_sources_of_a_rule_together_have_a_limit_too_and_their_counts_are_ra
     assert sum(len(lines) for _, lines, _ in hits) == TOGETHER * 5
     assert sum(count for _, _, count in hits) <= 3_000
     assert all(hit[1] for hit in hits[:1])
+
+
+def test_counts_of_many_sources_go_one_after_the_other() -> None:
+    desk, logs = Desk(0), [Log(f"/{number}") for number in range(100)]
+    for log in logs:
+        desk.say(log, "E x\n", 100.0)
+    assert len(desk.sent) == 1
+    for turn in range(1, 100):
+        desk.outbox.flush(100.0 + turn * 1.01 * GAP)
+    assert len(desk.sent) == 100

@@ -8,10 +8,19 @@ from hypothesis import strategies as st
 
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import ProcessDied
+from pulse_core.model.kinds import LogMatched, ProcessDied
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.fold import Fold
-from pulse_core.projections.state import CORE, EFFECTS, OWN, State, StateProjection
+from pulse_core.projections.state import (
+    CORE,
+    EFFECTS,
+    LOGS,
+    OWN,
+    State,
+    StateProjection,
+    encode_in_pieces,
+    encode_values,
+)
 from tests.events import WISHES, event, histories
 
 
@@ -20,6 +29,22 @@ class Counted:
     """The value of a small projection."""
 
     died: int = 0
+
+
+@given(histories)
+def test_in_pieces_the_text_is_the_same(history: list[Event]) -> None:
+    state = FOLD(FOLD.start, history)
+    whole = {"dumped": [state.seq, None], "windows": {"a": [], "b": [[1, 2.5, {"c": "d"}], "e"]}, "none": {}}
+    whole |= {one.name: state.of(one) for one in FOLD.projections.values()}
+    assert "".join(encode_in_pieces(whole)) == encode_values(whole)
+
+
+def test_of_many_logs_no_piece_of_the_text_is_long_and_ticks_are_stored_without_them() -> None:
+    matched = LogMatched(severity="error", lines=("ERROR " + "x" * 200,), count=1, place={"total": 1})
+    rows = [event(number, matched, f"/{number}") for number in range(1, 1_001)]
+    state = FOLD(FOLD.start, rows)
+    assert max(map(len, encode_in_pieces(state.logs))) < 2_000
+    assert not LOGS.is_small(state.logs)
 
 
 @given(histories, st.integers(0, 60))

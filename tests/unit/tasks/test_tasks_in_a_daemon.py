@@ -512,8 +512,8 @@ def test_many_open_tasks_are_not_written_with_each_tick_and_few_are() -> None:
     log = TaskLog()
     log.create()
     few = Snapshot(1, EARLY, state=State(parts={TASKS.name: log.state}))
-    assert ONE in json.loads(encode_snapshot(few))["projected"][TASKS.name]["tasks"]
+    assert ONE in json.loads("".join(encode_snapshot(few)))["projected"][TASKS.name]["tasks"]
     for number in range(FEW):
         log.create(f"task_x{number:06}")
     many = Snapshot(1, EARLY, state=State(parts={TASKS.name: log.state}))
-    assert TASKS.name not in json.loads(encode_snapshot(many))["projected"]
+    assert TASKS.name not in json.loads("".join(encode_snapshot(many)))["projected"]
