@@ -38,7 +38,10 @@ ClaimToken = Annotated[
 ]
 Words = Annotated[str, Field(description="why, for whoever reads it later", max_length=1_000)]
 Since = Annotated[str, Field(description="how far back, as 30m, 3h or 2d", max_length=20)]
-EffectName = Annotated[str, Field(description="an effect's id or key, or a process", max_length=500)]
+EffectName = Annotated[
+    str,
+    Field(description="an effect's id or key, a process, a condition, a silence, or pulse", max_length=500),
+]
 ProjectName = Annotated[str, Field(description="only of this project", max_length=100)]
 ResultText = Annotated[str, Field(description="what came of it", max_length=4_000)]
 
@@ -66,7 +69,7 @@ class Tools:
         return [one.spelled() for one in incidents(self.home, max(0, began))][-MOST_INCIDENTS:]
 
     def why(self, effect: EffectName) -> Mapping[str, Any]:
-        """Why Pulse did something: from the samples and the rule to the outcome."""
+        """Why something is as it is, and what Pulse did about it last: from the samples and the rule to the outcome."""
         return why(self.home, effect).spelled()
 
     def incident(self, incident: Annotated[str, Field(max_length=100)]) -> Mapping[str, Any]:

@@ -1,6 +1,7 @@
 """Effects as the log tells them: found by what people call them, each with its events from the wish to the outcome."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -149,17 +150,14 @@ def effect_meant(log: EventReader, name: str) -> Event:
     return newest_about(log, [name]) or effect_called(log, name)
 
 
-def effect_explained(log: EventReader, name: str | None) -> Event:
-    """The effect that is meant, or the last one about a process or condition; without a name the last of all."""
-    if name is not None:
-        if about := newest_about(log, [key.format(name) for key in ABOUT_PROCESS]):
-            return about
-        try:
-            return effect_meant(log, name)
-        except PulseError:
-            if about := newest_for(log, name):
-                return about
-            raise
-    if last := last_effects(log, 1):
-        return last[0]
-    raise PulseError("there has been no effect yet; Pulse had nothing to do")
+def effect_named(log: EventReader, name: str) -> Event | None:
+    """The effect of exactly this id, or the newest one of this key; None if there is none."""
+    with suppress(UnknownName, Ambiguous):
+        if (row := log.event(name)).id == name and row.kind == "effect":
+            return row
+    return newest_about(log, [name])
+
+
+def effect_about(log: EventReader, name: str) -> Event | None:
+    """The newest effect about a process or a condition, or None."""
+    return newest_about(log, [key.format(name) for key in ABOUT_PROCESS]) or newest_for(log, name)

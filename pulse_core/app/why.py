@@ -1,4 +1,4 @@
-"""Why an effect came about and what became of it, gathered from the log, the vitals and the objects."""
+"""Why something is as it is, and why an effect came about and what became of it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -6,21 +6,37 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.effect_timeline import EffectTimeline, effect_explained, effect_timeline
+from pulse_core.app.effect_timeline import (
+    EffectTimeline,
+    effect_about,
+    effect_called,
+    effect_named,
+    effect_timeline,
+    last_effects,
+)
+from pulse_core.app.incidents import PULSE
+from pulse_core.app.sample_words import sample_words
+from pulse_core.app.state import usable_settings
+from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
-from pulse_core.ports.readers import EventQuery
+from pulse_core.ports.readers import EventQuery, EventReader
+from pulse_core.projections.conditions import FOR
 from pulse_core.projections.effects import Phase
+from pulse_core.settings.settings import Settings
 
 NEWS = (
     "process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested",
     "process-restart-requested",
 )  # fmt: skip
 """What a rule may have seen of a process."""
+
+TRIGGERS = (*NEWS, "condition-raised", "condition-cleared", "log-matched")
+"""What a rule may have seen that made it wish for an effect."""
 
 FOLLOWED = ("process-up", "process-died")
 Told = dict[str, Any]
@@ -30,12 +46,14 @@ Told = dict[str, Any]
 class EffectExplanation:
     """Everything that is still known about one effect.
 
-    process: the one it concerns, if any; held: how many events of each kind the daemon holds, since the log takes none.
+    process: the one it concerns, if any; seen: what made the rule wish for it, as far as the log tells; words: what each
+    sample says about it; held: how many events of each kind the daemon holds, since the log takes none.
     """
 
     timeline: EffectTimeline
     process: str | None
     samples: Sequence[Sample]
+    words: Sequence[str]
     seen: Event | None
     tick: TickRecord | None
     snapshot_kept: bool
@@ -55,7 +73,7 @@ class EffectExplanation:
         return {
             "effect": self.timeline.spelled(),
             "origin": self._event(self.origin) if self.origin else None,
-            "samples": [self._sample(sample) for sample in self.samples],
+            "samples": [self._sample(*both) for both in zip(self.samples, self.words, strict=True)],
             "seen": self._event(self.seen) if self.seen else None,
             "tick": self._tick(self.tick) if self.tick else None,
             "wish": self._event(self.timeline.wish),
@@ -71,12 +89,13 @@ class EffectExplanation:
     def _event(self, row: Event) -> Told:
         return {**row.spelled(), "ms": self._ms(row.moment)}
 
-    def _sample(self, sample: Sample) -> Told:
+    def _sample(self, sample: Sample, words: str) -> Told:
         data = sample.data.get(self.process, {}) if self.process else sample.data
         return {
             "id": sample.id,
             "key": sample.key,
             "at": iso(sample.moment.at),
+            "words": words,
             "data": data,
             "ms": self._ms(sample.moment),
         }
@@ -129,29 +148,80 @@ def _words_of(held: Mapping[str, int]) -> str:
     return f"what happened since the log takes nothing is held in memory: {count_kinds(held)}"
 
 
-def why(home: HomeContext, name: str | None) -> EffectExplanation:
-    """The explanation of the effect that this id, key or process means; without a name, of the last effect."""
+NOTHING: Told = {
+    "effect": None, "origin": None, "samples": [], "seen": None, "tick": None, "wish": None, "attempts": [],
+    "outcome": None, "followed": None, "missing": [],
+}  # fmt: skip
+"""What is told of no effect."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How a process, a condition, a silence or Pulse itself is now, if one was asked for; and the last effect about it."""
+
+    about: Told | None
+    effect: EffectExplanation | None
+
+    def spelled(self) -> Told:
+        """Both as JSON values."""
+        return {"about": self.about, **(self.effect.spelled() if self.effect else NOTHING)}
+
+
+def why(home: HomeContext, name: str | None) -> Explanation:
+    """What this name means: an effect by its id or key, a process, a condition, a silence or `pulse`, in this order, else
+    the effect whose id begins or ends so; without a name, the last effect."""
     held: Mapping[str, int] = {}
     with suppress(PulseError):  # a daemon that does not answer tells nothing
         held = home.daemon.status()["log"].get("held", {})
-    with home.events() as log, home.vitals() as vitals:
+    with home.events() as log:
         try:
-            one = effect_timeline(log, effect_explained(log, name))
+            about, wish = _meant(home, log, name)
         except PulseError as error:
             if held:
                 raise PulseError(f"{error}; {_words_of(held)}") from error
             raise
-        named = one.data.get("params", {}).get("process")
-        process = (
-            named if isinstance(named, str) else None
-        )  # an engine's own action may mean something else by it
+        return Explanation(about, _effect(home, log, wish, held) if wish else None)
+
+
+def _meant(home: HomeContext, log: EventReader, name: str | None) -> tuple[Told | None, Event | None]:
+    """How what is named is now, if it is no effect, and the effect to explain."""
+    if name is None:
+        if last := last_effects(log, 1):
+            return None, last[0]
+        raise PulseError("there has been no effect yet; Pulse had nothing to do")
+    if wish := effect_named(log, name):
+        return None, wish
+    if about := subject_report(home, log, name):
+        return about, effect_about(log, about["name"])
+    return None, effect_about(log, name) or effect_called(log, name)
+
+
+def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str, int]) -> EffectExplanation:
+    one = effect_timeline(log, wish)
+    params = one.data.get("params", {})
+    named = params.get("process")
+    process = (
+        named if isinstance(named, str) else None
+    )  # an engine's own action may mean something else by it
+    with home.vitals() as vitals:
         number = one.data.get("tick")
         tick = vitals.tick(number) if number is not None else None
         kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
         samples = vitals.samples(list(one.data.get("samples", ())))
-        origin = log.event(one.wish.cause) if one.wish.cause else None
-        news = log.events(EventQuery(subject=process, kinds=NEWS), newest_first=True) if process else iter(())
-        seen = next((row for row in news if row.seq < one.wish.seq), None)
-        later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
-        after = next(log.events(later, limit=1), None) if process and one.outcome else None
-        return EffectExplanation(one, process, samples, seen, tick, kept, origin, after, held)
+    abouts = tuple(_abouts(wish.subject, str(params.get(FOR, "")), process))
+    settings = usable_settings(home) if samples else Settings()
+    words = [sample_words(sample, abouts, settings) for sample in samples]
+    origin = log.event(wish.cause) if wish.cause else None
+    news = (newest(log, about, TRIGGERS, before=wish.seq) for about in dict.fromkeys(abouts))
+    seen = max(filter(None, news), key=lambda row: row.seq, default=None) if wish.actor == PULSE else None
+    later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
+    after = next(log.events(later, limit=1), None) if process and one.outcome else None
+    return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, held)
+
+
+def _abouts(key: str, condition: str, process: str | None) -> Iterator[str]:
+    """What an effect may be about, the likeliest first: what its params name, and what its key ends with."""
+    yield from filter(None, (condition, process))
+    _, *rest = key.split(":")
+    yield from (":".join(rest[place:]) for place in range(len(rest)))
+    yield from rest[:1]

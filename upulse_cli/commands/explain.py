@@ -50,17 +50,18 @@ def why(
     effect: Annotated[
         str | None,
         typer.Argument(
-            metavar="EFFECT",
-            help="Its id or enough of it, its key, a process, or a condition; else the last.",
+            metavar="NAME",
+            help="An effect's id, enough of it or its key; a process, condition or silence; pulse. Else the last effect.",
             autocompletion=completed_by("processes and effects"),
         ),
     ] = None,
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Explain an effect, from sample to outcome.
+    """Say why something is as it is.
 
-    What was sensed, in which tick, which rule wished it and why, what was done, and what followed.
+    A process, condition or silence: its state and why. Then the last effect about it: what made a rule wish for it, what
+    was sensed, in which tick, what was done, and what followed.
     """
     from pulse_core.app.why import why as explained
 

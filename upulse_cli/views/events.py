@@ -44,8 +44,10 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return f"after {took(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {took(data['retry_us'])}"
-        case "process-died" | "process-up":
+        case "process-died" | "process-up" | "condition-raised" | "condition-cleared":
             return str(data["evidence"])
+        case "process-start-requested" | "process-restart-requested":
+            return str(data.get("why", ""))
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
         case "safe-mode-entered":

@@ -1,22 +1,68 @@
-"""The story of an effect as a tree with times."""
+"""Why something is as it is, and the story of an effect, as trees with times."""
 
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import one_line, quoted
-from upulse_cli.time_args import local, took, zone
+from upulse_cli.time_args import ago, local, took, zone
 from upulse_cli.views.effects import COLOURS
-from upulse_cli.views.events import pairs, said
+from upulse_cli.views.events import said
+from upulse_cli.views.incidents import lines as incident_lines
 
 Told = Mapping[str, Any]
+PULSE, NOTHING = "pulse", "nothing was done about it yet"
 
 
-def tree(story: Told) -> Tree:
-    """From the first sample to what followed, each with its milliseconds since the beginning."""
+def tree(story: Told) -> RenderableType:
+    """How what was asked for is now; and an effect from what made a rule wish for it to what followed."""
+    about = story["about"]
+    if story["effect"] is None:
+        standing = _standing(about)
+        return standing if about["kind"] == PULSE else Group(standing, Text(NOTHING, style="dim"))
+    return Group(_standing(about), _effect(story)) if about else _effect(story)
+
+
+def _standing(about: Told) -> Tree:
+    """How it is now, and why."""
+    what = about["name"] if about["kind"] == PULSE else f"{about['kind']} {about['name']}"
+    head = Text.assemble((one_line(what), "bold"), f"  {about['state']}")
+    if about["since"]:
+        head.append(f"  since {local(about['since'])} {zone()} ({ago(about['since'])})")
+    drawn = Tree(head, guide_style="dim")
+    for line in _standing_lines(about):
+        drawn.add(Text(one_line(line)))
+    return drawn
+
+
+def _standing_lines(about: Told) -> Iterator[str]:
+    yield from filter(None, [about["why"]])
+    if held := about.get("held_by"):
+        yield f"held back by {held}"
+    if incident := about.get("incident"):
+        yield f"ongoing incident: {', '.join(incident_lines(incident))}"
+    if request := about.get("request"):
+        yield f"last request: {request['kind']} by {request['actor']} at {local(request['at'])}  {said(request)}"
+    for measure in about.get("measures", ()):
+        yield f"tried at {local(measure['at'])}: {measure['action']} ({measure['outcome']})"
+    if about["kind"] == "silence":
+        yield f"by {about['by']}" + (f", until {local(about['ends'])}" if about["ends"] else "")
+        held = [f"{one['key']}: {one['reason']}" for one in about["holds_back"]]
+        yield from (f"holds back {words}" for words in held)
+        if not held:
+            yield "holds back nothing now"
+    elif about["kind"] == "condition":
+        yield from (f"next: {words}" for words in about["next"])
+    if about["kind"] == "silence" and about["next"]:
+        yield f"begins the next time at {local(about['next'])}"
+
+
+def _effect(story: Told) -> Tree:
+    """From what made a rule wish for it to what followed, each with its milliseconds since the beginning."""
     effect = story["effect"]
     head = Text.assemble(
         (one_line(effect["key"]), "bold"),
@@ -35,14 +81,26 @@ def tree(story: Told) -> Tree:
 def _lines(story: Told) -> Iterator[Text | Tree]:
     if origin := story["origin"]:
         yield Text(one_line(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
+    yield Text(one_line(f"begins with  {_beginning(story)}"))
     for _, line in sorted(_steps(story), key=lambda step: step[0]):
         yield line
+
+
+def _beginning(story: Told) -> str:
+    """What made somebody wish for it: an event, a person, or a rule alone."""
+    effect, seen = story["effect"], story["seen"]
+    if seen:
+        by = "" if seen["actor"] == "pulse" else f"  by {seen['actor']}"
+        return f"{seen['kind']} {seen['subject']}: {said(seen)}{by}"
+    if effect["rule"]:
+        return f"rule {effect['rule']}: {effect['reason']}"
+    return f"a request of {story['wish']['actor']}"
 
 
 def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
     """Each step with its time; two of the same time in this order."""
     for sample in story["samples"]:
-        yield _step(sample, "sample", f"{sample['key']} #{sample['id']}  {pairs(sample['data'])}")
+        yield _step(sample, "sample", f"{sample['key']} #{sample['id']}  {sample['words']}")
     if seen := story["seen"]:
         yield _step(seen, seen["kind"], f"{seen['subject']}: {said(seen)}  (row {seen['seq']})")
         for line in quoted((seen["data"] or {}).get("printed", "")).splitlines():

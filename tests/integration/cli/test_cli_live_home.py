@@ -181,7 +181,7 @@ def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     )
     parts = {" sample ": story["samples"][0], " executing ": story["attempts"][0]}
     parts |= {f" {part['kind']} ": part for part in (story["seen"], story["followed"])}
-    assert sorted(parts, key=text.index) == sorted(parts, key=lambda word: parts[word]["ms"])
+    assert sorted(parts, key=text.rindex) == sorted(parts, key=lambda word: parts[word]["ms"])
 
 
 def whole(home: CliHome) -> dict | None:  # type: ignore[type-arg]  # JSON

@@ -76,6 +76,7 @@ class Scene:
         self.files.create()
         self.daemon = Daemon(self)
         self.faults: tuple[str, ...] = ()
+        self.settings = Settings()
         asyncio.run(self._append())
 
     @property
@@ -90,7 +91,7 @@ class Scene:
     def _settings(self) -> LoadedSettings:
         if self.faults:
             raise SettingsRefused(self.faults)
-        return LoadedSettings(Settings())
+        return LoadedSettings(self.settings)
 
     def at(self, second: int, payload: Payload, subject: str = "", **more: Any) -> Mapping[str, Any]:
         self.clock.second = second

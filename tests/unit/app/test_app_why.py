@@ -8,11 +8,25 @@ import pytest
 from rich.console import Console
 
 from pulse_core.app.why import why
-from pulse_core.model.kinds import Effect, EffectAcked, EffectExecuting, ProcessDied, ProcessStopRequested
+from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import (
+    ConditionCleared,
+    ConditionRaised,
+    Effect,
+    EffectAcked,
+    EffectExecuting,
+    Paused,
+    ProcessDied,
+    ProcessStopRequested,
+    ProcessUp,
+)
+from pulse_core.settings.settings import Settings
+from pulse_core.silences.events import SilenceAdded
 from tests.unit.app.home_scene import Scene
 from upulse_cli.views.why import tree
 
 KEY = "restart-process:web"
+HOUR = 3_600_000_000
 
 
 @pytest.fixture
@@ -52,3 +66,86 @@ def test_a_long_kind_is_apart_from_its_subject(scene: Scene) -> None:
     scene.at(1, ProcessStopRequested(expires_us=1), "web")
     scene.at(2, restart(scene), KEY)
     assert any("process-stop-requested web" in line for line in shown(scene, "web"))
+
+
+CLEAN = Effect(
+    action="clean-paths",
+    key="clean-paths:/x",
+    params={"for_condition": "disk:/x"},
+    reason="/x is full",
+    survival=True,
+)
+MEASURED: dict[str, Json] = {
+    "memory": 0.5,
+    "memory_available": 1 << 30,
+    "swap": 0.0,
+    "swap_total": 0,
+    "psi": {},
+    "disks": {"/x": {"used": 0.95, "free": 1 << 20}},
+}
+DISK = Settings.model_validate({"resources": {"disk": [{"path": "/x"}]}})
+FULL = ConditionRaised(evidence="/x is full to 95.0%", state="high")
+
+
+def test_an_effect_begins_with_the_condition_and_tells_its_sample_in_words(scene: Scene) -> None:
+    scene.settings = DISK
+    sample = asyncio.run(scene.sample(1, "system-resource", MEASURED))
+    scene.at(2, FULL, "disk:/x")
+    scene.at(3, CLEAN.model_copy(update={"samples": (sample,)}), CLEAN.key)
+    lines = shown(scene, CLEAN.key)
+    assert lines[1] == "begins with  condition-raised disk:/x: /x is full to 95.0%"
+    assert any(line.endswith("/x is full to 95.0%, 1.0 MiB are free") for line in lines)
+    assert "psi" not in "".join(lines)
+    assert why(scene.home, CLEAN.key).spelled()["samples"][0]["data"] == MEASURED
+
+
+def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_next(scene: Scene) -> None:
+    scene.settings = DISK
+    scene.at(2, FULL, "disk:/x")
+    assert shown(scene, "disk:/x")[1:] == [
+        "/x is full to 95.0%",
+        "next: nothing may be done about it",
+        "nothing was done about it yet",
+    ]
+    id_ = str(scene.at(3, CLEAN, CLEAN.key)["id"])
+    scene.at(4, EffectAcked(took_us=5, result={"bytes": 0}), id_)
+    about = why(scene.home, "disk:/x").spelled()["about"]
+    assert (about["kind"], about["state"]) == ("condition", "raised (high)")
+    assert about["measures"][0]["outcome"] == "freed nothing"
+    scene.at(9, ConditionCleared(evidence="/x has room"), "disk:/x")
+    about = why(scene.home, "disk:/x").spelled()["about"]
+    assert (about["state"], about["why"], len(about["measures"])) == ("cleared", "/x has room", 1)
+
+
+GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
+
+
+def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it(scene: Scene) -> None:
+    scene.settings = GUARDED
+    scene.at(1, ProcessUp(pid=7, started=1, evidence="process 7 is alive"), "web")
+    told = why(scene.home, "web").spelled()
+    assert (told["effect"], told["about"]["incident"], told["about"]["request"]) == (None, None, None)
+    assert told["about"]["why"].endswith("process 7 is alive")
+    assert shown(scene, "web")[-1] == "nothing was done about it yet"
+    scene.at(2, ProcessStopRequested(expires_us=HOUR, why="surgery"), "web", actor="ada")
+    assert any("process-stop-requested by ada" in line for line in shown(scene, "web"))
+    scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    assert why(scene.home, "web").spelled()["about"]["incident"]["evidence"] == "killed"
+
+
+def test_a_silence_says_whose_it_is_until_when_and_what_it_holds_back_now(scene: Scene) -> None:
+    scene.settings = GUARDED
+    scene.at(1, SilenceAdded(expires_us=HOUR, why="new disks"), "restart-process:*", actor="ada")
+    assert "holds back nothing now" in shown(scene, "restart-process:*")
+    scene.at(2, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    about = why(scene.home, "restart-process:*").spelled()["about"]
+    assert (about["kind"], about["by"], about["why"]) == ("silence", "ada", "new disks")
+    assert about["holds_back"] == [{"key": KEY, "reason": "web is dead (killed)"}]
+    held = why(scene.home, "web").spelled()["about"]["held_by"]
+    assert held == "the silence 'restart-process:*' of ada (new disks)"
+
+
+def test_pulse_itself_says_why_it_is_as_it_is(scene: Scene) -> None:
+    scene.at(1, Paused(why="lunch"), actor="ada")
+    about = why(scene.home, "pulse").spelled()["about"]
+    assert (about["kind"], about["state"], about["why"]) == ("pulse", "stopped", "paused by ada: lunch")

@@ -150,7 +150,7 @@ def test_square_brackets_in_an_effect_are_no_markup() -> None:
     value = {**effect(), "key": "[red]k[/red]", "state": "acked"}
     story: dict[str, Any] = {
         "effect": value, "origin": None, "samples": [], "seen": None, "tick": None, "attempts": [], "outcome": None,
-        "followed": None, "missing": ["everything"], "wish": {"ms": 0.0, "actor": "root", "at": AT},
+        "about": None, "followed": None, "missing": ["everything"], "wish": {"ms": 0.0, "actor": "root", "at": AT},
     }  # fmt: skip
     text = drawn(tree(story))
     assert "[red]k[/red]" in text
@@ -170,7 +170,7 @@ def test_rules_that_passed_without_a_word_share_a_line() -> None:
     tick = {"ms": 0.4, "number": 5, "woken_by": "x", "took_ms": 1.0, "snapshot_kept": True, "layers": layers}
     story: dict[str, Any] = {
         "effect": effect(), "origin": None, "samples": [], "seen": None, "tick": tick, "attempts": [], "outcome": None,
-        "followed": None, "missing": [], "wish": {"ms": 0.0, "actor": "root", "at": AT},
+        "about": None, "followed": None, "missing": [], "wish": {"ms": 0.0, "actor": "root", "at": AT},
     }  # fmt: skip
     rows = [row.strip(" │├└─") for row in drawn(tree(story), width=300).splitlines()]
     at = rows.index("silence passed  held")
