@@ -14,6 +14,7 @@ from types import ModuleType
 CAPABILITIES: tuple[str, ...] = (
     "silences",
     "llm",
+    "checks",
     "openclaw",
     "tasks",
     "mcp",

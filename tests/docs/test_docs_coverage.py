@@ -9,6 +9,7 @@ import pytest
 from docs.generate import DOCS, pages
 from pulse_adapters.metrics.families import OF_DISKS, OF_SYSTEM, OF_TARGETS, MetricsInput, families
 from pulse_core.capabilities import CAPABILITIES
+from pulse_core.checks.conclusions import PREFIX as CHECK
 from pulse_core.composition import KINDS, TOPICS
 from pulse_core.llm.endpoint import PREFIX as LLM
 from pulse_core.model.names import NETWORK
@@ -17,7 +18,7 @@ from pulse_core.watch.log_storm import PREFIX as LOG
 from tests.simulation.day import Day, lived
 from tests.unit.metrics.metrics_standings import STANDING
 
-CONDITIONS = (*RESOURCES, NETWORK, LLM, LOG)
+CONDITIONS = (*RESOURCES, NETWORK, LLM, CHECK, LOG)
 OPERATIONS = (DOCS / "operations.md").read_text()
 CAPABILITY_PAGES = {name: DOCS / "capabilities" / f"{name}.md" for name in CAPABILITIES}
 RUNBOOK = OPERATIONS + "".join(page.read_text() for page in CAPABILITY_PAGES.values())

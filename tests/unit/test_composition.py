@@ -33,8 +33,8 @@ def test_the_rules_of_the_reflex_stand_in_their_fixed_order() -> None:
     """Manners outermost, then what takes back harm, then what heals, causes before their symptoms."""
     assert [rule_name(rule) for rule in SURVIVAL] == [
         "kill_switch", "blast_radius", "silence", "panic_rollback", "auto_rollback", "safe_mode",
-        "process_watchdog", "restore_config", "usage_guard", "resource_guard", "llm_watchdog", "network_watchdog",
-        "error_escalate",
+        "process_watchdog", "restore_config", "usage_guard", "resource_guard", "llm_watchdog", "check_watchdog",
+        "network_watchdog", "error_escalate",
     ]  # fmt: skip
 
 

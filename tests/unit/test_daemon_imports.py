@@ -6,10 +6,12 @@ from pathlib import Path
 
 UNUSED = {
     "pulse_adapters.agents.disk_run_files",
+    "pulse_adapters.checks.file_status",
     "pulse_adapters.guidance.watcher",
     "pulse_adapters.ipc.client",
     "pulse_core.agents.executors",
     "pulse_core.agents.watcher",
+    "pulse_core.checks.watcher",
     "pulse_core.guidance.change_detection",
     "pulse_core.guidance.service",
 }

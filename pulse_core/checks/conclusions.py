@@ -1,0 +1,141 @@
+"""When a look counts, and what follows from it for the check's condition. Pure."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from pulse_core.checks.outcomes import Outcome
+from pulse_core.checks.settings import CheckSettings
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.names import RUN_COMMAND
+from pulse_core.projections.conditions import Conditions
+from pulse_core.projections.gauges import FixedBound, Gauge, History, Streak, conclude_gauges
+from pulse_core.projections.state import State
+from pulse_core.rules.survival.restart_plan import excuse_of, last_started
+from pulse_core.settings.settings import Settings
+
+KEY, TOPIC = "checks", "check"
+"""The watcher, and the topic of notices."""
+PREFIX = f"{TOPIC}:"
+"""What the names of the conditions begin with; the check's own follows."""
+FAILING, HIGH, LOW, UNKNOWN = "failing", "high", "low", "unknown"
+"""States: it is bad; its number is too high, or too low; nobody can look, which nothing but a person mends."""
+MINUTE = 60 * US_PER_SECOND
+"""How long nobody could look before that is a condition."""
+NEVER = 1 << 62
+
+
+def name_of(check: CheckSettings) -> str:
+    """The name of its condition."""
+    return f"{PREFIX}{check.name}"
+
+
+def command_key(check: CheckSettings) -> str:
+    """The key of the command that mends it."""
+    return f"{RUN_COMMAND}:{name_of(check)}"
+
+
+def excuse_for(check: CheckSettings, settings: Settings, state: State, now: Moment) -> str:
+    """Why it need not be well at this moment; empty if it must."""
+    if check.runs and state.effects.by_key(command_key(check)):
+        return "the command that mends it is running"
+    if any(process.name == check.restart for process in settings.process):
+        return excuse_of(check.restart or "", check.grace, state, now)
+    return ""
+
+
+def last_mended(check: CheckSettings, state: State, now: Moment) -> Moment | None:
+    """When something was last done about it: its process started, or its command run."""
+    if check.restart:
+        return last_started(check.restart, state, now)
+    return state.effects.settled_at.get(command_key(check)) if check.runs else None
+
+
+def is_outdated(moment: Moment, check: CheckSettings, state: State, now: Moment) -> bool:
+    """Whether what was seen at this moment counts for nothing: something was done about it later, or not long before."""
+    done, grace = last_mended(check, state, now), check.grace if check.restart else 0
+    return done is not None and now.since(moment) >= now.since(done) - grace
+
+
+class CheckHistory(NamedTuple):
+    """Recent looks: bad ones in a row that count, the first of them, good ones in a row, since when nobody could look, and
+    since when it is over its bound."""
+
+    bad: int = 0
+    first: Moment | None = None
+    good: int = 0
+    unknown: Moment | None = None
+    streak: Streak | None = None
+
+
+class Look(NamedTuple):
+    """One look: what it found, when it began, and the history before it. now: when it was over; excuse: why it counts for
+    nothing; conditions: the raised ones."""
+
+    check: CheckSettings
+    outcome: Outcome
+    began: Moment
+    history: CheckHistory
+    conditions: Conditions
+    now: Moment
+    excuse: str = ""
+
+
+def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
+    """The events that follow, once enough looks agree and it was bad for long enough, and the history from now on."""
+    check, name, before = look.check, name_of(look.check), look.history
+    if look.excuse:
+        return (), CheckHistory()
+    gauge, stands = gauge_of(check, look.outcome), look.conditions[name]
+    unknown = (before.unknown or look.began) if gauge.value is None else None
+    if unknown and look.now.since(unknown) >= MINUTE:
+        gauge = gauge._replace(value=1.0)
+    if gauge.value is None:
+        return (), before._replace(unknown=unknown)
+    if _is_over(gauge, stands is not None):
+        history = CheckHistory(before.bad + 1, before.first or look.began, 0, unknown)
+        if check.needed > 1:
+            gauge = gauge._replace(words=f"{gauge.words}, {history.bad} times in a row")
+    else:
+        history = CheckHistory(good=before.good + 1)
+    if max(history.bad, history.good) < check.needed:  # too few to raise it, or to clear it
+        if stands:
+            return (), history._replace(streak=before.streak)
+        gauge = gauge._replace(bound=FixedBound(gauge.bound.raise_, gauge.bound.clear, NEVER))
+    known = {name: before.streak} if before.streak else {}
+    patience = MINUTE + 2 * (check.every + check.timeout)
+    drafts, streaks = conclude_gauges([gauge], (), History(look.conditions, known, patience), look.now)
+    if not look.outcome.is_measured:
+        drafts = tuple(map(_without_numbers, drafts))
+    return drafts, history._replace(streak=streaks.get(name))
+
+
+def gauge_of(check: CheckSettings, outcome: Outcome) -> Gauge:
+    """What was found beside its bound; without a value if nobody could look."""
+    name, bound = name_of(check), check.bound
+    if outcome.is_measured and bound:
+        fixed = FixedBound(bound.raise_, bound.clear, check.for_)
+        return Gauge(name, fixed, outcome.value, outcome.words, LOW if bound.below else HIGH, bound.below)
+    state = UNKNOWN if outcome.value is None else FAILING
+    return Gauge(name, FixedBound(1.0, 0.5, check.for_), outcome.value, outcome.words, state)
+
+
+def is_bad(check: CheckSettings, outcome: Outcome, conditions: Conditions) -> bool | None:
+    """Whether what was found is bad; None if nobody could look."""
+    gauge = gauge_of(check, outcome)
+    return None if gauge.value is None else _is_over(gauge, conditions[gauge.name] is not None)
+
+
+def _is_over(gauge: Gauge, stands: bool) -> bool:
+    return gauge.is_over(gauge.bound.clear if stands else gauge.bound.raise_)
+
+
+def _without_numbers(draft: Draft) -> Draft:
+    """A change of what is only good or bad: no number says how bad."""
+    match draft.payload:
+        case ConditionRaised() as raised:
+            return replace(draft, payload=raised.model_copy(update={"value": None, "bound": None}))
+        case ConditionCleared() as cleared:
+            return replace(draft, payload=cleared.model_copy(update={"value": None}))
+    return draft

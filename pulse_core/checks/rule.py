@@ -1,0 +1,162 @@
+"""Answers checks that fail: a notice, a restart, or a command that mends it, and a notice if that did not help."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from pulse_core.checks.conclusions import (
+    KEY,
+    PREFIX,
+    UNKNOWN,
+    command_key,
+    excuse_for,
+    is_outdated,
+    name_of,
+)
+from pulse_core.checks.outcomes import is_source_of
+from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
+from pulse_core.model.backoff import Backoff
+from pulse_core.model.durations import UNITS, rough_duration
+from pulse_core.model.kinds import Effect
+from pulse_core.model.names import NOTIFY, RESTART_PROCESS, RUN_COMMAND
+from pulse_core.model.verdict import Verdict
+from pulse_core.projections.conditions import FOR, Condition
+from pulse_core.projections.notices import PREFIX as NOTICE
+from pulse_core.projections.state import Snapshot
+from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.error_escalate import STORM
+from pulse_core.rules.survival.network_watchdog import outage_reason
+from pulse_core.rules.survival.notices import notify_unless_told, survival_effect, topic_text
+from pulse_core.rules.survival.restart_plan import (
+    condition_restart,
+    describe_tries,
+    over_notices,
+    plan_restart,
+    restart_hold,
+    tries_of,
+)
+
+LONGEST_PAUSE = UNITS["d"]
+OVERDUE = UNITS["m"]
+"""How long a command may be wished for and not begun, as where it is not allowed, before a person is told."""
+
+
+class CheckPlan(NamedTuple):
+    """The plan for a check that fails: what is requested, whether a person is told, and microseconds until that may change
+    by itself (None: only after an event); and why."""
+
+    why: str
+    request: Effect | None = None
+    tell: bool = False
+    wait_us: int | None = None
+
+
+async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Do what is to follow from each check that fails, and tell a person if it says so, or if that did not help."""
+    words = "it is well, or is not checked any more"
+    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, _short_title, words, curr, KEY))
+    checks = CHECKS.of(curr.settings)
+    if any(check.log for check in checks):
+        verdict = _without_lines(checks, verdict, curr)
+    for check in checks:
+        name = name_of(check)
+        if (condition := curr.conditions[name]) is None:
+            continue
+        plan = plan_check(check, condition, curr)
+        verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
+        if plan.tell:
+            text = describe_check(check, condition, plan, curr)
+            title = f"{_short_title(name)} fails"
+            verdict = verdict.plus(*notify_unless_told(name, title, text, curr, KEY))
+        if plan.request:
+            verdict = verdict.plus(plan.request)
+    return verdict
+
+
+def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> CheckPlan:
+    """Plan what to do about a check that fails now."""
+    excuse = excuse_for(check, curr.settings, curr.state, curr.now)
+    if held := excuse or (outage_reason(check.http, condition, curr) if check.http else ""):
+        return CheckPlan(f"held back: {held}")
+    if check.then == TELL:
+        return CheckPlan("a person is told", tell=True)
+    if condition.state == UNKNOWN:
+        return CheckPlan("nothing is done while nobody can look", tell=True)
+    process = next((one for one in curr.settings.process if one.name == check.restart), None)
+    if process and (held := restart_hold(process, curr)):
+        return CheckPlan(f"held back: {held}")
+    tried = tries_of(condition, RESTART_PROCESS if process else RUN_COMMAND)
+    if not is_proven(check, curr):
+        failed = bool(tried) and not tried[-1].worked
+        return CheckPlan("held back: not yet proven since something was done about it", tell=failed)
+    if process is None:
+        return plan_command(check, condition, curr)
+    plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)
+    reason = f"check {check.name} fails: {condition.evidence}"
+    restart = condition_restart(plan.restart, name, reason, curr, KEY) if plan.restart else None
+    return CheckPlan(plan.why, restart, plan.tell, plan.wait_us)
+
+
+def is_proven(check: CheckSettings, curr: Snapshot) -> bool:
+    """Whether the newest sample has enough bad looks in a row, all of them after something was last done about it."""
+    newest = curr.window(KEY).last
+    if newest is None or not newest.data.get(check.name, {}).get("proven"):
+        return False
+    return not is_outdated(newest.moment, check, curr.state, curr.now)
+
+
+def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> CheckPlan:
+    """Plan to run the command that mends it, which may be tried only so often, with pauses in between."""
+    tried, key = tries_of(condition, RUN_COMMAND), command_key(check)
+    if len(tried) >= check.tries:
+        return CheckPlan("it is not run again before it is well", tell=True)
+    done = curr.effects.settled_at.get(key)
+    pause = Backoff(check.pause, LONGEST_PAUSE).after(max(1, len(tried)))
+    if done is not None and (left := pause - curr.now.since(done)) > 0:
+        return CheckPlan(f"it is run again in {rough_duration(left)}", tell=bool(tried), wait_us=left)
+    params = {"argv": list(check.run), FOR: name_of(check)}
+    reason = f"check {check.name} fails: {condition.evidence}"
+    request = survival_effect(RUN_COMMAND, key, params, reason, curr.samples(KEY))
+    lasted = curr.now.since(condition.since)
+    if tried or lasted < OVERDUE:
+        wait_us = None if tried else OVERDUE - lasted
+        return CheckPlan(f"running {check.run[0]!r}", request, bool(tried), wait_us)
+    return CheckPlan(
+        f"{check.run[0]!r} should run, and does not: see upulse config check", request, tell=True
+    )
+
+
+def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, curr: Snapshot) -> str:
+    """Describe what is wrong, what was tried, and what comes next."""
+    lasted = curr.now.since(condition.since)
+    parts = [condition.evidence, f"it lasts for {rough_duration(lasted)}" if lasted >= UNITS["m"] else ""]
+    if check.restart:
+        parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))
+    if check.runs:
+        parts.append(describe_tries(condition, RUN_COMMAND, f"{check.run[0]!r} was run", curr))
+    return "; ".join(filter(None, (*parts, "" if check.then == TELL else plan.why)))
+
+
+def _short_title(name: str) -> str:
+    return f"check {name.removeprefix(PREFIX)}"
+
+
+def _without_lines(checks: tuple[CheckSettings, ...], verdict: Verdict, curr: Snapshot) -> Verdict:
+    """The verdict without notices about the lines that a check counts, unless critical ones or a storm are among them."""
+    quiet = {
+        NOTICE + topic_text(STORM + source)
+        for source, history in curr.logs.of.items()
+        if any(check.log and is_source_of(check, source) for check in checks)
+        and not curr.conditions[STORM + source]
+        and not any(lines.severity == "critical" for lines in history.alike.values())
+    }
+    held = {
+        one.key
+        for one in verdict.effects
+        if one.action == NOTIFY and one.key in quiet and not one.params.get("over")
+    }
+    if not held:
+        return verdict
+    kept = tuple(one for one in verdict.effects if one.key not in held)
+    return replace(verdict, effects=kept).noting(
+        *(f"{key} is left to a check that counts these lines" for key in held)
+    )

@@ -1,0 +1,185 @@
+"""When a check is concluded to be bad, or well again: evidence, time, hysteresis, excuses."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from pulse_core.checks.conclusions import CheckHistory, Look, conclude, excuse_for, is_bad, is_outdated
+from pulse_core.checks.outcomes import Outcome
+from pulse_core.checks.settings import CHECKS, CheckSettings
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, ProcessStopRequested, ProcessUp
+from pulse_core.model.moment import Moment
+from pulse_core.projections.conditions import Condition, Conditions
+from pulse_core.testing import Story, given
+
+SECOND = 1_000_000
+GOOD, BAD = Outcome(0, "it is well"), Outcome(1, "it is bad")
+UNKNOWN = Outcome(None, "nobody can look")
+NAME = "check:it"
+
+
+def at(seconds: float) -> Moment:
+    return Moment(10**15 + round(seconds * SECOND), "boot", round(seconds * SECOND))
+
+
+def number(value: float) -> Outcome:
+    return Outcome(value, f"it is {value:g}", {"value": value}, is_measured=True)
+
+
+class Checked:
+    """Looks one after the other, with the condition as the log has it."""
+
+    def __init__(self, **said: Any) -> None:
+        source = {} if "vital" in said else {"command": ["true"]}
+        self.check = CheckSettings.model_validate({"name": "it", **source, **said})
+        self.history = CheckHistory()
+        self.raised: dict[str, Condition] = {}
+        self.payloads: list[ConditionRaised | ConditionCleared] = []
+
+    def look(self, seconds: float, found: Outcome, excuse: str = "") -> str:
+        """What is new: `+STATE`, `-`, or nothing."""
+        now, conditions = at(seconds), Conditions(dict(self.raised))
+        look = Look(self.check, found, now, self.history, conditions, now, excuse)
+        drafts, self.history = conclude(look)
+        for draft in drafts:
+            assert draft.subject == NAME
+            match draft.payload:
+                case ConditionRaised(state=state, evidence=words) as payload:
+                    self.raised[NAME] = Condition(now, state, now, words)
+                    self.payloads.append(payload)
+                    return f"+{state}"
+                case ConditionCleared() as payload:
+                    del self.raised[NAME]
+                    self.payloads.append(payload)
+                    return "-"
+        return ""
+
+    def looks(self, *found: Outcome, every: float = 30) -> Sequence[str]:
+        return [self.look(every * place, one) for place, one in enumerate(found)]
+
+
+def test_one_bad_look_raises_it_and_one_good_look_clears_it() -> None:
+    checked = Checked()
+    assert checked.looks(GOOD, BAD, BAD, GOOD, GOOD, BAD) == ["", "+failing", "", "-", "", "+failing"]
+    raised, cleared, _ = checked.payloads
+    assert (raised.evidence, raised.value, cleared.evidence, cleared.value) == (
+        "it is bad",
+        None,
+        "it is well",
+        None,
+    )
+    assert isinstance(raised, ConditionRaised)
+    assert raised.bound is None
+
+
+def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
+    checked = Checked(evidence=3)
+    assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
+    assert checked.looks(GOOD, GOOD, BAD, GOOD, GOOD, GOOD) == ["", "", "", "", "", "-"]
+    assert checked.payloads[0].evidence == "it is bad, 3 times in a row"
+
+
+def test_with_a_time_it_must_be_bad_for_as_long() -> None:
+    checked = Checked(**{"for": "1m"})
+    assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
+    assert checked.payloads[0].evidence == "it is bad, for 1m"
+
+
+def test_both_must_hold() -> None:
+    assert Checked(evidence=2, **{"for": "2m"}).looks(BAD, BAD, BAD, BAD, BAD) == ["", "", "", "", "+failing"]
+    assert Checked(evidence=4, **{"for": "30s"}).looks(BAD, BAD, BAD, BAD) == ["", "", "", "+failing"]
+
+
+def test_a_number_is_well_again_beyond_its_other_bound() -> None:
+    checked = Checked(vital="a.b", over=10, clear=8)
+    found = [number(value) for value in (9, 10, 9, 8, 7, 9, 12)]
+    assert checked.looks(*found) == ["", "+high", "", "", "-", "", "+high"]
+    raised, cleared, _ = checked.payloads
+    assert isinstance(raised, ConditionRaised)
+    assert (raised.value, raised.bound, cleared.value) == (10, 10, 7)
+    low = Checked(vital="a.b", under=2, clear=3)
+    assert low.looks(*(number(value) for value in (3, 2, 2.5, 3, 4))) == ["", "+low", "", "", "-"]
+
+
+def test_what_nobody_can_look_at_is_told_after_a_minute_and_is_otherwise_wrong_when_it_is_bad() -> None:
+    checked = Checked()
+    assert checked.looks(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN) == ["", "", "+unknown", ""]
+    assert [checked.look(120, BAD), checked.look(150, GOOD)] == ["+failing", "-"]
+    assert checked.looks(UNKNOWN, GOOD, UNKNOWN, UNKNOWN) == ["", "", "", ""]
+
+
+def test_what_nobody_can_look_at_for_a_moment_ends_nothing() -> None:
+    checked = Checked(evidence=2)
+    assert checked.looks(BAD, UNKNOWN, BAD) == ["", "", "+failing"]
+    assert checked.looks(UNKNOWN, BAD) == ["", ""]
+
+
+def test_looks_with_an_excuse_count_for_nothing() -> None:
+    checked = Checked(evidence=2)
+    checked.look(0, BAD)
+    assert checked.look(30, BAD, "it is being restarted") == ""
+    assert checked.looks(BAD, BAD) == ["", "+failing"]
+    assert checked.look(90, GOOD, "it is being restarted") == ""
+    assert checked.history == CheckHistory()
+
+
+def test_a_time_over_the_bound_outlives_looks_that_are_late_but_no_long_gap() -> None:
+    near, far = Checked(**{"for": "3m"}), Checked(**{"for": "3m"})
+    assert [near.look(0, BAD), near.look(120, BAD), near.look(200, BAD)] == ["", "", "+failing"]
+    assert [far.look(0, BAD), far.look(3_600, BAD)] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("found", "stands", "bad"), [(GOOD, True, False), (BAD, False, True), (UNKNOWN, True, None)]
+)
+def test_whether_it_is_bad(found: Outcome, stands: bool, bad: bool | None) -> None:
+    raised = {NAME: Condition(at(0), "", at(0), "")} if stands else {}
+    assert is_bad(Checked().check, found, Conditions(raised)) is bad
+
+
+def test_a_number_between_its_bounds_is_bad_as_long_as_it_was() -> None:
+    check = Checked(vital="a.b", over=10, clear=8).check
+    stands = Conditions({NAME: Condition(at(0), "", at(0), "")})
+    assert [is_bad(check, number(9), conditions) for conditions in (Conditions(), stands)] == [False, True]
+
+
+# Excuses
+
+
+def a_story(**said: Any) -> Story:
+    checks = [{"name": "it", "command": ["true"], **said}]
+    return given(settings={"process": [{"name": "gateway", "start": ["gateway"]}], "check": checks})
+
+
+def excuse(story: Story) -> str:
+    return excuse_for(CHECKS.of(story.settings)[0], story.settings, story.snapshot.state, story.now)
+
+
+def test_a_check_that_restarts_a_process_is_excused_while_that_can_not_be_well() -> None:
+    story = a_story(then="restart gateway", grace="1m")
+    assert excuse(story) == "gateway is not up"
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    assert excuse(story) == "gateway was started, and has 1m left to answer"
+    story.after("2m")
+    assert excuse(story) == ""
+    story.event(ProcessStopRequested(expires_us=600 * SECOND), "gateway", actor="ann")
+    assert excuse(story) == "gateway is stopped by ann"
+
+
+def test_a_check_that_only_tells_has_no_excuse() -> None:
+    assert excuse(a_story()) == ""
+
+
+def test_what_was_seen_before_something_was_done_counts_for_nothing() -> None:
+    story = a_story(then="run-command", run=["true"])
+    key, (check,) = "run-command:check:it", CHECKS.of(story.settings)
+    before = story.now
+    story.after("1m").event(Effect(action="run-command", key=key, params={"argv": ["true"]}), key)
+    assert excuse(story) == "the command that mends it is running"
+    assert not is_outdated(before, check, story.snapshot.state, story.now)
+    story.after("1m").acked(key)
+    assert excuse(story) == ""
+    after = story.after("1s").now
+    state = story.after("1s").snapshot.state
+    assert [is_outdated(moment, check, state, story.now) for moment in (before, after)] == [True, False]

@@ -1,0 +1,283 @@
+"""`check_watchdog`: a notice, a restart, a command; verify and escalate; what holds it back."""
+
+from typing import Any
+
+import pytest
+
+from pulse_core.checks.rule import check_watchdog
+from pulse_core.composition import SURVIVAL, is_reserved
+from pulse_core.model.kinds import LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.rules.survival.error_escalate import error_escalate
+from pulse_core.silences.events import SilenceAdded
+from pulse_core.testing import Story, given
+
+MINUTE = 60_000_000
+NAME, TOPIC = "check:it", "notify:check:it"
+RESTART, COMMAND = "restart-process:gateway", "run-command:check:it"
+GATEWAY = {
+    "name": "gateway",
+    "start": ["gateway"],
+    "restart": {"max": 3, "within": "1h", "backoff": "5m", "backoff_max": "10m", "healthy_after": "20m"},
+}
+RUNS = {"then": "run-command", "run": ["/bin/mend", "it"], "tries": 2, "pause": "5m"}
+RESTARTS = {"then": "restart gateway", "grace": "1m"}
+
+
+def bad(story: Story, *, proven: bool = True) -> Story:
+    """A sample of a look that found it bad."""
+    return story.sample("checks", it={"ok": False, "failures": 1, **({"proven": True} if proven else {})})
+
+
+def a_story(*rules: Any, **check: Any) -> Story:
+    """A check that has just failed, beside a process that has been up for an hour."""
+    one = {"name": "it", "file": "/x", **check}
+    story = given(*(rules or (check_watchdog,)), settings={"process": [GATEWAY], "check": [one]})
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    story.after("1h")
+    bad(story).raised(NAME, "failing", "/x is not there")
+    return story
+
+
+def restarted(story: Story, pid: int = 8) -> None:
+    """The restart that was just wished is done."""
+    story.event(ProcessDied(pid=7, evidence="was killed", healthy=False, intended=True), "gateway")
+    story.after("1s").acked(RESTART, pid=pid, started=pid)
+    story.event(ProcessUp(pid=pid, started=pid, evidence="there"), "gateway")
+
+
+# Tell
+
+
+def test_a_person_is_told_once_and_when_it_is_over() -> None:
+    story = a_story()
+    story.tick()
+    notice = story.expect("notify", key=TOPIC, title="check it fails", text="/x is not there")
+    assert notice.samples
+    story.acked(TOPIC)
+    assert story.ticks(every="1m", times=30) == []
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", key=TOPIC, title="resolved: check it", over=True)
+    assert story.expect("notify").params["text"] == "it is well, or is not checked any more"
+
+
+def test_a_reminder_says_how_long_it_lasts() -> None:
+    story = a_story()
+    story.tick()
+    story.acked(TOPIC)
+    story.after("25h").tick()
+    story.expect("notify", title="still: check it fails", text="/x is not there; it lasts for 25h")
+
+
+def test_what_is_well_is_left_alone() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x"}]})
+    story.sample("checks", it={"ok": True}).tick()
+    story.expect_nothing()
+
+
+def test_an_outage_of_the_network_explains_a_page_elsewhere() -> None:
+    checks = [{"name": "it", "http": "http://one.example/"}]
+    story = given(check_watchdog, settings={"check": checks, "network": {"http": ["http://two.example/"]}})
+    story.raised("network", "down")
+    bad(story).raised(NAME, "failing", "http://one.example/: it did not answer")
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("held back: the network is down")
+
+
+# Restart
+
+
+def test_the_process_is_restarted_and_nobody_is_told() -> None:
+    story = a_story(**RESTARTS)
+    story.tick()
+    effect = story.expect("restart-process", key=RESTART, process="gateway", for_condition=NAME)
+    assert effect.reason == "check it fails: /x is not there"
+    story.expect_nothing("notify")
+    restarted(story)
+    story.after("10s").cleared(NAME)
+    assert story.ticks(every="1m", times=3) == []
+
+
+def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_dead_process() -> None:
+    story = a_story(**RESTARTS)
+    story.tick()
+    restarted(story)
+    bad(story.after("30s")).tick()
+    story.expect_nothing()
+    story.expect_note("gateway was started, and has 30s left to answer")
+    bad(story.after("90s")).tick()
+    story.expect_nothing("restart-process")
+    text = str(story.expect("notify", key=TOPIC, title="check it fails").params["text"])
+    assert "gateway was restarted once" in text
+    assert "gateway is tried again in" in text
+    story.acked(TOPIC)
+    bad(story.after("5m")).tick()
+    story.expect("restart-process", key=RESTART)
+    restarted(story, 9)
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", over=True, text="it is well, or is not checked any more, after 2 restarts")
+
+
+def test_proof_of_before_a_restart_is_none_after_it() -> None:
+    story = a_story(**RESTARTS)
+    story.tick()
+    restarted(story)
+    story.after("2m").tick()
+    story.expect_nothing()
+    story.expect_note("not yet proven since something was done about it")
+
+
+@pytest.mark.parametrize("proven", [{}, {"it": {"ok": True}}])
+def test_nothing_is_restarted_without_proof_in_the_newest_sample(proven: dict[str, Any]) -> None:
+    story = a_story(**RESTARTS).sample("checks", **proven)
+    story.tick()
+    story.expect_nothing()
+
+
+def test_nothing_is_restarted_that_a_person_wants_down_or_whose_needs_are_down() -> None:
+    story = a_story(**RESTARTS)
+    story.event(ProcessStopRequested(expires_us=60 * MINUTE), "gateway", actor="ann")
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("gateway is stopped by ann")
+    needs = {"name": "database", "start": ["database"]}
+    checks = [{"name": "it", "file": "/x", **RESTARTS}]
+    processes = [needs, {**GATEWAY, "depends_on": ["database"]}]
+    story = given(check_watchdog, settings={"process": processes, "check": checks})
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    bad(story.after("1h")).raised(NAME, "failing")
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("gateway depends on database, which is not up")
+
+
+@pytest.mark.parametrize("then", [RESTARTS, RUNS])
+def test_nothing_is_done_while_nobody_can_look_but_a_person_is_told(then: dict[str, Any]) -> None:
+    story = a_story(**then)
+    story.raised(NAME, "unknown", "the file system of /x does not answer")
+    story.tick()
+    story.expect(
+        "notify", text="the file system of /x does not answer; nothing is done while nobody can look"
+    )
+    assert len(story.emitted) == 1
+
+
+# Run a command
+
+
+def test_the_command_is_run_and_nobody_is_told_if_it_helps() -> None:
+    story = a_story(**RUNS)
+    story.tick()
+    effect = story.expect("run-command", key=COMMAND, argv=["/bin/mend", "it"], for_condition=NAME)
+    assert effect.survival
+    story.expect_nothing("notify")
+    story.tick()
+    story.expect_note("the command that mends it is running")
+    story.after("1s").acked(COMMAND)
+    story.after("5s").cleared(NAME)
+    assert story.ticks(every="1m", times=10) == []
+
+
+def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more() -> None:
+    story = a_story(**RUNS)
+    story.tick()
+    story.after("1s").acked(COMMAND)
+    bad(story.after("30s")).tick()
+    story.expect_nothing("run-command")
+    text = str(story.expect("notify", key=TOPIC).params["text"])
+    assert "'/bin/mend' was run once, last 31s ago; it is run again in" in text
+    story.acked(TOPIC)
+    bad(story.after("5m")).tick()
+    story.expect("run-command", key=COMMAND)
+    story.failed(COMMAND, "exit 1")
+    bad(story.after("1m"))
+    assert [one.action for one in story.ticks(every="30m", times=4)] == []
+    story.expect_note("it is not run again before it is well")
+    story.after("24h").tick()
+    assert "was run 2 times" in str(story.expect("notify").params["text"])
+    assert "which failed: exit 1" in str(story.expect("notify").params["text"])
+
+
+def test_the_pause_holds_over_episodes_and_the_number_of_tries_does_not() -> None:
+    story = a_story(**RUNS)
+    for _ in range(4):
+        story.tick()
+        story.expect("run-command", key=COMMAND)
+        story.after("1s").acked(COMMAND)
+        story.after("1s").cleared(NAME)
+        bad(story.after("30s")).raised(NAME, "failing")
+        story.tick()
+        story.expect_nothing()
+        story.expect_note("it is run again in")
+        bad(story.after("5m"))
+
+
+def test_a_command_that_is_wished_for_and_not_begun_is_told() -> None:
+    story = a_story(**RUNS)
+    bad(story.after("2m")).tick()
+    story.expect("run-command")
+    assert "'/bin/mend' should run, and does not: see upulse config check" in str(
+        story.expect("notify", key=TOPIC).params["text"]
+    )
+
+
+def test_nothing_else_can_hold_the_key_of_its_command() -> None:
+    assert is_reserved(COMMAND)
+    assert not is_reserved("run-command:checkup")
+
+
+# What holds for all survival rules
+
+
+def test_a_pause_and_a_silence_hold_it_back() -> None:
+    for payload, subject in ((Paused(), ""), (SilenceAdded(expires_us=60 * MINUTE), "*:check:it")):
+        story = a_story(*SURVIVAL, **RUNS)
+        story.event(payload, subject, actor="ann")
+        story.tick()
+        story.expect_nothing()
+
+
+def test_all_survival_rules_together_do_the_same() -> None:
+    story = a_story(*SURVIVAL, **RUNS)
+    story.tick()
+    story.expect("run-command", key=COMMAND)
+    assert len(story.emitted) == 1
+
+
+# Lines
+
+
+def lines(story: Story, severity: str = "error", source: str = "/log/app.log") -> Story:
+    story.event(LogMatched(severity=severity, lines=("ERROR: it",), count=1), source)
+    return story
+
+
+def a_log_story() -> Story:
+    settings = {
+        "log": [{"path": "/log/*.log", "keywords": ["ERROR"]}],
+        "check": [{"name": "it", "log": "/log/*.log", "lines": 3}],
+    }
+    return given(check_watchdog, error_escalate, settings=settings)
+
+
+def test_lines_that_a_check_counts_are_told_by_it_alone() -> None:
+    story = lines(a_log_story())
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("notify:log:/log/app.log is left to a check that counts these lines")
+
+
+@pytest.mark.parametrize(("severity", "source"), [("critical", "/log/app.log"), ("error", "/other/app.log")])
+def test_critical_lines_and_those_of_others_are_told_all_the_same(severity: str, source: str) -> None:
+    story = lines(a_log_story(), severity, source)
+    story.tick()
+    story.expect("notify", key=f"notify:log:{source}")
+
+
+def test_a_storm_of_lines_is_told_all_the_same() -> None:
+    story = lines(a_log_story())
+    story.raised("log:/log/app.log", "storm")
+    story.tick()
+    story.expect("notify", key="notify:log:/log/app.log")
