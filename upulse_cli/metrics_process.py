@@ -15,6 +15,7 @@ from pulse_adapters.metrics.process import MetricsHome, run
 from pulse_adapters.metrics.tracing import RecordedTraces
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_adapters.workers.database_files import files_of
 from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def left_behind(home: Home) -> dict[str, Any]:
 def sizes_of(home: Home) -> dict[str, int]:
     """Bytes of each store, its write-ahead log with it."""
     stores = (home.events, home.vitals, home.state)
-    sizes = {store.name: sum(size(path) for path in (store, Path(f"{store}-wal"))) for store in stores}
+    sizes = {store.name: sum(map(size, files_of(store)[:2])) for store in stores}
     with suppress(OSError):
         sizes[home.outputs.name] = sum(size(path) for path in home.outputs.iterdir())
     return sizes

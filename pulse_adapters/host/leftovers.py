@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.disks import is_local
 from pulse_adapters.host.outputs import ROTATE_AT, truncate_log
+from pulse_adapters.workers.database_files import files_of
 from pulse_core.app.gc import MINIMUM_AGE
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput
 from pulse_core.home import HomeLayout
@@ -35,7 +36,7 @@ class HomeFiles:
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
-        vitals = sum(bytes_on_disk(Path(f"{self.home.vitals}{part}")) for part in ("", "-wal"))
+        vitals = sum(map(bytes_on_disk, files_of(self.home.vitals)[:2]))
         return vitals, list(outputs_in(self.home.outputs))
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:

@@ -29,6 +29,7 @@ from pulse_adapters.sqlite.open_log import TAIL, Opening, check_tail, open_write
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
+from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding
 from pulse_core.home import HomeLayout
@@ -165,8 +166,8 @@ class StoreChecks:
 
     def _sound(self, rows: int) -> Iterator[Finding]:
         whole = self.deep or rows <= SMALL
-        shm = self.home.events.with_name(f"{self.home.events.name}-shm")
-        wal = "the daemon has it open" if is_open_elsewhere(shm) else "its -wal is whole"
+        is_open = is_open_elsewhere(files_of(self.home.events).shm)
+        wal = "the daemon has it open" if is_open else "its -wal is whole"
         if whole:
             yield Finding("log", OK, f"all {rows} rows are what was written; {wal}")
             return

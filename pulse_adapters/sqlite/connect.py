@@ -16,9 +16,10 @@ from urllib.parse import quote
 from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch
+from pulse_adapters.workers.database_files import files_of, left_beside_link
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.home import HomeLayout
-from pulse_core.model.errors import Damaged
+from pulse_core.model.errors import Damaged, LogUnavailable
 
 _DEAD_MAN = 128
 """The byte of a -shm that every live connection holds a lock on, in SQLite's own file format."""
@@ -58,7 +59,7 @@ def open_database(path: Path | str, uri: str = "", **options: Any) -> sqlite3.Co
 
 def refuse_odd_files(path: Path) -> None:
     """Raise sqlite3.DatabaseError if a database, its -wal or its -shm is a pipe, a socket, a device or a directory."""
-    for part in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+    for part in files_of(path):
         with suppress(OSError):
             if not stat.S_ISREG(part.stat().st_mode):
                 raise sqlite3.DatabaseError(f"{part} is no regular file; move it away")
@@ -86,8 +87,8 @@ def read_schema(connection: sqlite3.Connection) -> None:
 
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
-    shm, wal = path.with_name(f"{path.name}-shm"), path.with_name(f"{path.name}-wal")
-    may_write = os.access(path.parent, os.W_OK) and (shm.exists() or not is_read_only(path.parent))
+    database, wal, shm = files_of(path)
+    may_write = os.access(database.parent, os.W_OK) and (shm.exists() or not is_read_only(database.parent))
     if may_write or is_open_elsewhere(shm):
         return ReadMode.SHARED
     if not wal.exists() or wal.stat().st_size <= HEADER:
@@ -102,7 +103,7 @@ def refuse_damage(path: Path) -> None:
     """
     refuse_unfinished(path)
     refuse_missing(path)
-    shm = path.with_name(f"{path.name}-shm")
+    shm = files_of(path).shm
     if not is_open_elsewhere(shm):
         scan(
             path,
@@ -113,8 +114,8 @@ def refuse_damage(path: Path) -> None:
 
 def refuse_altered_wal(path: Path) -> None:
     """Raise Damaged if the -wal that a writer has open is not what it wrote: the writer and its readers notice nothing."""
-    shm = Path(f"{path}-shm")
-    if is_open_elsewhere(shm) and (words := WalWatch(Path(f"{path}-wal"), partial(read_index, shm)).fault()):
+    _, wal, shm = files_of(path)
+    if is_open_elsewhere(shm) and (words := WalWatch(wal, partial(read_index, shm)).fault()):
         raise Damaged(
             f"{words} while a daemon has it open, which still has all rows and saves them within seconds; don't kill it:"
             " upulse daemon stop, then upulse doctor --repair"
@@ -141,23 +142,38 @@ def refuse_unfinished(path: Path) -> None:
 def is_orphaned_wal(path: Path) -> bool:
     """Whether the database is gone, or was emptied, and its -wal is not: SQLite would delete that."""
     try:
-        return not (path.exists() and path.stat().st_size) and Path(f"{path}-wal").stat().st_size > 0
+        return not (path.exists() and path.stat().st_size) and files_of(path).wal.stat().st_size > 0
     except FileNotFoundError:
         return False
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer."""
+    """Raise Damaged if what lies at `path` is not the log, since that was deleted or replaced under its writer.
+
+    Raises LogUnavailable if it is a link to nothing: a new log there would hide the one that is on another disk.
+    """
     if (saved := path.with_name(f"{path.name}.saved")).exists():
         raise Damaged(
             f"{path} or its -wal was deleted, replaced, cut or altered while a daemon had it open, which saved its rows in"
             f" {saved}; stop the daemon if it still runs (upulse daemon stop), then put them back: upulse doctor --repair"
+        )
+    if stray := left_beside_link(path):
+        raise Damaged(
+            f"{path} is a link, and {stray} lies beside the link, with rows that nobody reads there: was the log moved"
+            " while a daemon had it open? If one still runs: upulse daemon stop. If none does, and the log was not used"
+            f" since, move it to {files_of(path).wal}; or go on without it: `upulse daemon start --accept-damage` keeps a"
+            " copy in damaged/ first"
         )
     if is_orphaned_wal(path):
         raise Damaged(
             f"{path} is gone, and its -wal still holds acknowledged rows; put the file back, or let upulse doctor --repair"
             " try to make it of the -wal, or upulse restore a backup, which carries over what the -wal holds; or go on"
             " without them: `upulse daemon start --accept-damage` keeps a copy in damaged/ first"
+        )
+    if path.is_symlink() and not path.exists():
+        raise LogUnavailable(
+            f"{path} is a link to {files_of(path).database}, which is not there: mount its disk, or put the log there; or"
+            " remove the link, then upulse restore a backup"
         )
 
 

@@ -18,6 +18,7 @@ from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.synced_files import put_file
+from pulse_adapters.workers.database_files import files_of, left_beside_link, names_beside
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
@@ -38,19 +39,19 @@ async def accept_damage(
 
     One that can't be used at all is replaced by a new one, which has the rows before the first that is damaged.
     """
-    had_saved = home.saved_log.exists()
+    moved_away = [what for what, _, _ in _unread(home)]
     kept = set_aside(home)
     try:
         damage = await _damage(home, how, clock, objects)
-        if not damage and not had_saved:
+        if not damage and not moved_away:
             shutil.rmtree(kept)
             return how, ()
         unusable = await asyncio.to_thread(_why_unusable, home.events, how._replace(accept_damage=True))
     except PulseError:  # another thing than damage: there will be another try
-        if not had_saved:
+        if not moved_away:
             shutil.rmtree(kept)
         raise
-    damage = damage or "the rows that were saved when the log was deleted were set aside"
+    damage = damage or f"{' and '.join(moved_away)} were set aside"
     LOG.warning("going on without what is damaged; a copy is kept in %s: %s", kept, damage)
     told = Draft(DamageAccepted(what=damage, kept_at=str(kept)))
     if not unusable:
@@ -119,8 +120,9 @@ def _replace(home: HomeLayout, made: Path) -> None:
     """Give what was made the log's name, of which a copy is kept."""
     hand_over(made, home.path)
     _forget_state(home)
-    for suffix in ("-shm", "-wal"):
-        Path(f"{home.events}{suffix}").unlink(missing_ok=True)
+    if not home.events.is_symlink():  # what it leads to stays as it is
+        for file in names_beside(home.events)[1:]:
+            file.unlink(missing_ok=True)
     put_file(made, home.events)
 
 
@@ -138,7 +140,7 @@ def _carry_over(home: HomeLayout, made: Path) -> int:
 def set_aside(home: HomeLayout) -> Path:
     """Copy the log with its -wal and -shm into a new numbered directory, and name it.
 
-    Rows that were saved are moved there: from then on what lies under the log's name is the log. Raises PulseError if
+    Rows that nobody reads are moved there: from then on what lies under the log's name is the log. Raises PulseError if
     something else than a file lies there.
     """
     try:
@@ -146,9 +148,20 @@ def set_aside(home: HomeLayout) -> Path:
     except sqlite3.DatabaseError as error:
         raise PulseError(str(error)) from error
     kept = new_aside(home)
-    for suffix in ("", "-wal", "-shm"):
+    for file, name in zip(files_of(home.events), names_beside(home.events), strict=True):
         with suppress(FileNotFoundError):
-            shutil.copy2(f"{home.events}{suffix}", kept)
-    with suppress(FileNotFoundError):
-        home.saved_log.rename(kept / home.saved_log.name)
+            shutil.copy2(file, kept / name.name)
+    for _, path, kept_as in _unread(home):
+        path.rename(kept / kept_as)
     return kept
+
+
+def _unread(home: HomeLayout) -> list[tuple[str, Path, str]]:
+    """Rows that may be in no log any more: what they are, where they lie, and a name to keep them under."""
+    found = []
+    if home.saved_log.exists():
+        words = "the rows that were saved when the log was deleted"
+        found.append((words, home.saved_log, home.saved_log.name))
+    if wal := left_beside_link(home.events):
+        found.append(("a -wal beside the link to the log", wal, f"{wal.name}.beside-link"))
+    return found

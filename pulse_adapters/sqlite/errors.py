@@ -3,6 +3,7 @@
 import sqlite3
 from pathlib import Path
 
+from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_failing
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 
@@ -29,7 +30,7 @@ def translate_error(error: sqlite3.Error, path: Path) -> PulseError:
     is_bad = (
         is_corrupt(error) or code(error) == sqlite3.SQLITE_IOERR
     )  # it calls a file damaged that can't be read
-    if is_bad and is_failing(path.parent):
+    if is_bad and is_failing(files_of(path).database.parent):
         return LogUnavailable(
             f"{path} can't be read or written: its disk fails (see: dmesg); nothing was recorded. The file may be sound:"
             " mend or replace the disk, then upulse verify"

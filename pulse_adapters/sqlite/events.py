@@ -20,6 +20,7 @@ from pulse_adapters.sqlite.open_log import Opening, Start, open_to_read, open_wr
 from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
@@ -151,7 +152,7 @@ class SqliteEventLog:
         async with self._connecting:
             if not self._is_read_only:
                 return
-            if await asyncio.to_thread(is_read_only, self._path.parent):
+            if await asyncio.to_thread(is_read_only, files_of(self._path).database.parent):
                 raise LogUnavailable(
                     f"{self._path} lies on a file system that is read-only; nothing was recorded: make it writable"
                 )

@@ -24,6 +24,7 @@ from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER
 from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
+from pulse_adapters.workers.database_files import files_of
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Head
 
@@ -43,35 +44,45 @@ class LogFiles:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._size, self._known = path, 0, dict[str, tuple[int, int]]()
-        self._wal = str(path) + "-wal"
-        self._wal_size, self._salt, self._links = 0, b"", set[str]()
+        self._path, self._size, self._known = path, 0, dict[Path, tuple[int, int]]()
+        self._database, self._wal, shm = files_of(path)
+        self._wal_size, self._salt, self._links = 0, b"", set[Path]()
         self._written = self._changed_at()
         self.is_wal_as_found = False
         self._shm = SharedMemory(path)
-        self.wal = WalWatch(Path(self._wal), OwnIndex(Path(f"{path}-shm")))
-        for name in (str(path), self._wal):
+        self.wal = WalWatch(self._wal, OwnIndex(shm))
+        for file in (self._database, self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
-                found = os.stat(name)
-                self._known[name] = found.st_dev, found.st_ino
-                if os.path.islink(name):
-                    self._links.add(name)
+                self._known[file] = _identity(file)
+        self._links.update(name for name in (path, self._wal) if name.is_symlink())
 
     def fault(self, head: Head) -> str:
-        """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk."""
+        """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk.
+
+        They are looked for as a reader does: a link that leads to the same database hides a -wal that is not beside that.
+        """
         self._shm.mend()
-        for name, known in self._known.items():
+        there = files_of(self._path)
+        for name, file, opened in (
+            (self._path, there.database, self._database),
+            (there.wal, there.wal, self._wal),
+        ):
+            if (known := self._known.get(opened)) is None:
+                continue
+            is_new_link = self._path not in self._links and self._path.is_symlink()
             try:
-                found = os.stat(name)
+                found = os.stat(file)
             except (FileNotFoundError, NotADirectoryError):
+                if is_new_link:
+                    return f"{self._path} was replaced by a link to {there.database}"
                 return f"{name} was deleted or moved away"
             except OSError:
-                if os.path.islink(name) and name not in self._links:
+                if name.is_symlink() and name not in self._links:
                     return f"{name} was replaced by a link that leads nowhere"
                 continue  # that it can't be seen just now says nothing of it
             if (found.st_dev, found.st_ino) != known:
                 return f"{name} was replaced by another file"
-            if name == self._wal:
+            if name != self._path:
                 if self._is_wal_cut(head):
                     return f"{name} {CUT}"
             elif found.st_size < self._size:
@@ -107,12 +118,12 @@ class LogFiles:
 
     def moved_to(self) -> Path | None:
         """The directory where both lie now, if they were moved together, as with the whole home."""
-        there = {place.parent for place in map(Path, _open_paths(self._known[str(self._path)]))}
+        there = {place.parent for place in map(Path, _open_paths(self._known[self._database]))}
         for directory in there:
-            places = {directory / Path(name).name: known for name, known in self._known.items()}
+            places = {directory / file.name: known for file, known in self._known.items()}
             with suppress(OSError):
                 is_there = all(_identity(place) == known for place, known in places.items())
-                if is_there and not _is_same(directory, self._path.parent):
+                if is_there and not _is_same(directory, self._database.parent):
                     return directory
         return None
 

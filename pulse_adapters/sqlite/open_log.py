@@ -21,6 +21,7 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
+from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged
 
@@ -69,7 +70,7 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
         refuse_missing(path)
     torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
     try:
-        if not how.accept_damage and path.exists() and is_read_only(path.parent):
+        if not how.accept_damage and path.exists() and is_read_only(files_of(path).database.parent):
             return open_to_read(path, how, torn)
         try:
             opened = _open(path, how, torn)

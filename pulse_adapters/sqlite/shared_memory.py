@@ -6,12 +6,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from pulse_adapters.workers.database_files import files_of
+
 
 class SharedMemory:
     """The -shm of the database at `path`, which this process has open. It never becomes shorter."""
 
     def __init__(self, path: Path) -> None:
-        self._path = f"{path}-shm"
+        self._path = str(files_of(path).shm)
         self._known: os.stat_result | None = None
         with suppress(OSError):
             self._known = os.lstat(self._path)

@@ -12,6 +12,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.connect import make_private, refuse_odd_files
 from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory
+from pulse_adapters.workers.database_files import files_of, names_beside
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
@@ -62,7 +63,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
 
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
-    if is_read_only(path.parent):
+    if is_read_only(files_of(path).database.parent):
         return _in_memory(path, "its file system is read-only")
     try:
         connection, last = _open(path)
@@ -72,7 +73,7 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
             return _in_memory(path, str(error))  # nothing is wrong with what is there
         words = f"{path} can't be used ({error}): it was set aside as {path.name}.unusable, and new vitals are begun"
         LOG.warning("%s", words)
-        for part in (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm")):
+        for part in names_beside(path):
             if part.exists():
                 part.replace(part.with_name(part.name.replace(path.name, f"{path.name}.unusable")))
     try:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.workers.database_files import files_of
 from pulse_core.model.errors import Damaged
 
 HEADER = 32
@@ -60,8 +61,8 @@ def scan(path: Path, *, rebooted: bool = False) -> WalState:
     rebooted: the machine was restarted since the last writer, so a last transaction that is torn in its
     middle is a power cut's doing and was never acknowledged.
     """
-    wal = path.with_name(f"{path.name}-wal")
-    index = None if rebooted else read_index(path.with_name(f"{path.name}-shm"))
+    _, wal, shm = files_of(path)
+    index = None if rebooted else read_index(shm)
     if not wal.exists() or wal.stat().st_size < HEADER:
         if index and index.frames > index.moved:
             raise _damaged(

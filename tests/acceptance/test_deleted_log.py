@@ -51,6 +51,23 @@ def test_a_deleted_log_is_said_its_rows_are_put_back_and_the_dead_are_restarted_
         assert any("is there again" in event.data for event in log.events(EventQuery(kinds=("error",))))
 
 
+def test_a_log_that_is_moved_and_linked_is_said_and_is_whole_again_at_the_next_start(served: Served) -> None:
+    served.configure(VICTIM)
+    served.start()
+    ids = [served.append("resumed")["id"] for _ in range(20)]
+    served.home.events.rename(served.home.path / "ev2")
+    served.home.events.symlink_to("ev2")
+    served.eventually(
+        lambda: any("was replaced by a link" in one["evidence"] for one in served.status()["conditions"]),
+        "it is said",
+    )
+    assert served.stop() == 0
+    served.start()
+    with SqliteEventReader(served.home.path) as log:
+        assert [event.id for event in log.events(EventQuery(kinds=("resumed",)))] == ids
+    assert verify(served.home.events, served.home.objects).fault == ""
+
+
 def test_a_home_that_is_moved_is_said_to_be_served_no_more_until_it_is_moved_back(served: Served) -> None:
     served.configure(VICTIM)
     served.said = served.home.path.parent / "said"

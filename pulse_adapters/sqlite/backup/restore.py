@@ -38,6 +38,7 @@ from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, ref
 from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.wal import last_rowid
+from pulse_adapters.workers.database_files import files_of, left_beside_link, names_beside
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.untrusted_paths import hand_over, open_folder, remove_tree
 from pulse_core.app.backup import Progress, Restored
@@ -124,18 +125,21 @@ class HomeRestore:
             damage = str(error).partition(";")[0]
         present = self.staging / "present"
         present.mkdir(mode=PRIVATE)
-        log, wal = self.home.events, Path(f"{self.home.events}-wal")
+        log = self.home.events
+        database, wal, _ = files_of(log)
+        copy, _, _ = names_beside(present / log.name)
         if self.home.saved_log.exists():
-            link_or_copy(self.home.saved_log, present / log.name)
+            link_or_copy(self.home.saved_log, copy)
             damage = ""
         else:
             if is_orphaned_wal(log):
-                copy_under_wal(self.backup / "events.db", present / log.name)
+                copy_under_wal(self.backup / "events.db", copy)
             elif log.exists():
-                link_or_copy(log, present / log.name)
-            if wal.exists():
-                link_or_copy(wal, present / wal.name)
-        found = read_present_log(present / log.name)
+                link_or_copy(database, copy)
+            stray = left_beside_link(log)
+            if rows := wal if wal.exists() else stray:
+                link_or_copy(rows, names_beside(copy).wal)
+        found = read_present_log(copy)
         if is_orphaned_wal(log):
             found = found._replace(seq=max(found.seq, last_rowid(wal)))
         if found.host and found.host != self.manifest.host:
@@ -154,7 +158,7 @@ class HomeRestore:
 
     def _demand_room(self, missing: list[str]) -> None:
         log = self.manifest.files["events.db"].bytes
-        tail = max(0, size_of(self.home.events) + size_of(self.home.path / "events.db-wal") - log)
+        tail = max(0, sum(map(size_of, files_of(self.home.events)[:2])) - log)
         files = [*missing, *(name for name in self.manifest.files if not name.startswith("objects/"))]
         needed = sum(self.manifest.files[name].bytes for name in files) + tail + MARGIN
         demand_room(self.home.path, needed, len(files), "the restore")
@@ -163,6 +167,9 @@ class HomeRestore:
         """Copies of what is to take the place of something, or of nothing, at the end."""
         self.progress("copying …")
         self._copy("events.db")
+        if self.home.events.is_symlink():
+            words = f"events.db was a link to {files_of(self.home.events).database}, which stays as it is"
+            self.notes.append(f"{words}; the log lies in the home itself now")
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
             # The next samples get ids that none had before: an id in the log must not come to mean another sample.

@@ -16,6 +16,7 @@ from pulse_adapters.sqlite.connect import head_of, is_orphaned_wal, refuse_odd_f
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.wal import last_rowid
+from pulse_adapters.workers.database_files import files_of, names_beside
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
@@ -33,7 +34,7 @@ def put_back(home: HomeLayout) -> str:
             return "nothing has to be put back"
         _rebuild(home)
     found = examine(saved, home.objects)
-    there = [path for path in (log, Path(f"{log}-wal"), Path(f"{log}-shm")) if os.path.lexists(path)]
+    there = list(filter(os.path.lexists, names_beside(log)))  # of a link: not what it leads to
     aside = new_aside(home) if there else None
     for path in reversed(there):
         assert aside is not None
@@ -49,7 +50,7 @@ def is_all_saved(home: HomeLayout) -> bool:
 
     It is so when a -wal was cut or altered under the writer, who had saved all rows from what was still open.
     """
-    log, wal = home.events, Path(f"{home.events}-wal")
+    log, wals = home.events, {files_of(home.events).wal, names_beside(home.events).wal}
     try:
         refuse_odd_files(log)
         with closing(_as_it_lies(home.saved_log)) as rows:
@@ -63,8 +64,9 @@ def is_all_saved(home: HomeLayout) -> bool:
                     chain,
                 ):
                     return False
-        left = [path for path in (log, wal) if path.exists() and path.stat().st_size]
-        return any(_holds(path, host) for path in left) and (wal not in left or last_rowid(wal) <= last)
+        left = [path for path in (log, *wals) if path.exists() and path.stat().st_size]
+        is_this_log = any(_holds(path, host) for path in left)
+        return is_this_log and all(last_rowid(path) <= last for path in left if path != log)
     except (sqlite3.Error, OSError, ValueError, struct.error):
         return False
 
@@ -84,13 +86,13 @@ def _rebuild(home: HomeLayout) -> None:
 
     Raises PulseError if there are others. The guess is a log that was just made.
     """
-    wal = Path(f"{home.events}-wal")
+    wal = files_of(home.events).wal
     with TemporaryDirectory(prefix=".rebuilt-", dir=home.path) as directory:
         made, guess = Path(directory, "made"), Path(directory, home.events.name)
         connection, _ = open_writer(made, Opening())
         connection.close()
         copy_under_wal(made, guess)
-        link_or_copy(wal, Path(f"{guess}-wal"))
+        link_or_copy(wal, names_beside(guess).wal)
         found = salvage(guess, made, home.objects)
         if found.rows == 0 or found.rows < last_rowid(wal):
             raise PulseError(

@@ -36,6 +36,7 @@ from pulse_adapters.sqlite.backup.swap import finish_decided
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_damage
 from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
+from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_core import __version__
@@ -77,8 +78,8 @@ class HomeBackups:
         if not home.events.exists():
             raise NoHome(str(home.path))
         path = checked_destination(destination, home.path)
-        parts = [home.events, home.vitals, home.objects, home.config, *(home.path / tree for tree in TREES)]
-        parts += [home.path / f"{home.events.name}-wal"]
+        parts = [*files_of(home.events)[:2], *files_of(home.vitals)[:2], home.objects, home.config]
+        parts += [home.path / tree for tree in TREES]
         needed = sum(answer_in_time(str(part), partial(size_of, part), self.patience_s) for part in parts)
         files = sum(len(names) for _, _, names in os.walk(home.objects)) + 300
         demand_room(path.parent, needed + needed // 20 + MARGIN, files, "the backup")

@@ -98,9 +98,12 @@ def _move_aside(directory: Path, aside: Path, pattern: str) -> None:
 
 
 def link_or_copy(source: Path, target: Path) -> None:
-    """A second name for a file; or a whole copy, where that can't be, as on another file system."""
+    """A second name for a file; or a whole copy, where that can't be, as on another file system. A link stays one."""
     try:
-        os.link(source, target)
+        if source.is_symlink():
+            os.symlink(os.path.realpath(source), target)
+        else:
+            os.link(source, target)
     except FileExistsError:
         return
     except OSError:
