@@ -4,13 +4,13 @@ import asyncio
 import os
 import socket
 from functools import partial
-from urllib.parse import urlsplit
 
 from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.listening_ports import (
     ListeningAddress,
     accepts_connections,
     is_of_this_machine,
+    port_of,
     resolve_addresses,
 )
 from pulse_adapters.host.port_holders import PortHolders
@@ -66,9 +66,10 @@ class LocalHealthProber:
 
     async def _http(self, process: ProcessSettings, found: ProcessId | None) -> HealthAnswer:
         url = process.http or ""
-        where = await resolve_addresses(_address_of(url), self._spawner)
+        where = await resolve_addresses(port_of(process), self._spawner)
         if found is None and process.start:
-            return HealthAnswer(None, await self._ports.stranger(where, None))
+            holder = await self._ports.stranger(where, None)
+            return HealthAnswer(None, holder, holder)
         request = ProbeRequest(
             "http", url, process.timeout, local=True, largest=LARGEST_BODY, body=process.http_body or ""
         )
@@ -77,7 +78,7 @@ class LocalHealthProber:
             return HealthAnswer(None, f"it could not be asked: {answer.detail}")
         is_good = answer.trouble is None and is_status_in(process.http_status, answer.status or 0)
         if stranger := await self._stranger(process, found, where, is_good):
-            return HealthAnswer(False, stranger)
+            return HealthAnswer(False, stranger, stranger)
         if is_good:
             return HealthAnswer(True, f"{url} answers {answer.status}")
         words = answer.detail if answer.trouble else f"it answered {answer.status}"
@@ -111,7 +112,7 @@ class LocalHealthProber:
             raise PulseError(f"its name leads to {foreign.host}, which is no address of this machine")
         answers = await accepts_connections(where, _seconds(process))
         if stranger := await self._stranger(process, found, where, answers):
-            return HealthAnswer(False, stranger)
+            return HealthAnswer(False, stranger, stranger)
         return HealthAnswer(answers, f"{address} {'answers' if answers else 'does not answer'}")
 
     async def _stranger(
@@ -133,11 +134,6 @@ class LocalHealthProber:
         if good and not stranger:  # where nobody answers, nobody may hold it yet
             self._holders[name] = found, now
         return stranger
-
-
-def _address_of(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
 
 
 def _seconds(process: ProcessSettings) -> float:

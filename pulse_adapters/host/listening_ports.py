@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import pids, read_proc_file, start_time_of
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId
+from pulse_core.settings.processes import ProcessSettings
 
 PATIENCE_S, LOCAL_S = 1.0, 0.2
 """Seconds that a connection may take; on this machine the kernel makes it at once, or has no room for it."""
@@ -28,18 +30,37 @@ class ListeningAddress(NamedTuple):
     port: int
 
 
+def port_of(process: ProcessSettings) -> str:
+    """The `host:port` at which it must answer; empty if it has none."""
+    if not process.http:
+        return process.tcp or ""
+    parts = urlsplit(process.http)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{host}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+
+
 async def resolve_addresses(address: str, spawner: Spawner) -> tuple[ListeningAddress, ...]:
     """The numeric addresses of `host:port`; a name is looked up in a child, since a resolver may hang."""
+    if known := numeric_addresses(address):
+        return known
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
-    names = _NAMES.get(host) or (_ANYWHERE.get(host, host),)
-    if family := _family(names[0]):
-        return tuple(ListeningAddress(_family(name) or family, name, int(port)) for name in names)
     found = await spawner.run(["getent", "ahosts", host], timeout=1.0)
     if found.exit != 0:
         raise PulseError(f"the name {host!r} cannot be looked up just now")
     numbers = dict.fromkeys(line.split()[0] for line in found.output.splitlines() if line.strip())
     return tuple(ListeningAddress(kind, name, int(port)) for name in numbers if (kind := _family(name)))
+
+
+def numeric_addresses(address: str) -> tuple[ListeningAddress, ...]:
+    """The numeric addresses of `host:port`, if nobody has to be asked for them."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    names = _NAMES.get(host) or (_ANYWHERE.get(host, host),)
+    family = _family(names[0])
+    return (
+        tuple(ListeningAddress(_family(name) or family, name, int(port)) for name in names) if family else ()
+    )
 
 
 def _family(host: str) -> socket.AddressFamily | None:

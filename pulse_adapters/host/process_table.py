@@ -352,13 +352,13 @@ class LinuxProcessTable:
         chosen = self._choice(process, owners)
         if not chosen.found:  # somebody answers there, and it is not the process
             holder = owners[0].pid
-            why = not_of_user(process, holder) or "another program has the port"
+            why = not_of_user(process, holder)
             if other := self._claims.other(process.name, owners[0]):
                 why = f"that is {other}"
             elif self._is_left(process, owners[0]):
                 why = "an earlier start has left it"
-            words = f"{address} is held by {described(holder)}: {why}"
-            return sight._replace(answering=False, detail=words, unlike=chosen.unlike)
+            words = f"{address} is held by {described(holder)}{f': {why}' if why else ''}"
+            return sight._replace(answering=False, detail=words, unlike=chosen.unlike, holder=words)
         return _with_choice(sight, chosen)._replace(
             answering=answering, detail=f"{words}{f'; {chosen.doubt}' if chosen.doubt else ''}"
         )

@@ -1,20 +1,23 @@
 """What is doubtful about the guarded processes of settings on this machine, before a daemon acts on it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from pulse_adapters.host.environment_file import environment_of
+from pulse_adapters.host.listening_ports import listening_inodes, numeric_addresses, port_of, socket_owners
 from pulse_adapters.host.pid_files import PidFiles
+from pulse_adapters.host.port_holders import PROXIES
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import (
     begun_otherwise,
     carries,
+    choose,
     doubtful_matches,
     is_as_begun,
     is_produced_by,
 )
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.proc import is_alive
+from pulse_adapters.workers.proc import described, is_alive, program_name
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
@@ -23,8 +26,8 @@ from pulse_core.settings.processes import ProcessSettings
 
 
 async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
-    """By name, in words: who can't be started, who is recognised as another one is, whose PID file names a stranger, and
-    what `doubtful_matches` says.
+    """By name, in words: who can't be started, who is recognised as another one is, whose PID file names a stranger, whose
+    port somebody else holds, and what `doubtful_matches` says.
     """
     told = {name: [words] for name, words in (await doubtful_matches(processes)).items()}
     shared = overlaps(processes)
@@ -37,6 +40,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             await environment_of(process, FileThreads())
         except PulseError as error:
             words.append(str(error))
+        words += _held_port(process)
         seen = await _pid_file_of(process, words)
         pid = seen.found[0].pid if seen and seen.found and process.start else 0
         if (
@@ -46,6 +50,17 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         ):
             words.append(f"{seen.detail} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
+
+
+def _held_port(process: ProcessSettings) -> Iterator[str]:
+    """Who holds the port of its `tcp` or `http`, if that is not what `start` would produce or has left."""
+    where = numeric_addresses(port_of(process)) if process.start and port_of(process) else ()
+    owners = socket_owners(listening_inodes(where))
+    if not owners or choose(process, owners).found:
+        return
+    holder = owners[0].pid
+    if program_name(holder) not in PROXIES and not carries(holder, f"{process.name}@", end=""):
+        yield f"{port_of(process)} is held by {described(holder)}"
 
 
 async def _pid_file_of(process: ProcessSettings, words: list[str]) -> ProcessObservation | None:

@@ -10,10 +10,14 @@ if TYPE_CHECKING:
 
 
 class HealthAnswer(NamedTuple):
-    """The answer of one probe. ok: None if it says nothing about the process, as it could not be sent; detail: words."""
+    """The answer of one probe. ok: None if it says nothing about the process, as it could not be sent; detail: words;
+
+    holder: who else holds its port, in words, if somebody does.
+    """
 
     ok: bool | None
     detail: str = ""
+    holder: str = ""
 
 
 class HealthProber(Protocol):

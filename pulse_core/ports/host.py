@@ -62,7 +62,7 @@ class ProcessObservation(NamedTuple):
     is down because its own manager was told to stop it; busy: its manager is bringing it up just now; detail: words for
     the evidence; ended: how the process last known to be it has ended, where that can be known ("exited with status 3");
     doubt: why nobody can tell which of those found it is: none of them may be ended; unlike: where none is found, those
-    that match though `start` would not produce them.
+    that match though `start` would not produce them; holder: who else holds its port, in words, if somebody does.
     """
 
     found: tuple[ProcessId, ...] = ()
@@ -74,6 +74,7 @@ class ProcessObservation(NamedTuple):
     ended: str = ""
     doubt: str = ""
     unlike: tuple[ProcessId, ...] = ()
+    holder: str = ""
 
 
 class ProcessTable(Protocol):

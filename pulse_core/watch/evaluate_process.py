@@ -18,7 +18,7 @@ class ProcessProbe(NamedTuple):
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
-    daemon had begun a restart or stop of it that is not settled yet.
+    daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words.
     """
 
     process: ProcessSettings
@@ -33,6 +33,7 @@ class ProcessProbe(NamedTuple):
     restarting: bool = False
     ended: Collection[ProcessId] = ()
     resumed: bool = False
+    holder: str = ""
 
 
 class ProcessConclusion(NamedTuple):
@@ -113,7 +114,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
     """It was up and seems down now: a proven death counts at once, failed probes only several in a row."""
     pid, before, streak = look.history.pid, look.before, look.streak + 1
     if look.proven:
-        death = _died(look, f"process {pid} {look.sight.ended or 'died'} (seen through its pidfd)")
+        death = _died(look, f"process {pid} {look.sight.ended or 'died'}")
     elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
         words = f"process {before.pid} died, replaced by process {pid}"
         death = _died(look, words, before)
@@ -167,6 +168,8 @@ def _died(
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
     if look.sight.unlike and look.sight.detail not in evidence:
         evidence = f"{evidence}; {look.sight.detail}"
+    if look.holder and look.holder not in evidence:
+        evidence = f"{evidence}; {look.holder}"
     stop = look.history.stop
     is_ended = dead in look.ended or (look.resumed and up is not None)
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

@@ -58,6 +58,7 @@ class ProcessAlive:
     nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _streaks: dict[str, int] | None = field(default=None, init=False)
     _proofs: set[ProcessId] = field(default_factory=set, init=False)
+    _holders: dict[str, str] = field(default_factory=dict, init=False)
     _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
     _starting: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
@@ -123,7 +124,8 @@ class ProcessAlive:
             failed = self.health.record(name).verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
-            more = (failed, name in restarting, ended, name in resumed)
+            holder = self._holders[name] = self._holder(process, sights[name], history)
+            more = (failed, name in restarting, ended, name in resumed, holder)
             probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts
@@ -179,6 +181,14 @@ class ProcessAlive:
         """Those of these names whose restart is being carried out at this moment."""
         return frozenset(self.current_state().restarts_begun.values()).intersection(names)
 
+    def _holder(self, process: ProcessSettings, sight: ProcessObservation, history: ProcessHistory) -> str:
+        """Who else holds its port, in words: while it is down, whoever was seen there since it was up last."""
+        newest = self.health.record(process.name).newest
+        if told := sight.holder or (newest.holder if newest else ""):
+            return told
+        was_asked = sight.answering is not None or (newest is not None and newest.ok is not None)
+        return "" if is_up(sight) or (was_asked and sight.found) else self._holders.get(process.name, "")
+
     def _resumed(self) -> frozenset[str]:
         """At the first look, those that an earlier daemon may have ended: whom it ended, it knew alone."""
         if self._streaks is not None:
@@ -221,6 +231,7 @@ class ProcessAlive:
             **({"streak": streak} if streak else {}),
             **({"detail": sight.detail} if sight.detail else {}),
             **({"others": others} if others else {}),
+            **({"holder": holder} if (holder := self._holders.get(name)) else {}),
             **({"leftovers": _pids(left)} if (left := self._leftovers.get(name)) else {}),
         }
 

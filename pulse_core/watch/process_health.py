@@ -102,8 +102,9 @@ def _is_unaskable(
 
 
 def is_port_told(process: ProcessSettings, history: ProcessHistory) -> bool:
-    """Whether it is asked while it is dead: only who holds its port, once it has died again and again."""
-    return process.probe == "http" and bool(process.start and history.down and history.charged)
+    """Whether it is asked while it is dead: only who holds its port, once a start has failed or none is made."""
+    is_failing = bool(history.attempts) or process.restart.max == 0
+    return process.probe == "http" and bool(process.start and history.down) and is_failing
 
 
 @dataclass

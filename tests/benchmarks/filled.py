@@ -45,7 +45,7 @@ def restart(number: int, name: str) -> Effect:
             "instead_of": {"pid": number % 30_000, "started": number},
             "if_dead": True,
         },
-        reason=f"{name} is dead (process {number % 30_000} died, seen through its pidfd)",
+        reason=f"{name} is dead: process {number % 30_000} died",
         survival=True,
         rule="process_watchdog",
         tick=number + 1,

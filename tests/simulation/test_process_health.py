@@ -185,7 +185,9 @@ def test_a_start_whose_probes_fail_is_told_with_what_they_say_and_who_lives() ->
         await world.start()
         await asyncio.sleep(20.5)
         assert (starts(world), told(world)["state"]) == (2, "flapping")
-        words = r"dead again after 1 restart \(its probe failed: it does not answer, \d+ in a row\); next try in .*"
+        words = (
+            r"dead again after 1 restart: its probe failed: it does not answer, \d+ in a row; next try in .*"
+        )
         assert re.fullmatch(words, told(world)["why"])
         assert told(world)["pid"] == world.host.processes["gateway"].found.pid
         world.host.says["gateway"] = HealthAnswer(None, "it could not be asked: no memory")
@@ -242,14 +244,23 @@ def test_who_holds_the_port_of_what_dies_again_and_again_is_told() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
         held = "127.0.0.1:1 is held by process 7 (nginx)"
-        world.host.says["gateway"] = HealthAnswer(None, held)
+        world.host.says["gateway"] = HealthAnswer(None, held, held)
         await world.start()
         await asyncio.sleep(60)
         assert told(world)["state"] == "flapping"
-        assert told(world)["why"].endswith(f"; {held}")
+        assert held in told(world)["why"]
+        deaths = [json.loads(event.data)["evidence"] for event in world.events("process-died")]
+        assert all(death.endswith(f"; {held}") for death in deaths[3:])
+        wishes = [json.loads(event.data) for event in world.events("effect")]
+        restarts = [one["reason"] for one in wishes if one["action"] == "restart-process"]
+        assert all(held in reason for reason in restarts[3:])
+        (notice,) = [one for one in wishes if one["key"] == "notify:flapping:gateway"]
+        assert held in notice["params"]["text"]
         world.host.dying.clear()
         world.host.says.clear()
         await asyncio.sleep(400)
         assert (told(world)["state"], told(world)["why"]) == ("up", "it answers")
+        await answers(world, SICK, SICK, SICK)
+        assert held not in json.loads(world.events("process-died")[-1].data)["evidence"]
 
     simulate(story, one())

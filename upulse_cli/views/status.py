@@ -22,6 +22,7 @@ COLOURS = {
     "waiting": "yellow",
     "backing-off": "yellow",
     "flapping": "bold red",
+    "down": "bold red",
     "due": "red",
     "silenced": "yellow",
 }

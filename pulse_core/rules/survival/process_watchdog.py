@@ -45,6 +45,7 @@ class ProcessState(Enum):
     WAITING = "waiting"
     BACKING_OFF = "backing-off"
     FLAPPING = "flapping"
+    DOWN = "down"
     DUE = "due"
     SILENCED = "silenced"
 
@@ -106,13 +107,14 @@ def stop_effect(process: ProcessSettings, curr: Snapshot) -> Effect:
 
 
 def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:
-    """Pulse's restarts did not bring it back; this is over when it has been up for `healthy_after`.
+    """Pulse's restarts did not bring it back, or it may make none; this is over when it has been up for `healthy_after`.
 
     If its budget is spent, it must have been up for as long as that counts, or a process that always dies a little
     later than `healthy_after` would be told again with each death.
     """
     name, history = process.name, curr.process(process.name)
-    topic, title = f"flapping:{name}", f"{name} stays down"
+    is_left = process.restart.max == 0
+    topic, title = f"flapping:{name}", f"{name} is down" if is_left else f"{name} stays down"
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
@@ -241,7 +243,10 @@ def _dead_status(
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     if history.request:
         return ProcessStatus(ProcessState.DUE, why=_describe_request(history.request))
-    story = _describe_history(history, _failed_start(history, look))
+    if process.restart.max == 0:
+        ran = "dead, and its budget allows no restart" if _has_run(history) else "not started"
+        return ProcessStatus(ProcessState.DOWN, why=_with_holder(f"{ran} (max = 0)", look), tell=True)
+    story = _describe_history(history, _failed_start(history, look), look)
     return _backoff_status(process.restart, history, curr.now, story)
 
 
@@ -250,9 +255,6 @@ def _backoff_status(
 ) -> ProcessStatus:
     charged = charged_restarts(restart, history)
     failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
-    if restart.max == 0:
-        why = "dead, and its budget allows no restart (max = 0)"
-        return ProcessStatus(ProcessState.FLAPPING, why=why, tell=True)
     if spent_at is not None:
         delay = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
     else:
@@ -304,11 +306,21 @@ def _failed_start(history: ProcessHistory, look: Mapping[str, Json]) -> str:
     return f"its probe failed: {probe.get('error', '')}, {probe['in_a_row']} in a row"
 
 
-def _describe_history(history: ProcessHistory, failed: str) -> str:
+def _has_run(history: ProcessHistory) -> bool:
+    return history.stage is Stage.UP or history.start is not None or history.pid is not None
+
+
+def _with_holder(words: str, look: Mapping[str, Json]) -> str:
+    """These words, and who else holds its port."""
+    holder = look.get("holder", "")
+    return f"{words}; {holder}" if holder and holder not in words else words
+
+
+def _describe_history(history: ProcessHistory, failed: str, look: Mapping[str, Json]) -> str:
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed_attempts(history) else "dead"
-    return f"{times} ({history.error or failed or history.evidence})"
+    return f"{times}: {_with_holder(history.error or failed or history.evidence, look)}"
 
 
 # A process that a person wants down: stop it, check, stop it again, then notify

@@ -17,6 +17,7 @@ import pytest
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LARGEST_BODY, LocalHealthProber
 from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.environment import EFFECT_MARK
@@ -169,7 +170,12 @@ async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
     name = Path(sys.executable).name
     assert answer.detail == f"127.0.0.1:{port} is held by process {other.pid} ({name}), not by {mine.pid}"
     held = await prober.ask(settings(http=url), None)  # while it is dead
-    assert (held.ok, held.detail) == (None, answer.detail.rpartition(", ")[0])
+    assert (held.ok, held.detail, held.holder) == (None, *[answer.detail.rpartition(", ")[0]] * 2)
+    assert answer.holder == answer.detail
+    told = {"p": f"127.0.0.1:{port} is held by process {other.pid} ({name})"}
+    for way in ({"http": url}, {"tcp": f"127.0.0.1:{port}"}):
+        assert await doubts_of([settings(**way)]) == told
+    assert not await doubts_of([settings(start=[sys.executable, "-c", SERVER, str(port)], http=url)])
     by_tcp = settings(tcp=f"127.0.0.1:{port}")
     assert await prober.ask(by_tcp, mine) == answer
     assert await prober.ask(by_tcp, other) == HealthAnswer(True, f"127.0.0.1:{port} answers")

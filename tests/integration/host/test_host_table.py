@@ -473,7 +473,7 @@ async def test_who_holds_the_port_and_is_not_what_start_produces_is_named_and_is
     sight = await seen(table, by(tcp=f"127.0.0.1:{port}"))
     assert (sight.found, sight.answering, sight.unlike) == ((), False, (stranger,))
     who = f"process {stranger.pid} ({os.path.basename(sys.executable)})"
-    assert sight.detail == f"127.0.0.1:{port} is held by {who}: another program has the port"
+    assert sight.detail == sight.holder == f"127.0.0.1:{port} is held by {who}"
     by_command = ProcessSettings(name="it", command=("true",), tcp=f"127.0.0.1:{port}")
     assert (await seen(table, by_command)).found == (stranger,)
 

@@ -87,13 +87,13 @@ def silence(match: str, minutes: int, why: str = "") -> Silence:
 
 def test_a_dead_process_is_due() -> None:
     now = standing(DEAD)
-    assert (now["state"], now["why"]) == ("due", "dead (gone)")
+    assert (now["state"], now["why"]) == ("due", "dead: gone")
 
 
 def test_a_dead_process_that_is_held_back_is_silenced_and_says_for_how_long() -> None:
     now = standing(DEAD, silence("restart-process:*", 5), silence("restart-process:p", 90, "new disks"))
     words = "held back by the silence 'restart-process:p' of ada (new disks), for another 2h"
-    assert (now["state"], now["why"]) == ("silenced", f"dead (gone); {words}")
+    assert (now["state"], now["why"]) == ("silenced", f"dead: gone; {words}")
 
 
 def test_a_recurring_silence_counts_as_well() -> None:

@@ -28,7 +28,7 @@ KEPT = Path(__file__).with_name("screens")
 WIDTHS = (60, 80, 120)
 AT = "2026-01-31T08:15:00.000000Z"
 ID = "01a20053-8ff0-7287-b5fe-00bbb988c3f5"
-LONG = "dead again after 5 restarts (process 31940 exited with status 3 (seen through its pidfd)); next try in 5m"
+LONG = "dead again after 5 restarts: process 31940 exited with status 3; next try in 5m"
 PROCESSES: list[dict[str, Any]] = [
     {"name": "gateway-of-the-agents", "state": "up", "pid": 30865, "since": None, "restarts": 0,
      "why": "process 30865 is alive"},
@@ -49,7 +49,7 @@ PROCESS = {
 }  # fmt: skip
 EFFECTS = [
     {"id": ID, "at": AT, "state": "acked", "took_ms": 13.4, "key": "restart-process:gateway-of-the-agents",
-     "reason": "gateway-of-the-agents is dead (not there at the first look)", "actor": "pulse"},
+     "reason": "gateway-of-the-agents is dead: not there at the first look", "actor": "pulse"},
     {"id": ID, "at": AT, "state": "failed", "took_ms": 630_000, "key": "run-command:tidy",
      "reason": "line one\nline two", "actor": "root"},
 ]  # fmt: skip

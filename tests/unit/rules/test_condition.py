@@ -174,18 +174,18 @@ FIRST = DEAD._replace(attempts=(at(99),), free=True)
 def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: Stage) -> None:
     history = FIRST._replace(stage=stage)
     assert judged(history, 100.9).state is ProcessState.BACKING_OFF
-    assert judged(history, 101).why == "dead again after its first start (gone)"
+    assert judged(history, 101).why == "dead again after its first start: gone"
 
 
 def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
-    assert judged(FIRST._replace(stage=Stage.UP), 100) == ProcessStatus(ProcessState.DUE, why="dead (gone)")
+    assert judged(FIRST._replace(stage=Stage.UP), 100) == ProcessStatus(ProcessState.DUE, why="dead: gone")
 
 
 @pytest.mark.parametrize(("charged", "words"), [(1, "1 restart"), (2, "2 restarts")])
 def test_what_did_not_help_is_counted_in_words(charged: int, words: str) -> None:
     history = DEAD._replace(attempts=tuple(at(50 + number) for number in range(charged)), stage=Stage.UP)
-    assert judged(history, 200).why == f"dead again after {words} (gone)"
-    assert judged(history._replace(error="no such program"), 200).why.endswith("(no such program)")
+    assert judged(history, 200).why == f"dead again after {words}: gone"
+    assert judged(history._replace(error="no such program"), 200).why.endswith(": no such program")
 
 
 @pytest.mark.parametrize("stage", [Stage.STARTED, Stage.UP])

@@ -53,8 +53,8 @@ def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
         "fresh": True,
     }
     assert (wish.survival, wish.samples) == (True, (1,))
-    assert wish.reason == "gateway is dead (exited with status 1)"
-    assert notes(story) == ["gateway: due: dead (exited with status 1)"]
+    assert wish.reason == "gateway is dead: exited with status 1"
+    assert notes(story) == ["gateway: due: dead: exited with status 1"]
 
 
 def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_clear() -> None:
@@ -159,12 +159,23 @@ def test_a_paused_pulse_says_for_how_long_it_has_been_dead() -> None:
     story.expect("restart-process")
 
 
+def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port() -> None:
+    held = "127.0.0.1:1 is held by process 7 (nginx)"
+    story = a_story(restart={"max": 0})
+    story.sample("process-alive", gateway={"up": False, "holder": held})
+    story.event(ProcessDied(pid=None, evidence="not there at the first look", healthy=True), "gateway")
+    story.tick()
+    assert notes(story) == [f"gateway: down: not started (max = 0); {held}"]
+    told = story.expect("notify", key="notify:flapping:gateway").params
+    assert (told["title"], told["text"]) == ("gateway is down", f"gateway: not started (max = 0); {held}")
+
+
 def test_a_budget_of_nothing_allows_no_restart_but_a_word() -> None:
     story = die(up(a_story(restart={"max": 0})))
     story.tick()
     story.expect_nothing("restart-process")
     story.expect("notify", key="notify:flapping:gateway")
-    assert notes(story) == ["gateway: flapping: dead, and its budget allows no restart (max = 0)"]
+    assert notes(story) == ["gateway: down: dead, and its budget allows no restart (max = 0)"]
 
 
 # Stops
