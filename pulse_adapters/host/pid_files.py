@@ -3,14 +3,12 @@
 import os
 import stat
 import time
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_adapters.host.clock import boot_us
-from pulse_adapters.host.process_identity import is_produced_by
 from pulse_adapters.workers.plain_file import open_plain
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, start_time_of, ticks_now, uid_of
-from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, read_stat, ticks_now, uid_of
+from pulse_core.ports.host import ProcessObservation
 
 _SLACK_S = 2.0  # start times are told in hundredths, file times in the tick of the file system
 
@@ -41,11 +39,11 @@ class PidFiles:
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
 
-    def observe(self, path: str, start: Sequence[str] = ()) -> ProcessObservation:
+    def observe(self, path: str) -> ProcessObservation:
         """The process that the file names, if it lives and was there when the file was written.
 
-        Who has started after that has been given the number of another one. When that was is known of a change that was
-        watched. Of an older file the wall clock says it, which may have been set since: then what `start` produces counts.
+        Who has started after that has been given the number of another one. That is sure only of a change that was watched,
+        by the boot clock. Of an older file the wall clock says it, which may have been set since: so that is a doubt.
         """
         try:
             file = self.read(path)
@@ -55,22 +53,23 @@ class PidFiles:
             return ProcessObservation(detail=f"{path} cannot be read: {error.strerror}")
         if not file.pid:
             return ProcessObservation(detail=f"{path} holds no process id")
-        since = start_time_of(file.pid)
-        if since is None:
+        named = read_stat(file.pid)
+        if named is None or not named.alive:
             return ProcessObservation(detail=f"process {file.pid} of {path} is not alive")
+        if named.of_kernel:
+            return ProcessObservation(detail=f"process {file.pid} of {path} is the kernel's")
         if file.writer not in (0, os.geteuid(), uid_of(file.pid)):
             words = f"{path} is not believed: another user, or anybody, may have written it"
             return ProcessObservation(detail=words)
         seen = self._seen[path]
-        is_younger = since > seen.at + 1
-        if not is_younger and not seen.was_watched:
-            by_wall_clock = time.time() - boot_us() / 1e6 + since / TICKS_PER_SECOND > file.written + _SLACK_S
-            is_younger = by_wall_clock and not (start and is_produced_by(start, file.pid))
-        if is_younger:
-            return ProcessObservation(
-                detail=f"process {file.pid} is younger than {path}: its number was given to another process"
-            )
-        return ProcessObservation((ProcessId(file.pid, since),), detail=f"process {file.pid} of {path}")
+        younger = f"process {file.pid} is younger than {path}"
+        if named.started > seen.at + 1:
+            return ProcessObservation(detail=f"{younger}: its number was given to another process")
+        began = time.time() - boot_us() / 1e6 + named.started / TICKS_PER_SECOND
+        if not seen.was_watched and began > file.written + _SLACK_S:
+            doubt = f"{younger} by the wall clock, which may have been set: touch the file if that is it, else remove it"
+            return ProcessObservation((named.found,), detail=doubt, doubt=doubt)
+        return ProcessObservation((named.found,), detail=f"process {file.pid} of {path}")
 
     def read(self, path: str) -> PidFile:
         """Read the file, and remember since when it is so. Raises OSError."""

@@ -178,7 +178,8 @@ class RestartProcess:
             if start and (stands := await successors(process, start)):
                 # It went into the background, and has its grace to come up there.
                 return Result({"already": True, **stands[0]._asdict()})
-        _refuse_doubt(sight, "started")
+        if not process.command:  # that ends whom it means by itself
+            _refuse_doubt(sight, "started")
         left = {*sight.found, *self._live_predecessors(params), *behind}
         return await self._start(process, left, event)
 

@@ -101,8 +101,8 @@ class LinuxProcessTable:
         for process in processes:
             sight = sights[process.name] = self._check_known(process, known.get(process.name))
             if process.pid_file and sight.found:
-                path, start = process.pid_file, process.start  # so that it is known when it changes
-                self._files.begin(path, partial(self._pid_files.observe, path, start))
+                # So that it is known when it changes.
+                self._files.begin(process.pid_file, partial(self._pid_files.observe, process.pid_file))
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
@@ -267,12 +267,19 @@ class LinuxProcessTable:
     async def _named(
         self, process: ProcessSettings, path: str, sight: ProcessObservation
     ) -> ProcessObservation:
-        seen = await self._files.ask(path, partial(self._pid_files.observe, path, process.start))
-        if seen.found and (words := not_of_user(process, seen.found[0].pid)):
+        seen = await self._files.ask(path, partial(self._pid_files.observe, path))
+        if not seen.found:
+            return seen._replace(ended=sight.ended)
+        if words := not_of_user(process, seen.found[0].pid):
             seen = ProcessObservation(detail=words)
-        elif seen.found and not self._is_of_start(process, seen.found[0]):
-            words = f"{seen.detail} is no work of its `start`"
-            seen = ProcessObservation(detail=words, unlike=seen.found)
+        elif not self._is_of_start(process, seen.found[0]):
+            about = f"process {seen.found[0].pid} of {path} is no work of its `start`"
+            if seen.doubt:  # two signs that it is another one
+                seen = ProcessObservation(detail=f"{about}, and younger than that file")
+            else:
+                seen = ProcessObservation(detail=about, unlike=seen.found)
+        elif process.start and seen.doubt:
+            seen = ProcessObservation(seen.found, detail=f"process {seen.found[0].pid} of {path}")
         return seen._replace(ended=sight.ended)
 
     async def _search_lines(

@@ -42,13 +42,15 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             words.append(str(error))
         words += _held_port(process)
         seen = await _pid_file_of(process, words)
+        if seen and seen.doubt and not process.start:
+            words.append(seen.doubt)
         pid = seen.found[0].pid if seen and seen.found and process.start else 0
         if (
             seen
             and pid
             and not (is_produced_by(process.start, pid) or carries(pid, f"{process.name}@", end=""))
         ):
-            words.append(f"{seen.detail} is no work of its `start`")
+            words.append(f"process {pid} of {process.pid_file} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
 
 
@@ -68,7 +70,7 @@ async def _pid_file_of(process: ProcessSettings, words: list[str]) -> ProcessObs
     if not (path := process.pid_file):
         return None
     try:
-        return await FileThreads().ask(path, partial(PidFiles().observe, path, process.start))
+        return await FileThreads().ask(path, partial(PidFiles().observe, path))
     except TimeoutError as error:
         words.append(str(error))
         return None

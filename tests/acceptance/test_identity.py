@@ -157,3 +157,28 @@ def test_who_shows_the_mark_of_a_process_is_not_taken_for_it_by_the_next_daemon(
         served.start()
         assert served.pid_when_up("it") != forged.pid
         forged.kill()
+
+
+def test_a_pid_file_from_before_the_clock_was_set_has_no_second_copy_started(
+    served: Served, tmp_path: Path
+) -> None:
+    file, ran = tmp_path / "pid", tmp_path / "ran"
+    with child_of_test(subprocess.Popen(["sleep", "1000"])) as it:
+        file.write_text(str(it.pid))
+        os.utime(file, (1, 1))  # the clock stood there
+        command = json.dumps(["sh", "-c", f"echo ran >>{ran}"])
+        served.configure(
+            f'[[process]]\nname = "it"\ncommand = {command}\npid_file = "{file}"\n{NO_LIMITS}\n'
+            '[watch]\nprocess_interval = "100ms"\n'
+        )
+        served.start()
+        served.eventually(lambda: served.process("it")["state"] == "up", "it counts as up")
+        assert served.process("it")["pid"] is None
+        home = CliHome(served.home.path)
+        served.eventually(
+            lambda: "notify:doubt:it" in home.upulse("effect", "list", "--all").out, "a notice says so"
+        )
+        file.touch()
+        assert served.pid_when_up("it", other_than=0) == it.pid
+        assert not ran.exists()
+        it.kill()

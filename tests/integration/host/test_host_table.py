@@ -241,15 +241,35 @@ async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
     assert (await seen(table, by(pid_file=str(path), start=[], command=["x"]))).found == (stranger,)
 
 
-async def test_a_pid_file_older_than_its_process_is_of_another(
+async def test_a_pid_file_older_than_its_process_by_the_wall_clock_is_in_doubt_or_of_another(
     table: LinuxProcessTable, spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     found, path = await spawner.start(["sleep", "1000"], output=log), tmp_path / "pid"
     path.write_text(str(found.pid))
     os.utime(path, (time.time() - 60, time.time() - 60))
-    sight = await seen(table, by(pid_file=str(path)))
-    assert sight.found == ()
-    assert "given to another process" in sight.detail
+    sight = await seen(table, by(pid_file=str(path)))  # whose `start` is another program
+    assert sight.found == sight.unlike == ()
+    assert f"process {found.pid} of {path} is no work of its `start`, and younger" in sight.detail
+    commanded = by(pid_file=str(path), start=[], command=["x"])
+    sight = await seen(table, commanded)
+    assert sight.found == (found,)
+    assert f"process {found.pid} is younger than {path} by the wall clock" in sight.doubt
+    assert sight.doubt in (await doubts_of([commanded]))["it"]
+    path.touch()
+    sight = await seen(table, commanded)
+    assert (sight.found, sight.doubt) == ((found,), "")
+
+
+async def test_a_pid_file_that_names_a_thread_of_the_kernel_names_no_process(
+    table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    threads = [one for one in live_processes() if one.of_kernel]
+    if not threads:
+        pytest.skip("a container shows none")
+    path = tmp_path / "pid"
+    path.write_text(str(threads[0].pid))
+    sight = await seen(table, by(pid_file=str(path), start=[], command=["x"]))
+    assert (sight.found, sight.detail) == ((), f"process {threads[0].pid} of {path} is the kernel's")
 
 
 async def test_a_pid_file_that_moved_on_leads_to_the_new_process_when_the_known_one_dies(

@@ -57,8 +57,11 @@ def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
     assert notes(story) == ["gateway: due: dead: exited with status 1"]
 
 
-def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_clear() -> None:
-    story = up(a_story(match="g"), pid=None)
+@pytest.mark.parametrize("ways", [{"match": "g"}, {"pid_file": "/g", "start": [], "command": ["x"]}])
+def test_where_nobody_can_tell_which_one_it_is_a_notice_says_so_until_that_is_clear(
+    ways: dict[str, Any],
+) -> None:
+    story = up(a_story(**ways), pid=None)
     story.tick()
     story.expect("notify", key="notify:doubt:gateway")
     story.acked("notify:doubt:gateway")
