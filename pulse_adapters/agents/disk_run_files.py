@@ -13,7 +13,7 @@ from pulse_adapters.agents.run_tokens import new_run_token, run_socket, user_fau
 from pulse_adapters.agents.worktrees import Worktree, branch_of
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.full_disk import is_full
-from pulse_adapters.workers.plain_file import end_of_plain, open_plain, read_plain
+from pulse_adapters.workers.plain_file import cut_middle, end_of_plain, open_plain, read_plain
 from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
@@ -102,7 +102,7 @@ class DiskRunFiles:
         if told_by == "environment":
             env["PULSE_PROMPT"] = prompt
         return ProgramSpec(
-            fill(tool.argv(agent.command, agent.args, agent.model), values),
+            fill(tool.argv(agent.command, agent.args, agent.model, agent.cost_per_run), values),
             workspace.path,
             env,
             str(folder.output),
@@ -250,11 +250,7 @@ def _bound(folder: RunFolder, most: int) -> None:
                 noted.write(b"%*d" % (len(NO_SIZE), size))
                 noted.flush()
                 os.fsync(noted.fileno())
-            file.seek(size - (kept := min(LAST, most // 2)))
-            end = file.read(kept)
-            file.seek(most - kept)
-            file.write(end)
-            file.truncate(most)
+            cut_middle(file, most, min(LAST, most // 2))
 
 
 def _clean(folder: RunFolder, most: int) -> None:

@@ -1,28 +1,21 @@
 """Git worktrees of tasks: one for each, on a branch of its own, removed only when nothing in it could be lost."""
 
-import errno
 import json
 import os
 import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from pulse_adapters.workers.environment import inherited_environment, selected_variables
-from pulse_adapters.workers.full_disk import is_full
-from pulse_adapters.workers.program_runner import ProgramResult, ProgramRunner
-from pulse_adapters.workers.run_as import owner_of
+from pulse_adapters.workers.owned_git import OwnedGit
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
 from pulse_core.tasks.task import Project
 
-TIMEOUT_S = 100.0
 SLUG = 40
 """Most characters of the title in a branch's name."""
 COMMITS = 20
 """Most commits of a branch that are told, the newest."""
-_SAFE = ("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false")
 
 
 def branch_of(task: str, title: str) -> str:
@@ -36,8 +29,8 @@ class Worktree:
 
     def __init__(self, project: Project, path: Path) -> None:
         self._repository, self._base, self._path = Path(project.repository or path), project.base, path
-        self._programs = ProgramRunner()
-        self.close = self._programs.close
+        self._git = OwnedGit(self._repository, path)
+        self.close = self._git.close
 
     def make(self, task: str, title: str) -> Workspace:
         """The worktree, with whatever lies in it, or a new one.
@@ -78,12 +71,14 @@ class Worktree:
             raise PulseError(f"the branch {branch} is not pushed; {how}")
         if (count := int(self._git("rev-list", "--count", f"refs/heads/{branch}", "--not", "--remotes"))) > 0:
             raise PulseError(f"{count} commits of {branch} are not pushed; {how}")
-        listed = self._run(("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state")
+        listed = self._git.run(
+            ("gh",), "pr", "list", "--head", branch, "--state", "all", "--json", "url,state"
+        )
         found = {str(one["state"]): str(one["url"]) for one in reversed(json.loads(listed or "[]"))}
         if url := found.get("OPEN") or found.get("MERGED"):
             return url
         said = ("--head", branch, "--base", self._base, "--title", title, "--body", body)
-        return self._run(("gh",), "pr", "create", *said, *(["--draft"] if draft else [])).splitlines()[-1]
+        return self._git.run(("gh",), "pr", "create", *said, *(["--draft"] if draft else [])).splitlines()[-1]
 
     def remove(self) -> str:
         """Remove it; else why it is kept."""
@@ -118,33 +113,3 @@ class Worktree:
 
     def _has(self, name: str) -> bool:
         return bool(self._git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", check=False))
-
-    def _git(self, *words: str, at: Path | None = None, check: bool = True) -> str:
-        """What git prints; with `check` a failure raises PulseError, else it is an empty answer."""
-        there = at or self._repository
-        return self._run(("git", "-C", str(there), *_SAFE), *words, there=there, check=check)
-
-    def _run(self, program: Sequence[str], *words: str, there: Path | None = None, check: bool = True) -> str:
-        """What a program prints, run by whoever owns `there`, else the repository, in which it is run then."""
-        at, name = there or self._repository, program[0]
-        try:
-            code, said, failed = self._call((*program, *words), at, None if there else at)
-        except subprocess.TimeoutExpired as error:
-            raise PulseError(f"{name} {words[0]} in {at} did not end within {TIMEOUT_S:g} s") from error
-        except OSError as error:
-            raise PulseError(f"{name} can't be run in {at}: {error.strerror}") from error
-        if code and check:
-            words_ = " ".join(os.fsdecode(failed).split())[:1_000] or f"exit {code}"
-            full = f"{os.strerror(errno.ENOSPC)}: " if any(map(is_full, (self._repository, at))) else ""
-            raise PulseError(f"{name} {words[0]} failed in {at}: {full}{words_}")
-        return "" if code else os.fsdecode(said).strip()
-
-    def _call(self, argv: Sequence[str], there: Path, cwd: Path | None) -> ProgramResult:
-        """How it ended, and what it printed. Another owner than this user learns nothing of the environment here."""
-        # An agent may have put a link in the place of its folder: to what is that agent's, and not to what it leads to.
-        owner = owner_of(there, is_followed=there != self._path)
-        known = selected_variables("PATH", "LANG", "TZ") if owner else inherited_environment()
-        env = {name: value for name, value in known.items() if not name.startswith("GIT_")}
-        env |= {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GH_PROMPT_DISABLED": "1"}
-        env |= owner.environment if owner else {}
-        return self._programs.run(argv, env, owner, TIMEOUT_S, cwd)

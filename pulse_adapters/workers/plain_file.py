@@ -5,6 +5,7 @@ import os
 import pathlib
 import secrets
 import stat
+from typing import BinaryIO
 
 Path = str | os.PathLike[str]
 
@@ -47,6 +48,16 @@ def end_of_plain(path: Path, most: int, *, follow: bool = False) -> str:
     with open(open_plain(path, follow=follow), "rb") as file:
         file.seek(max(0, file.seek(0, os.SEEK_END) - most))
         return file.read(most).decode("utf-8", "replace")
+
+
+def cut_middle(file: BinaryIO, most: int, end: int) -> None:
+    """Cut out of the middle of an open file what is more than `most` bytes, but keep as many at its end: in place, for the
+    disk may be full."""
+    file.seek(-end, os.SEEK_END)
+    kept = file.read(end)
+    file.seek(most - end)
+    file.write(kept)
+    file.truncate(most)
 
 
 def replace_plain(path: Path, data: bytes, mode: int = 0o600) -> None:

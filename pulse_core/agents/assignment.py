@@ -6,10 +6,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pulse_core.agents.actions import RUN_AGENT
-from pulse_core.agents.breaker import pause_left
-from pulse_core.agents.projection import RUNS
+from pulse_core.agents.availability import Budgets, pause_left, unavailable
 from pulse_core.agents.settings import AGENTS, GENERAL, AgentSettings
-from pulse_core.model.durations import rough_duration
 from pulse_core.model.text import count
 from pulse_core.projections.state import Snapshot
 from pulse_core.tasks.actions import ASSIGN_TASK
@@ -57,35 +55,21 @@ class AvailableAgent:
         return (closed + 1) / (closed + failed + 2)
 
 
-def candidates(curr: Snapshot) -> list[AvailableAgent]:
-    """The agents that may be given a task now."""
+def candidates(curr: Snapshot, budgets: Budgets) -> list[AvailableAgent]:
+    """The agents that may be given a task now; what those cost that are given but not begun is set aside."""
     stats, found = curr.of(STATS), []
-    loads = Counter(task.agent for task in curr.of(TASKS).tasks.values() if task.status in HELD)
+    held = {task.id: task.agent for task in curr.of(TASKS).tasks.values() if task.status in HELD}
+    loads = Counter({**held, **budgets.begun}.values())
+    for id_, task in curr.of(TASKS).tasks.items():
+        if task.status is Status.ASSIGNED and id_ not in budgets.begun:
+            budgets.reserve(task.agent)
     for agent in AGENTS.of(curr.settings):
         left = pause_left(agent.name, curr.state, curr.settings, curr.now)
         load = loads[agent.name]
         room = (agent.concurrency if left is None else 1) - load
-        if room > 0 and not unavailable(agent, curr):
+        if room > 0 and not unavailable(agent, curr, budgets):
             found.append(AvailableAgent(agent, stats[agent.name], load, room, left is not None))
     return found
-
-
-def unavailable(agent: AgentSettings, curr: Snapshot) -> str:
-    """Why an agent gets no task at this moment, whatever task; empty if it may get one."""
-    if agent.name in curr.of(RUNS).paused:
-        return "paused by a person"
-    if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
-        failures = curr.of(STATS)[agent.name].consecutive_failures
-        return f"set aside for {rough_duration(left)} after {failures} failures in a row"
-    spent, words = over_budget(agent, curr)
-    return f"{words} a day for another {rough_duration(spent)}" if spent else ""
-
-
-def over_budget(agent: AgentSettings, curr: Snapshot) -> tuple[int, str]:
-    """For how many microseconds it is over a budget, and over which."""
-    runs, own, whole = curr.of(RUNS), agent.cost_per_day, GENERAL.of(curr.settings).cost_per_day
-    its = runs.over_budget_us(own, curr.now, agent.name), f"over its budget of {own:g}"
-    return max(its, (runs.over_budget_us(whole, curr.now), f"over the budget of all agents of {whole:g}"))
 
 
 def under_way(curr: Snapshot) -> frozenset[str]:
@@ -121,7 +105,8 @@ def ready(curr: Snapshot) -> list[TaskState]:
 def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
     """What goes to whom, each ready task that an agent has room for to the best of these; and those that go to nobody, the
     first to be done first."""
-    free, projects = candidates(curr), curr.of(TASKS).projects
+    budgets, projects = Budgets(curr), curr.of(TASKS).projects
+    free = candidates(curr, budgets)
     given, waiting = list[Assignment](), list[TaskState]()
     able: dict[tuple[object, ...], list[AvailableAgent]] = {}  # thousands of tasks may want the same
     for task in ready(curr):
@@ -135,8 +120,10 @@ def plan(curr: Snapshot) -> tuple[list[Assignment], list[TaskState]]:
         best = min(fitting, key=lambda one: one.rank(task))
         given.append(Assignment(task, best.agent, _why(best, task, len(fitting))))
         best.load, best.room = best.load + 1, best.room - 1
-        if best.room == 0:
-            free.remove(best)
+        budgets.reserve(best.agent.name)
+        left = [one for one in free if one.room and not budgets.near(one.agent)[0]]
+        if len(left) < len(free):
+            free = left
             able.clear()
     return given, waiting
 

@@ -74,6 +74,9 @@ def reason_to_pause(
         return f"it printed nothing for {rough_duration(agent.silence)}"
     if agent.same_turns and sample.same_turns >= agent.same_turns:
         return f"its last {sample.same_turns:,} turns said nothing new"
+    cost = sample.tokens * runs.average_cost(run.agent).token
+    if agent.cost_per_run and cost > agent.cost_per_run:
+        return f"it has cost about {cost:.2f}, of at most {agent.cost_per_run:g}"
     usual = runs.usual(run.agent, agent.rate_over)
     tokens = per_minute(sample.tokens - run.tokens, now.since(run.counted or run.moment), agent)
     if agent.times_usual and usual.turns and sample.turns > agent.times_usual * usual.turns:
@@ -91,7 +94,9 @@ def excess_output(agent: AgentSettings | None, sample: RunSample) -> str:
 
 
 def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentRuns, now: Moment) -> str:
-    """In words, that a run which has ended cost far more a minute than is usual; empty if it did not."""
+    """In words, that a run which has ended cost what it may at most, or far more a minute than is usual; else empty."""
+    if agent and agent.cost_per_run and cost >= agent.cost_per_run:
+        return f"it cost {cost:.2f}, of at most {agent.cost_per_run:g}"
     if agent is None or not agent.times_usual:
         return ""
     usual, rate = runs.usual(run.agent, agent.rate_over).cost, per_minute(cost, now.since(run.moment), agent)
@@ -134,7 +139,7 @@ def failed_attempt(
     """
     general, most = GENERAL.of(settings), TASK_SETTINGS.of(settings).attempts
     budget, same = general.cost_per_task, task.failures_with(error)
-    if budget and cost >= budget:
+    if budget and (cost >= budget or (agent and cost + agent.cost_per_run > budget)):
         return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
     if is_short:
         pause = SHORTAGE.after(task.shortages + 1)

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pulse_core.agents.assignment import HELD, unavailable
+from pulse_core.agents.assignment import HELD
+from pulse_core.agents.availability import unavailable
 from pulse_core.agents.limits import RunSample
 from pulse_core.agents.projection import RUNS, Run
 from pulse_core.agents.rules import KEY, ORPHANS

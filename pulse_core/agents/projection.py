@@ -85,6 +85,13 @@ class UsualRun(NamedTuple):
     tokens: float = 0.0
 
 
+class AverageCost(NamedTuple):
+    """What a run costs, and a token; zeros where nothing is known."""
+
+    run: float
+    token: float
+
+
 class KeptWorkspace(NamedTuple):
     """The folder of a task that has ended, and why it stays."""
 
@@ -118,16 +125,25 @@ class AgentRuns:
         cost, tokens = sum(one.amount for one in known), sum(one.tokens for one in known)
         return UsualRun(sum(one.turns for one in known) / len(known), cost / minutes, tokens / minutes)
 
-    def over_budget_us(self, budget: float, now: Moment, agent: str = "") -> int:
-        """Microseconds until what the runs of an agent, or of all, have cost in a day is below a budget (0: any amount)."""
+    def average_cost(self, agent: str) -> AverageCost:
+        """What this agent's runs have cost on average within the last day."""
+        known = self.costs.get(agent, ())
+        cost, tokens = sum(one.amount for one in known), sum(one.tokens for one in known)
+        return AverageCost(cost / max(1, len(known)), cost / tokens if tokens else 0.0)
+
+    def over_budget_us(self, budget: float, now: Moment, yet: float = 0.0, agent: str = "") -> int:
+        """Microseconds until what the runs of an agent, or of all, have cost in a day leaves room in a budget for what is to
+        come, `yet`; if that alone is too much, a day. A budget of 0 is any amount."""
         known = [self.costs.get(agent, ())] if agent else self.costs.values() if budget else ()
         costs = [one for some in known for one in some if now.since(one.moment) < DAY]
         costs.sort(key=lambda one: one.moment.at)
-        while budget and costs and sum(one.amount for one in costs) >= budget:
+        left, spent = 0, sum(one.amount for one in costs)
+        while budget and (spent >= budget or round(spent + yet, 6) > budget):
+            if not costs:
+                return DAY
             first = costs.pop(0)
-            if sum(one.amount for one in costs) < budget:
-                return DAY - now.since(first.moment)
-        return 0
+            left, spent = DAY - now.since(first.moment), sum(one.amount for one in costs)
+        return left
 
     @property
     def live(self) -> tuple[Run, ...]:

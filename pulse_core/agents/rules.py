@@ -12,8 +12,8 @@ from pulse_core.agents.actions import (
     RUN_AGENT,
     STOP_RUN,
 )
-from pulse_core.agents.assignment import obstacles_of, over_budget, plan, unavailable, under_way
-from pulse_core.agents.breaker import failing_agents, pause_left
+from pulse_core.agents.assignment import obstacles_of, plan, under_way
+from pulse_core.agents.availability import Budgets, failing_agents, pause_left, unavailable
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
@@ -63,9 +63,10 @@ async def assign_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     pausing = (one for one in tasks.values() if one.retry_us and one.status is Status.PENDING)
     retries = (one.retry_left(curr.now) for one in pausing)
     verdict = verdict.after_wait(min((left for left in retries if left), default=None))
+    budgets = Budgets(curr)
     for one in AGENTS.of(curr.settings):  # when it may get tasks again that is set aside or over its budget
         trial = pause_left(one.name, curr.state, curr.settings, curr.now) or None
-        verdict = verdict.after_wait(trial).after_wait(over_budget(one, curr)[0] or None)
+        verdict = verdict.after_wait(trial).after_wait(budgets.near(one)[0] or None)
     return verdict.noting(*obstacles_of(waiting, curr))
 
 
@@ -94,12 +95,15 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     """Start the agent that a task is assigned to, as soon as it may."""
     verdict = await inner(prev, curr)
     agents, tasks, assigned = agents_of(curr.settings), curr.of(TASKS), Status.ASSIGNED
+    budgets = Budgets(curr)
     for task in tasks.tasks.values() if agents else ():
         if task.status is not assigned or (agent := agents.get(task.agent)) is None:
             continue
-        if unavailable(agent, curr) or any(obstacles(task, agent, tasks.projects[task.project])):
+        if unavailable(agent, curr, budgets) or any(obstacles(task, agent, tasks.projects[task.project])):
             continue
         verdict = _run(verdict, curr, task, agent.name)
+        if task.id not in budgets.begun:
+            budgets.reserve(agent.name)
     return verdict
 
 

@@ -75,6 +75,9 @@ class AgentSettings(Worker):
         description="how long a run that gets nowhere or takes too much is held, for a person to have it go on, until it is"
         " stopped",
     )
+    cost_per_run: float = Field(
+        0.0, ge=0, description="what one run may cost, and is set aside for it in the budgets; 0: any amount"
+    )
     cost_per_day: float = Field(0.0, ge=0, description="what its runs may cost in 24 hours; 0: any amount")
     lease: Duration = Field(
         5 * MINUTE, ge=15 * UNITS["s"], le=UNITS["d"], description="how long its claim holds if Pulse is gone"
@@ -98,6 +101,8 @@ class AgentSettings(Worker):
     def _has_command(self) -> "AgentSettings":
         if self.kind == "command" and not self.command:
             raise ValueError("an agent of kind 'command' needs a command")
+        if 0 < self.cost_per_day < self.cost_per_run:
+            raise ValueError("cost_per_run is more than cost_per_day, so it would never begin anything")
         if self.user and (self.prompt == "file" or "{prompt_file}" in "".join((*self.command, *self.args))):
             raise ValueError("an agent with a user can't read files of the home; give it its prompt on stdin")
         return self

@@ -37,9 +37,9 @@ class Tool:
     """A kind of agent.
 
     program: looked for in PATH; read: the answer in the last lines of an output; turn: the type of the records that are
-    counted as its turns; before, after: arguments around the model's and the settings' own; model: the option that names a
-    model; prompt: how it is told what to do; version, login: arguments that show whether it is there, and logged in;
-    logged_in: what the latter prints then, of one whose exit code does not say.
+    counted as its turns; before, after: arguments around the model's and the settings' own; model, budget: the options that
+    name a model, and what a run may cost in US dollars; prompt: how it is told what to do; version, login: arguments that
+    show whether it is there, and logged in; logged_in: what the latter prints then, of one whose exit code does not say.
     """
 
     program: str
@@ -48,15 +48,17 @@ class Tool:
     before: tuple[str, ...] = ()
     after: tuple[str, ...] = ()
     model: str = "--model"
+    budget: str = ""
     prompt: str = "stdin"
     version: tuple[str, ...] = ("--version",)
     login: tuple[str, ...] = ()
     logged_in: str = ""
 
-    def argv(self, command: Sequence[str], args: Sequence[str], model: str) -> tuple[str, ...]:
-        """Its command line, with {…} where something has to be filled in. command: instead of `program`."""
+    def argv(self, command: Sequence[str], args: Sequence[str], model: str, cost: float) -> tuple[str, ...]:
+        """Its command line, with {…} where something has to be filled in. command: instead of `program`; cost: at most."""
         chosen = (self.model, "{model}") if model and self.model else ()
-        return (*(command or (self.program,)), *self.before, *chosen, *args, *self.after)
+        bounded = (self.budget, f"{cost:g}") if cost and self.budget else ()
+        return (*(command or (self.program,)), *self.before, *chosen, *bounded, *args, *self.after)
 
 
 def fill(words: Iterable[str], values: Mapping[str, str]) -> tuple[str, ...]:
@@ -165,6 +167,7 @@ TOOLS: Mapping[str, Tool] = {
         "assistant",
         before=("-p", "--output-format", "stream-json", "--verbose"),
         login=("auth", "status", "--text"),
+        budget="--max-budget-usd",
     ),
     "codex": Tool(
         "codex",

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from pulse_core.agents.breaker import failing_agents
+from pulse_core.agents.availability import failing_agents
 from pulse_core.agents.events import AgentRunCounted, AgentRunEnded
 from pulse_core.agents.limits import (
     RunSample,

@@ -49,7 +49,7 @@ def check(folder: Path) -> Iterator[str]:
         done = subprocess.run(source.install, cwd=place, timeout=1_200, check=False)
         assert done.returncode == 0, f"{kind} can't be installed from its registry"
         program, env = str(place / source.program), {"PATH": os.environ["PATH"], "HOME": str(home)}
-        argv = TOOLS[kind].argv((), (), "a-model")[1:]
+        argv = TOOLS[kind].argv((), (), "a-model", 1.5)[1:]
         assert argv[: len(source.command)] == source.command
         told = subprocess.run(
             (program, *source.command, "--help"), env=env, capture_output=True, text=True, timeout=120, check=True

@@ -596,14 +596,15 @@ def test_an_agent_over_its_budget_gets_nothing() -> None:
         await scene.begin()
         for number in range(3):
             await scene.create(f"task_10000{number}")
-        for _ in range(2):
-            await asyncio.sleep(1)
-            scene.finish(answer=RunAnswer(True, usage={"total_cost_usd": 3.0}))
+        await asyncio.sleep(1)
+        scene.finish(
+            answer=RunAnswer(True, usage={"total_cost_usd": 3.0})
+        )  # as the next one would be likely to do
         await asyncio.sleep(300)
         assert scene.runs.live == ()
         assert scene.world.daemon is not None
         said = scene.world.daemon.report()["capabilities"]["agents"]
-        assert "ada is over its budget of 5 a day for another 1d" in said[1]
+        assert "ada is at or near its budget of 5 a day for at most another 1d" in said[1]
 
     told(story, {**ADA, "cost_per_day": 5.0})
 
@@ -622,9 +623,70 @@ def test_all_agents_together_over_the_budget_of_a_day_get_nothing() -> None:
         assert scene.runs.live == ()
         assert scene.world.daemon is not None
         said = scene.world.daemon.report()["capabilities"]["agents"]
-        assert "ada is over the budget of all agents of 5 a day for another 1d" in said[1]
+        assert "ada is at or near the budget of all agents of 5 a day for at most another 1d" in said[1]
 
     told(story, ADA, {**ADA, "name": "bob"}, agents={"cost_per_day": 5.0})
+
+
+@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize(("own", "whole"), [(7.0, 0.0), (0.0, 7.0), (9.0, 7.0)])
+def test_runs_that_work_at_the_same_time_do_not_go_over_a_budget_together(
+    own: float, whole: float, by_person: bool
+) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        ids = [f"task_10000{number}" for number in range(9)]
+        for id_ in ids:
+            await scene.create(id_)
+            if by_person:
+                await scene.say("task-assigned", id_, agent="ada")
+        await asyncio.sleep(2)
+        assert len(scene.runs.live) == 3  # 3 * 2, of at most 7
+        await scene.world.crash()
+        scene.programs.forget()
+        await scene.start()
+        await asyncio.sleep(2)
+        assert len(scene.runs.live) == 3
+        spent = 0.0
+        for cost, begun in ((1.0, 3), (2.0, 2), (2.0, 1), (0.5, 0), (0.5, 0)):
+            if not scene.runs.live:
+                break
+            scene.finish(answer=RunAnswer(True, usage={"total_cost_usd": cost}))
+            spent += cost
+            await asyncio.sleep(2)
+            assert (len(scene.runs.live), cost) == (begun, cost)
+            assert spent + 2 * len(scene.runs.live) <= 7
+
+    general = {"cost_per_day": whole, "assign": not by_person, "failures": 99}
+    told(story, {**ADA, "concurrency": 9, "cost_per_run": 2.0, "cost_per_day": own}, agents=general)
+
+
+def test_a_run_that_is_likely_to_have_cost_what_it_may_is_held() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.start()
+        await scene.say("project-set", "app")
+        await do(scene, 0, 4, cost=1.0, tokens=1_000)
+        await scene.create()
+        for tokens, held in ((2_900, ""), (3_100, "it has cost about 3.10, of at most 3")):
+            await asyncio.sleep(2)
+            scene.files.printed[scene.run.id] = RunSample(1, 0, 4, tokens)
+            await asyncio.sleep(2)
+            assert scene.run.held == held
+
+    told(story, {**ADA, "cost_per_run": 3.0})
+
+
+def test_a_run_that_failed_at_what_it_may_cost_is_handed_to_a_person() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish(1, RunAnswer(False, error="error_max_budget_usd", usage={"total_cost_usd": 2.1}))
+        await asyncio.sleep(1)
+        assert scene.task().status is Status.FAILED
+        assert scene.task().error == "error_max_budget_usd; it cost 2.10, of at most 2"
+
+    told(story, {**ADA, "cost_per_run": 2.0})
 
 
 def test_a_task_whose_attempts_cost_too_much_is_handed_to_a_person() -> None:

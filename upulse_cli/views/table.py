@@ -1,6 +1,7 @@
 """Tables for people: untrusted text in a cell is one line, and steers no terminal."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderResult
@@ -8,6 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
+from upulse_cli.time_args import local, zone
 
 KEPT = (10, 8, 6, 4)
 """Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date."""
@@ -46,6 +48,19 @@ class PlainTable(Table):
             if console.measure(self, options=options).minimum < options.max_width:
                 break
         return super().__rich_console__(console, options)
+
+
+def facts(said: Mapping[str, Any], names: Sequence[str], times: Collection[str] = ()) -> Table:
+    """Those of these values that are there, each on a line. times: those that are moments, in ISO 8601."""
+    drawn = Table.grid(padding=(0, 2))
+    for name in names:
+        value = said[name]
+        if value not in (None, [], (), ""):
+            words = ", ".join(value) if isinstance(value, list | tuple) else value
+            words = ("no", "yes")[value] if isinstance(value, bool) else words
+            words = f"{local(words, date=True)} {zone()}" if name in times else words
+            drawn.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
+    return drawn
 
 
 def cell_text(cell: object) -> Text:

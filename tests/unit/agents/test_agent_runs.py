@@ -77,11 +77,13 @@ def test_costs_are_counted_for_a_day_and_an_agent_waits_until_it_is_below_its_bu
         RunCost(at, 3.0, "t2"),
     )
     runs = AgentRuns(costs={"ada": costs})
-    assert runs.over_budget_us(5.0, at, "ada") == 4 * HOUR
-    assert runs.over_budget_us(3.0, at, "ada") == 24 * HOUR
-    assert [runs.over_budget_us(budget, at, "ada") for budget in (0.0, 7.0)] == [0, 0]
-    assert runs.over_budget_us(1.0, at, "bob") == 0
-    assert runs.over_budget_us(5.0, at) == runs.over_budget_us(5.0, at, "ada")
+    assert runs.over_budget_us(5.0, at, agent="ada") == 4 * HOUR
+    assert runs.over_budget_us(3.0, at, agent="ada") == 24 * HOUR
+    assert [runs.over_budget_us(budget, at, agent="ada") for budget in (0.0, 7.0)] == [0, 0]
+    assert runs.over_budget_us(1.0, at, agent="bob") == 0
+    assert runs.over_budget_us(5.0, at) == runs.over_budget_us(5.0, at, agent="ada")
+    assert [runs.over_budget_us(6.5, at, yet, "ada") for yet in (0.5, 0.6, 9.0)] == [0, 4 * HOUR, 24 * HOUR]
+    assert (runs.average_cost("ada"), runs.average_cost("bob")) == ((5.0, 0.0), (0.0, 0.0))
     assert (runs.cost_of_task("t1"), runs.cost_of_task("t2")) == (12.0, 3.0)
 
 

@@ -183,7 +183,7 @@ VALUES = {
 def test_a_command_line_is_filled_in_once_and_never_by_a_shell(
     kind: str, command: tuple[str, ...], args: tuple[str, ...], argv: tuple[str, ...]
 ) -> None:
-    assert fill(TOOLS[kind].argv(command, args, "m1"), VALUES) == argv
+    assert fill(TOOLS[kind].argv(command, args, "m1", 0.0), VALUES) == argv
 
 
 def test_every_kind_of_the_settings_is_known() -> None:
@@ -191,4 +191,4 @@ def test_every_kind_of_the_settings_is_known() -> None:
 
 
 def test_without_a_model_none_is_named() -> None:
-    assert "--model" not in TOOLS["claude"].argv((), (), "")
+    assert "--model" not in TOOLS["claude"].argv((), (), "", 0.0)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.capabilities.tasks.commands import Task
-from upulse_cli.capabilities.tasks.current import current_tasks
+from upulse_cli.capabilities.tasks.current import current_tasks, events_about
 from upulse_cli.options import AsJson, HomeDir, group, open_home
 from upulse_cli.output import put_line, say
 
@@ -70,9 +70,4 @@ def logs(
 
 def said_of(home: "HomeContext", subject: str, kind: str, name: str = "run") -> list[str]:
     """What the events of this kind about a task, or a run, say under this name, the newest last."""
-    from pulse_core.model.payload import decode_plain
-    from pulse_core.ports.readers import EventQuery
-
-    with home.events() as log:
-        found = log.events(EventQuery(subject=subject, kinds=(kind,)))
-        return [str(decode_plain(event.data).get(name, "")) for event in found]
+    return [str((event["data"] or {}).get(name, "")) for event in events_about(home, subject, kind)]

@@ -7,9 +7,9 @@ import typer
 from upulse_cli.capabilities.tasks.current import (
     change,
     current_tasks,
+    events_about,
     project_names,
     task_change,
-    task_history,
     task_ids,
 )
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home, text_arg
@@ -127,7 +127,8 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     where = open_home(home)
     known, now = current_tasks(where), where.clock.now()
     one = find_task(known, task)
-    said = {**task_json(one, now), "events": task_history(where, one.id)}
+    events = [event for event in events_about(where, one.id) if event["kind"] != "task-heartbeat"]
+    said = {**task_json(one, now), "events": events}
     put_or_draw(said, as_json, "capabilities.tasks.views.task_page")
 
 

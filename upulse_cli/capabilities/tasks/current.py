@@ -55,16 +55,15 @@ def task_change(
     return CommandResult(text, value, answer=answer)
 
 
-def task_history(home: "HomeContext", id_: str) -> Sequence[Mapping[str, Any]]:
-    """What happened to one task: its events as JSON values, oldest first, without heartbeats; unknown to a run outside."""
+def events_about(home: "HomeContext", subject: str, *kinds: str) -> Sequence[Mapping[str, Any]]:
+    """What happened to one task, or run: its events of these kinds, or all, as JSON values, oldest first; unknown to a run
+    outside."""
     from pulse_core.ports.readers import EventQuery
-    from pulse_core.tasks.events import TaskHeartbeat
 
     if is_outside(home):
         return ()
     with home.events() as log:
-        events = log.events(EventQuery(subject=id_))
-        return [event.spelled() for event in events if event.kind != TaskHeartbeat.kind]
+        return [event.spelled() for event in log.events(EventQuery(subject=subject, kinds=kinds))]
 
 
 def task_ids(home: "HomeContext", _begun: str) -> Iterator[str]:

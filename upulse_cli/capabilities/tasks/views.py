@@ -9,11 +9,11 @@ from rich.text import Text
 
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import clean, count, one_line
-from pulse_core.tasks.listing import tasks_in_columns
+from pulse_core.tasks.listing import TIMES, tasks_in_columns
 from pulse_core.tasks.projection import PendingTasks
 from pulse_core.tasks.task import TaskState
-from upulse_cli.time_args import local, took, zone
-from upulse_cli.views.table import PlainTable
+from upulse_cli.time_args import local, took
+from upulse_cli.views.table import PlainTable, facts
 
 SHOWN, FEW_WORDS = 10, 200
 """Tasks of a column that a board shows; characters of a note. An agent's error may have thousands, `task show` has all."""
@@ -49,26 +49,13 @@ def task_page(said: Mapping[str, Any]) -> RenderableType:
     """All of one task; the words of others stand by themselves."""
     names = ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token", "parent",
              "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error", "pull_request")  # fmt: skip
-    parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), _facts(said, names)]
+    parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), facts(said, names, TIMES)]
     for name in ("prompt", "result"):
         if said[name]:
             parts += [Text(), Text(name, style="dim"), Text(clean(said[name]))]
     if commits := said["data"].get("commits"):
         parts += [Text(), Text("commits", style="dim"), *(Text(one_line(str(one))) for one in commits)]
     return Group(*parts, Text(), *_events(said["events"]))
-
-
-def _facts(said: Mapping[str, Any], names: Sequence[str]) -> Table:
-    """Those of these values that are there, each on a line."""
-    facts = Table.grid(padding=(0, 2))
-    for name in names:
-        value = said[name]
-        if value not in (None, [], (), ""):
-            words = ", ".join(value) if isinstance(value, list | tuple) else value
-            words = ("no", "yes")[value] if isinstance(value, bool) else words
-            words = f"{local(words, date=True)} {zone()}" if name in ("due", "created") else words
-            facts.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
-    return facts
 
 
 def _events(events: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
@@ -93,7 +80,7 @@ def project_page(said: Mapping[str, Any], tasks: Sequence[TaskState], now: Momen
     """All of one project."""
     title = Text(f"{said['name']}: {count(len(tasks), 'task')} open", style="bold")
     names = ("repository", "base", "columns", "members", "review")
-    parts: list[RenderableType] = [title, _facts(said, names)]
+    parts: list[RenderableType] = [title, facts(said, names)]
     if tasks:
         parts += [Text(), task_table(tasks, now)]
     return Group(*parts)

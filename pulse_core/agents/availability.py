@@ -1,0 +1,80 @@
+"""When an agent gets nothing for a while: it is paused, failed repeatedly, or is near a budget. Pure."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from pulse_core.agents.actions import RUN_AGENT
+from pulse_core.agents.projection import RUNS
+from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of
+from pulse_core.model.backoff import Backoff
+from pulse_core.model.durations import rough_duration
+from pulse_core.model.moment import Moment
+from pulse_core.projections.state import Snapshot, State
+from pulse_core.settings.settings import Settings
+from pulse_core.tasks.stats import STATS
+
+
+class Budgets:
+    """What may still be spent today. What each run that is at work or begins may cost is set aside: together they can't go
+    over a budget. begun: the agents of these runs, by task."""
+
+    def __init__(self, curr: Snapshot) -> None:
+        self._curr, self._runs = curr, curr.of(RUNS)
+        wishes = (one.wish for one in curr.effects.open.values())
+        begun = (
+            (str(one.params["task"]), str(one.params["agent"]))
+            for one in wishes
+            if one.action == RUN_AGENT.name
+        )
+        self.begun = {**dict(begun), **{run.task: run.agent for run in self._runs.live}}
+        self._agents, self._reserved = agents_of(curr.settings), defaultdict[str, float](float)
+        for name in self.begun.values():
+            self.reserve(name)
+
+    def reserve(self, name: str) -> None:
+        """Set aside what one more run of this agent may cost."""
+        self._reserved[name] += self._of_run(name)
+
+    def _of_run(self, name: str) -> float:
+        agent = self._agents.get(name)
+        return agent.cost_per_run if agent and agent.cost_per_run else self._runs.average_cost(name).run
+
+    def near(self, agent: AgentSettings) -> tuple[int, str]:
+        """For how many microseconds at most one more run of this agent might go over a budget, and over which."""
+        own, whole, name = agent.cost_per_day, GENERAL.of(self._curr.settings).cost_per_day, agent.name
+        now, yet = self._curr.now, self._of_run(name)
+        its = self._runs.over_budget_us(own, now, self._reserved[name] + yet, name), f"its budget of {own:g}"
+        left = self._runs.over_budget_us(whole, now, sum(self._reserved.values()) + yet)
+        return max(its, (left, f"the budget of all agents of {whole:g}"))
+
+
+def unavailable(agent: AgentSettings, curr: Snapshot, budgets: Budgets | None = None) -> str:
+    """Why an agent gets no task at this moment, whatever task; empty if it may get one."""
+    if agent.name in curr.of(RUNS).paused:
+        return "paused by a person"
+    if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
+        failures = curr.of(STATS)[agent.name].consecutive_failures
+        return f"set aside for {rough_duration(left)} after {failures} failures in a row"
+    left, which = (budgets or Budgets(curr)).near(agent)
+    return f"at or near {which} a day for at most another {rough_duration(left)}" if left else ""
+
+
+def failing_agents(state: State, settings: Settings, now: Moment) -> Mapping[str, int]:
+    """The agents that are set aside or on trial, each with its failures in a row."""
+    return {
+        name: state.of(STATS)[name].consecutive_failures
+        for name in agents_of(settings)
+        if pause_left(name, state, settings, now) is not None
+    }
+
+
+def pause_left(name: str, state: State, settings: Settings, now: Moment) -> int | None:
+    """Microseconds until it may be tried again, 0 if it is on trial; None if it is not set aside, or was resumed since."""
+    stats, general = state.of(STATS)[name], GENERAL.of(settings)
+    if stats.consecutive_failures < general.failures or stats.failed_at is None:
+        return None
+    if (resumed := state.of(RUNS).resumed.get(name)) and now.since(resumed) <= now.since(stats.failed_at):
+        return None
+    pauses = Backoff(general.pause, max(general.pause, general.pause_max))
+    pause = pauses.after(stats.consecutive_failures - general.failures + 1)
+    return max(0, pause - now.since(stats.failed_at))
