@@ -13,7 +13,7 @@ from pulse_core.tasks.admission import known_task
 from pulse_core.tasks.events import TaskCreated, TaskResultRefused
 from pulse_core.tasks.listing import task_json
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import HELD_BY_TOKEN
+from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,10 @@ class RunScope:
                 raise Refused(f"a run may only make parts of its own task, {task.id}, in {task.project}")
             return replace(draft, payload=payload.model_copy(update={"parent": task.id}), data="")
         if payload.kind not in HELD_BY_TOKEN or draft.subject != self.task:
-            kinds = ", ".join(sorted(HELD_BY_TOKEN))
-            raise Refused(f"a run may say {kinds} of {self.task}, and make parts of it; nothing else")
+            may = ", ".join(sorted(COMMANDS[kind] for kind in HELD_BY_TOKEN & COMMANDS.keys()))
+            raise Refused(
+                f"a run may say upulse task {may} of {self.task}, and add parts of it; nothing else"
+            )
         return replace(draft, payload=payload.model_copy(update={"token": self.token}), data="")
 
     def shown(self, state: State) -> Mapping[str, Json]:

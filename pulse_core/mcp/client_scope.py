@@ -24,6 +24,10 @@ from pulse_core.tasks.task import HELD_BY_TOKEN, TaskState
 
 HELD = frozenset({*HELD_BY_TOKEN, TaskMoved.kind})
 OWN = frozenset({ClientReads.kind, RuleProposed.kind})
+TOOLS = (
+    "claim_task", "transition_task", "complete_task", "give_up_task", "open_pull_request", "add_silence", "propose_rule"
+)  # fmt: skip
+"""Those that change something."""
 OPEN_PULL_REQUEST = "open-pull-request"
 MOST_SILENCES, LONGEST_SILENCE = 10, UNITS["d"]
 """Of one client at a time, and how long one lasts at most."""
@@ -60,9 +64,8 @@ class ClientScope:
             case payload if payload.kind in OWN:
                 return replace(draft, subject=self.actor)
             case payload if payload.kind not in self.granted - {Effect.kind}:
-                kinds = ", ".join(sorted({TaskExecuting.kind, *HELD}))
                 raise Refused(
-                    f"a client over MCP may say {kinds} of tasks, and what its tools do; nothing else"
+                    f"a client over MCP may do what its tools do, and nothing else: {', '.join(TOOLS)}"
                 )
         return draft
 

@@ -210,8 +210,9 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
             ("task-created", "task_000003", {**part, "project": "other"}),
         ]
         for kind, subject, data in refused:
-            with pytest.raises(Refused, match="a run may"):
+            with pytest.raises(Refused, match="a run may") as told:
                 await say(kind, subject, **data)
+            assert "task-" not in str(told.value)  # commands are named, and not kinds of events
         await say("task-created", "task_000003", **part)
         assert scene.task("task_000003").parent == ONE
         assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
@@ -226,8 +227,8 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
         for kind, subject, data in late:
             with pytest.raises(Refused, match=f"the claim {scope.token} of {ONE} is over"):
                 await say(kind, subject, **data)
-        told = [json.loads(one.data) for one in scene.world.events("task-result-refused", subject=ONE)]
-        assert [(one["said"], one["result"]) for one in told] == [
+        kept = [json.loads(one.data) for one in scene.world.events("task-result-refused", subject=ONE)]
+        assert [(one["said"], one["result"]) for one in kept] == [
             ("task-acked", "done"), ("task-given-up", "no"), ("task-created", "a part"),
         ]  # fmt: skip
 

@@ -74,7 +74,7 @@ def test_it_speaks_of_its_own_task_alone_at_a_socket_of_its_group_and_by_the_com
             assert (told["title"], told["beat"][0]) == ("Mend it", 0)
             assert told["other"][0] == told["close"][0] == told["home"][0] == 1
             assert "no task 'task_000002'" in told["other"][1]
-            assert "a run may say" in told["close"][1]
+            assert "a run may say upulse task ack" in told["close"][1]
             shown = json.loads(told["shown"][2])
             assert [shown[name] for name in ("title", "status", "project", "attempts", "events")] == [
                 "Mend it", "executing", "app", 1, [],
