@@ -52,6 +52,8 @@ TOPICS = frozenset(
 """Topics of the core's survival rules, the beginning of a notice's key after the prefix. They are reserved: an open
 effect of another rule with such a key would block survival."""
 
+BLAST_RADIUS = "blast_radius"
+"""The name of the rule that holds back what is over a budget."""
 BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET = "blast-radius", "blast-radius:capabilities", "blast-radius:engine"
 """Topics: survival's actions that are held back; those of capabilities; and those of the rules inside of these."""
 ABOUT_RULES = frozenset({PREFIX + CAPABILITIES_BUDGET, PREFIX + RULES_BUDGET})

@@ -67,6 +67,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("settings_refused")
         or status.get("settings_faults")
         or status.get("safe_mode")
+        or status.get("held_back")
         or (status["notices"]["waiting"] and status["notices"]["held_back"])
         or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined"))
     )

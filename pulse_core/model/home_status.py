@@ -117,7 +117,8 @@ class TickStatus(TypedDict):
 
 
 class HomeStatus(TypedDict):
-    """The whole status. Only a running daemon reports its engine, its own load and its watchers."""
+    """The whole status. Only a running daemon reports its engine, its own load, its watchers, and what `blast_radius` holds
+    back."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None
@@ -133,6 +134,7 @@ class HomeStatus(TypedDict):
     engine: NotRequired[Json]
     shed: NotRequired[Json]
     watchers: NotRequired[Sequence[Mapping[str, Json]]]
+    held_back: NotRequired[Sequence[str]]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
     settings_refused: NotRequired[Sequence[str]]

@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from pulse_core.actions import BLAST_RADIUS
 from pulse_core.composition import FOLD
 from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError
@@ -124,6 +125,7 @@ class Ticker:
         self.took_us: deque[int] = deque(maxlen=1_000)
         self.durations = DurationHistogram()
         self.last_whole: Snapshot | None = None
+        self._held: dict[str, tuple[str, ...]] = {}
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
         self._recorded = asyncio.Event()
@@ -138,6 +140,11 @@ class Ticker:
         """Continue from the last snapshot of an earlier daemon."""
         self.prev = self.last_whole = prev
         self.number = prev.tick if prev else 0
+
+    @property
+    def held_back(self) -> Sequence[str]:
+        """What was held back in the newest folds, in the words of the rule that holds it."""
+        return tuple(dict.fromkeys(words for some in self._held.values() for words in some))
 
     def stop(self) -> None:
         """Finish the tick under way and return."""
@@ -176,6 +183,7 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
+        self._held["reflex"] = _notes_of(BLAST_RADIUS, folded)
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
@@ -183,7 +191,9 @@ class Ticker:
         record = await self._stored(record, curr)
         if wait_us := self.folding.whole_due_us(curr, reason != "timer"):
             self._due = min(self._due, began + wait_us / 1e6)
-        elif not self.reflex_alone():
+        elif self.reflex_alone():
+            self._held.pop("whole", None)
+        else:
             self._handed = (curr, record)
             self._news.set()
 
@@ -213,6 +223,7 @@ class Ticker:
         began = _now()
         folded = await self._fold(self.folding.whole, self.last_whole or curr, curr)
         self.last_whole = curr
+        self._held["whole"] = _notes_of(BLAST_RADIUS, folded)
         tick_ms = min(reflex.tick_ms, self._bounded(folded.verdict.tick_ms))
         both = (*reflex.effects, *(effect.key for effect in folded.emitted))
         record = replace(
@@ -310,6 +321,10 @@ def encode_snapshot(snapshot: Snapshot) -> Iterator[str]:
         "projected": parts,
     }
     return encode_in_pieces(whole)
+
+
+def _notes_of(rule: str, folded: FoldOutcome) -> tuple[str, ...]:
+    return tuple(note for layer in folded.layers if layer.rule == rule for note in layer.notes)
 
 
 def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:

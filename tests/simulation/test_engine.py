@@ -476,10 +476,15 @@ def test_a_flood_of_wishes_is_bounded_and_spends_nothing_of_survivals_budget() -
         await asyncio.sleep(600)
         (told,) = world.events("effect", subject="notify:blast-radius:engine")
         assert "effects of your rules held back" in told.data
+        assert "floods: flood-" in told.data
+        assert world.daemon is not None
+        (held,) = world.daemon.report()["held_back"]
+        assert "effects of your rules held back: 60 a minute" in held
         await world.ask(RollbackRequested(), "")
         await asyncio.sleep(700)
         assert '"over":true' in world.events("effect", subject="notify:blast-radius:engine")[-1].data
         assert len(world.events("effect", subject="notify:blast-radius:engine")) == 2
+        assert world.daemon.report()["held_back"] == ()
 
     bench.tell(story, {**GUARDED, **QUICK})
 

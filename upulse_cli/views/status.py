@@ -72,6 +72,8 @@ def banners(standing: Standing) -> Iterator[Text]:
         state = f" ({condition['state']})" if condition["state"] else ""
         words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
         yield Text(one_line(words), style="black on yellow")
+    for held in standing.get("held_back", ()):
+        yield Text(one_line(f" HELD BACK {held} "), style="black on yellow")
     if shed := standing.get("shed"):
         words = f" REDUCED OPERATION (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")

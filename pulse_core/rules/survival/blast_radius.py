@@ -1,6 +1,6 @@
 """The global budget: however wrong the rules are, they act only so often."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -8,6 +8,7 @@ from pulse_core.actions import BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
@@ -21,22 +22,24 @@ TITLES = {
     RULES_BUDGET: "Pulse holds back what your rules wish for",
 }
 WHOSE = {
-    BUDGET: "actions",
-    CAPABILITIES_BUDGET: "effects of capabilities",
-    RULES_BUDGET: "effects of your rules",
+    BUDGET: ("action", ""),
+    CAPABILITIES_BUDGET: ("effect", " of capabilities"),
+    RULES_BUDGET: ("effect", " of your rules"),
 }
+NAMED = 3
+"""How many rules are named whose effects are held back, and how many keys of each."""
 QUIET_AFTER = 10 * MINUTE
 """How long after the last notice, at least, the all-clear is sent: held-back actions may come in bursts."""
 
 
 class ActionBudget(NamedTuple):
-    """One of the budgets: the moments of actions in the last minute, oldest first, and the keys of the effects over the
-    limit."""
+    """One of the budgets: the moments of actions in the last minute, oldest first, and the effects over the limit: the
+    rule of each by its key."""
 
     topic: str
     limit: int
     spent: Sequence[Moment]
-    held: frozenset[str]
+    held: Mapping[str, str]
 
 
 def blast_radius_with(holds: Holds) -> Rule:
@@ -50,7 +53,7 @@ def blast_radius_with(holds: Holds) -> Rule:
         """
         verdict = await inner(prev, curr)
         budgets = [action_budget(topic, verdict, curr) for topic in TITLES]
-        if held := frozenset().union(*(one.held for one in budgets)):
+        if held := {key for one in budgets for key in one.held}:
             kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
         for one in budgets:
@@ -77,10 +80,9 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     spent = [then for then in acted if curr.now.since(then) < MINUTE]
     new = (one for one in verdict.effects if budget_of(one) == topic and is_new_action(one, curr))
     # A rollback, though it is begun last, has the first claim: it may be what ends the need for all the others.
-    wanted = list(
-        dict.fromkeys(one.key for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE))
-    )
-    return ActionBudget(topic, limit, spent, frozenset(wanted[max(0, limit - len(spent)) :] if limit else ()))
+    wanted = {one.key: one.rule for one in sorted(new, key=lambda one: one.action != ROLLBACK_ENGINE)}
+    over = list(wanted)[max(0, limit - len(spent)) :] if limit else ()
+    return ActionBudget(topic, limit, spent, {key: wanted[key] for key in over})
 
 
 def budget_of(effect: Effect) -> str:
@@ -94,12 +96,27 @@ def is_new_action(effect: Effect, curr: Snapshot) -> bool:
     return not is_free and curr.effects.by_key(effect.key) is None
 
 
+def _named(held: Mapping[str, str]) -> str:
+    """The first rules and keys of what is held back."""
+    keys: dict[str, list[str]] = {}
+    for key, rule in held.items():
+        keys.setdefault(rule, []).append(key)
+    told = [f"{rule}: {_some(some)}" for rule, some in keys.items()]
+    return "; ".join(told[:NAMED]) + (f"; {count(len(told) - NAMED, 'more rule')}" if told[NAMED:] else "")
+
+
+def _some(keys: Sequence[str]) -> str:
+    return ", ".join(keys[:NAMED]) + (f" and {len(keys) - NAMED:,} more" if keys[NAMED:] else "")
+
+
 def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
     """The notice about a budget, or that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], one.limit
     if one.held:
         frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
-        note = f"{len(one.held)} {WHOSE[one.topic]} held back: {limit} a minute over all targets are spent"
+        noun, whose = WHOSE[one.topic]
+        spent = f"{count(len(one.held), noun)}{whose} held back: {limit} a minute over all targets are spent"
+        note = f"{spent}; {_named(one.held)}"
         notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
         return Verdict(notices, notes=(note,)).after_wait(frees)
     if told is None or told.over:

@@ -140,7 +140,7 @@ def test_a_silence_says_whose_it_is_until_when_and_what_it_holds_back_now(scene:
     scene.at(2, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
     about = why(scene.home, "restart-process:*").spelled()["about"]
     assert (about["kind"], about["by"], about["why"]) == ("silence", "ada", "new disks")
-    assert about["holds_back"] == [{"key": KEY, "reason": "web is dead (killed)"}]
+    assert about["holds_back"] == [{"key": KEY, "reason": "web is dead: killed"}]
     held = why(scene.home, "web").spelled()["about"]["held_by"]
     assert held == "the silence 'restart-process:*' of ada (new disks)"
 

@@ -61,9 +61,23 @@ def test_up_to_the_limit_everything_passes_and_nothing_is_said() -> None:
 def test_beyond_it_the_later_ones_are_held_back_and_that_is_told() -> None:
     story, wishes = limited(2)
     assert keys(story, wishes, "a", "b", "c", "d") == ["a", "b", NOTICE]
-    assert story.layers[-1].notes == ("2 actions held back: 2 a minute over all targets are spent",)
+    assert story.layers[-1].notes == (
+        "2 actions held back: 2 a minute over all targets are spent; wishes: c, d",
+    )
     assert story.emitted[-1].params == {"title": TITLE, "text": story.layers[-1].notes[0]}
     assert story.verdict.tick_ms == 60_001
+
+
+def test_the_rules_and_their_first_keys_are_named() -> None:
+    async def page_all(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        return (await inner(prev, curr)).plus(*(wish(f"mine:{number}") for number in range(30)))
+
+    wishes = Wishes()
+    wishes.keys = ["mine:x"]
+    story = given(blast_radius, page_all, wishes, settings={"budget": {"actions_per_minute": 1}})
+    story.tick()
+    told = "30 effects of your rules held back: 1 a minute over all targets are spent; "
+    assert story.layers[-1].notes == (f"{told}page_all: mine:0, mine:1, mine:2 and 27 more",)
 
 
 def test_a_rollback_that_is_wished_last_has_the_first_claim() -> None:
@@ -86,8 +100,8 @@ def test_other_rules_cannot_spend_what_survival_has_nor_it_theirs() -> None:
     assert keys(story, wishes, "mine:a", "mine:b", "mine:c") == ["mine:a", "mine:b", INSIDE]
     assert keys(story.after("1s"), wishes, "mine:c", "a", "b", "c") == ["a", "b", NOTICE]
     assert story.layers[-1].notes == (
-        "1 actions held back: 2 a minute over all targets are spent",
-        "1 effects of your rules held back: 2 a minute over all targets are spent",
+        "1 action held back: 2 a minute over all targets are spent; wishes: c",
+        "1 effect of your rules held back: 2 a minute over all targets are spent; wishes: mine:c",
     )
     assert keys(story.after("58s"), wishes, "mine:c", "c") == []
     assert story.verdict.tick_ms == 1_001
@@ -100,7 +114,7 @@ def test_what_is_held_back_of_other_rules_is_told_once_and_called_off_when_it_is
     assert keys(story, wishes, "mine:a", "mine:b") == ["mine:a", INSIDE]
     assert story.emitted[-1].params == {
         "title": "Pulse holds back what your rules wish for",
-        "text": "1 effects of your rules held back: 1 a minute over all targets are spent",
+        "text": "1 effect of your rules held back: 1 a minute over all targets are spent; wishes: mine:b",
     }
     for _ in range(9):
         assert keys(story.after("1s"), wishes, "mine:b", "mine:c") == []
@@ -175,7 +189,7 @@ def test_its_own_notices_keep_silent_when_they_are_to(match: str) -> None:
     story, wishes = limited(1)
     story.event(SilenceAdded(expires_us=3_600_000_000), match, actor="ada")
     assert keys(story, wishes, "a", "b") == ["a"]
-    assert "1 actions held back" in story.layers[-1].notes[0]
+    assert "1 action held back" in story.layers[-1].notes[0]
 
 
 def test_its_word_that_it_is_over_keeps_silent_too() -> None:
