@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -57,3 +58,16 @@ def skip_without_groups() -> ControlGroup:
     if not probe.remove():
         pytest.skip(NO_GROUPS)
     return group
+
+
+@contextmanager
+def where_none_can_be_made() -> Iterator[None]:
+    """Be in a control group below which no other one can be made, for the length of a block, as what is started there."""
+    before = skip_without_groups()
+    group = before.child("without")
+    (Path(group.path) / "cgroup.max.descendants").write_text("0")
+    group.add(0)
+    try:
+        yield
+    finally:
+        before.add(0)
