@@ -61,9 +61,11 @@ def skip_without_groups() -> ControlGroup:
 
 
 @contextmanager
-def where_none_can_be_made() -> Iterator[None]:
-    """Be in a control group below which no other one can be made, for the length of a block, as what is started there."""
-    before = skip_without_groups()
+def where_none_can_be_made(before: ControlGroup) -> Iterator[None]:
+    """Be in a control group below which no other one can be made, for the length of a block, as what is started there.
+
+    before: the group that this process is in. Raises OSError.
+    """
     group = before.child("without")
     (Path(group.path) / "cgroup.max.descendants").write_text("0")
     group.add(0)
@@ -71,3 +73,4 @@ def where_none_can_be_made() -> Iterator[None]:
         yield
     finally:
         before.add(0)
+        group.remove()

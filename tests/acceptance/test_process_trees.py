@@ -14,7 +14,7 @@ import pytest
 
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
-from tests.control_groups import where_none_can_be_made
+from tests.control_groups import skip_without_groups, where_none_can_be_made
 from tests.long_form import sample
 from tests.process_trees import PROGRAMS, is_of_program, script_of
 from tests.processes import child_of_test
@@ -71,7 +71,8 @@ class Trees:
 
 @pytest.fixture(params=["with control groups", "without"])
 def trees(request: pytest.FixtureRequest, served: Served, tmp_path: Path) -> Iterator[Trees]:
-    with where_none_can_be_made() if request.param == "without" else nullcontext():
+    without = request.param == "without"
+    with where_none_can_be_made(skip_without_groups()) if without else nullcontext():
         yield Trees(served, tmp_path)
         served.close()
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.workers.control_group import NoControlGroups, own_group
 from tests.benchmarks.bare import Bare, victim
 from tests.benchmarks.harness import (
     boot_us,
@@ -24,6 +25,7 @@ from tests.benchmarks.harness import (
     raw_log,
 )
 from tests.benchmarks.table import Row, percentile, spread, times
+from tests.control_groups import where_none_can_be_made
 
 KILLS = 300
 BARE_EVERY = 3
@@ -91,8 +93,14 @@ def stages(home: Home, kills: Sequence[Kill]) -> list[tuple[float, ...]]:
 
 
 def run(number: int = KILLS) -> list[Row]:
-    """The whole arc, where its time goes, and what cannot be undercut."""
+    """The whole arc, where its time goes, what cannot be undercut, and what control groups add."""
     compiled()
+    found, bare = measured(number)
+    return [*rows(found, bare), without_groups([life[-1] for life in found], number)]
+
+
+def measured(number: int) -> tuple[list[tuple[float, ...]], Bare]:
+    """The stages of so many lives, and the bare ones killed in turn."""
     argv = victim()
     with directory() as place, closing(raw_log(place / "raw.db")) as log, closing(Bare(log)) as bare:
         home = made_home(place / "home", config(argv))
@@ -100,8 +108,20 @@ def run(number: int = KILLS) -> list[Row]:
             time.sleep(5)  # the check of the log in the background shall be over
             kills = kill_all(home, number, bare)
             time.sleep(0.5)
-        found = stages(home, kills)
-    return rows(found, bare)
+        return stages(home, kills), bare
+
+
+def without_groups(arc: Sequence[float], number: int) -> Row:
+    """The arc where no control groups can be made, beside the one with them."""
+    what = "- the same without control groups"
+    try:
+        with where_none_can_be_made(own_group()):
+            found, _ = measured(number)
+    except (NoControlGroups, OSError) as error:
+        return Row(what, "", f"not measured: {error}")
+    bare_arc = [life[-1] for life in found]
+    more = percentile(arc, 50) - percentile(bare_arc, 50)
+    return Row(what, "groups add <= 1 ms", spread(bare_arc), f"{spread(arc)} (with)", f"{more:+.2f} ms")
 
 
 def rows(found: Sequence[tuple[float, ...]], bare: Bare) -> list[Row]:
