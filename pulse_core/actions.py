@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from pulse_core.model import names
+from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import Refused
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
@@ -76,7 +77,7 @@ class ActionDeclaration:
     is_reserved: whether only survival rules may request effects whose key begins with its name;
     objection: why an effect of survival's must not begin now, though it was right when it was requested;
     refusal: why a rule of the engine may never request such an effect;
-    is_too_soon: whether a rule of the engine may not request it yet. All three are pure.
+    too_soon: why a rule of the engine may not request it yet. All three are pure, and say nothing if it may.
     """
 
     name: str
@@ -87,7 +88,7 @@ class ActionDeclaration:
     is_reserved: bool = False
     objection: Callable[[Effect, State, Moment], str] = lambda effect, state, now: ""
     refusal: Callable[[Effect, Snapshot], str] = lambda effect, curr: ""
-    is_too_soon: Callable[[Effect, Snapshot], bool] = lambda effect, curr: False
+    too_soon: Callable[[Effect, Snapshot], str] = lambda effect, curr: ""
 
     def wish(self, of: str, params: Mapping[str, Json], reason: str) -> Effect:
         """An effect of this action, of which one is open at a time about `of`, since its key names that."""
@@ -201,13 +202,23 @@ def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:
     return not is_over and (not remind or curr.now.since(told.last) < remind)
 
 
+def notice_too_soon(effect: Effect, curr: Snapshot) -> str:
+    """Say why no notice is needed, if none is."""
+    is_over = bool(effect.params.get("over", False))
+    if not is_known(effect.key.removeprefix(PREFIX), curr, is_over):
+        return ""
+    if is_over:
+        return "nothing was told that would be over by it"
+    remind = curr.settings.notify.remind
+    again = f"told again every {format_duration(remind)}, [notify] remind" if remind else "told once"
+    return f"it was told already ({again})"
+
+
 NOTIFY = ActionDeclaration(
     names.NOTIFY,
     NoticeParams,
     "Sends what is begun together as one message; a notice that reached some addresses is sent to the others only.",
-    is_too_soon=lambda effect, curr: is_known(
-        effect.key.removeprefix(PREFIX), curr, bool(effect.params.get("over", False))
-    ),
+    too_soon=notice_too_soon,
 )
 
 # Processes
@@ -284,16 +295,21 @@ def stop_refusal(effect: Effect, curr: Snapshot) -> str:
     return ""
 
 
-def is_restarted_too_soon(effect: Effect, curr: Snapshot) -> bool:
-    """Until a process has been up for its `healthy_after` only survival restarts it.
+def restart_too_soon(effect: Effect, curr: Snapshot) -> str:
+    """Leave a process to survival until it has been up for its `healthy_after`.
 
     Otherwise a rule could keep it down by restarting it repeatedly.
     """
     process = _guarded_process(effect, curr)
     if process is None:
-        return False  # the append is refused, and says why
+        return ""  # the append is refused, and says why
     up = curr.process(process.name).up
-    return up is None or curr.now.since(up) < max(process.restart.healthy_after, MINUTE)
+    if up is None:
+        return f"{process.name} is not up: that is survival's to mend"
+    needed = max(process.restart.healthy_after, MINUTE)
+    return (
+        f"{process.name} is up for less than {format_duration(needed)}" if curr.now.since(up) < needed else ""
+    )
 
 
 def _guarded_process(effect: Effect, curr: Snapshot) -> ProcessSettings | None:
@@ -308,7 +324,7 @@ RESTART_PROCESS = ActionDeclaration(
     exclusive_by="process",  # two restarts of one process at a time would leave two of it
     is_reserved=True,
     objection=restart_objection,
-    is_too_soon=is_restarted_too_soon,
+    too_soon=restart_too_soon,
 )
 STOP_PROCESS = ActionDeclaration(
     names.STOP_PROCESS,

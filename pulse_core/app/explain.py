@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pulse_core.app.context import HomeContext
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.engine import FoldResult
 
 if TYPE_CHECKING:
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 
 class RuleTrace(NamedTuple):
-    """What was folded, what each layer did (outermost first), and the verdict."""
+    """What was folded, what each layer did (outermost first), the verdict, and what was wished for in vain."""
 
     seen: "CaveatedSnapshot"
     layers: Sequence[LayerOutcome]
     verdict: Verdict
+    withheld: Sequence[WithheldEffect] = ()
 
     def spelled(self) -> dict[str, Any]:
         """The same as JSON values; an effect whose key is open already would not be recorded again."""
@@ -45,6 +46,13 @@ class RuleTrace(NamedTuple):
                     "open": effect.key in seen.effects.keys,
                 }
                 for effect in self.verdict.effects
+            ],
+            "withheld": [
+                {
+                    **{name: getattr(one.effect, name) for name in ("key", "action", "rule", "reason")},
+                    "why": one.why,
+                }
+                for one in self.withheld
             ],
             "next_tick_ms": min(self.verdict.tick_ms, seen.settings.daemon.tick_ms),
             "caveats": list(self.seen.caveats),
@@ -85,13 +93,15 @@ def rule_trace(
     from pulse_core.rules import compose  # as above
     from pulse_core.rules.onion import run_synchronously
 
-    trace: list[LayerOutcome] = []
+    trace, withheld = list[LayerOutcome](), list[WithheldEffect]()
     fold_result = inside or FoldResult()
 
     async def innermost(prev: "Snapshot", curr: "Snapshot") -> Verdict:
         return fold_result.verdict
 
-    folding = compose(rules, innermost, trace, time.perf_counter)
+    folding = compose(rules, innermost, trace, time.perf_counter, withheld)
     verdict = run_synchronously(folding(seen.snapshot, seen.snapshot))
     assert verdict is not None, "survival rules await nothing but what is inside them"
-    return RuleTrace(seen, (*trace[::-1], *fold_result.layers[::-1]), verdict)
+    return RuleTrace(
+        seen, (*trace[::-1], *fold_result.layers[::-1]), verdict, (*withheld, *fold_result.withheld)
+    )

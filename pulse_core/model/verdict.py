@@ -1,12 +1,19 @@
 """The result of a rule: effects, when to tick again, and notes."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pulse_core.model.kinds import Effect
 
 NEVER_MS = 86_400_000
+
+
+class WithheldEffect(NamedTuple):
+    """An effect that a rule wished for and that came to nothing, and why."""
+
+    effect: "Effect"
+    why: str
 
 
 @dataclass(frozen=True, slots=True)

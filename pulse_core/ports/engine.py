@@ -8,7 +8,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.watcher import Watcher
 
@@ -48,7 +48,7 @@ class EngineFault(NamedTuple):
 
 
 class FoldResult(NamedTuple):
-    """The result of a fold: the verdict, what each layer did (innermost first), and the faults.
+    """The result of a fold: the verdict, what each layer did (innermost first), the faults, and what rules wished in vain.
 
     Each effect of the verdict names its rule and the tick, and none is survival's.
 
@@ -59,6 +59,7 @@ class FoldResult(NamedTuple):
     layers: tuple[LayerOutcome, ...] = ()
     faults: tuple[EngineFault, ...] = ()
     commit: str = ""
+    withheld: tuple[WithheldEffect, ...] = ()
 
 
 CONTROL_GROUP = "control group"

@@ -1,12 +1,12 @@
 """The onion: the first rule is outermost, and each may pass on, bypass, decorate or transform."""
 
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.projections.state import Snapshot
 
 Inner = Callable[[Snapshot, Snapshot], Awaitable[Verdict]]
@@ -15,6 +15,8 @@ Rule = Callable[[Snapshot, Snapshot, Inner], Awaitable[Answer]]
 Stopwatch = Callable[[], float]
 """Tells seconds; each layer asks it four times."""
 Trace = list[LayerOutcome]
+MOST_NOTES = 10
+"""Dropped effects that are noted."""
 
 
 async def no_effects(prev: Snapshot, curr: Snapshot) -> Verdict:
@@ -23,16 +25,22 @@ async def no_effects(prev: Snapshot, curr: Snapshot) -> Verdict:
 
 
 def compose(
-    rules: Sequence[Rule], heart: Inner = no_effects, trace: Trace | None = None, clock: Stopwatch = int
+    rules: Sequence[Rule],
+    heart: Inner = no_effects,
+    trace: Trace | None = None,
+    clock: Stopwatch = int,
+    withheld: list[WithheldEffect] | None = None,
 ) -> Inner:
     """Nest the rules around `heart`, the first one outermost.
 
     What each layer did is appended to `trace`, innermost first; `clock` returns seconds for it (by
-    default it stands still, since a rule may not know the time).
+    default it stands still, since a rule may not know the time). The effects that a layer drops are appended to `withheld`.
     """
     inner = heart
     for rule in reversed(rules):
-        inner = Layer(rule, inner, trace if trace is not None else [], clock)
+        inner = Layer(
+            rule, inner, trace if trace is not None else [], clock, withheld if withheld is not None else []
+        )
     return inner
 
 
@@ -69,8 +77,10 @@ def rule_name(rule: Rule) -> str:
 class Layer:
     """One rule around its inner one. If it raises, it is skipped: its inner verdict stands."""
 
-    def __init__(self, rule: Rule, inner: Inner, trace: Trace, clock: Stopwatch) -> None:
-        self.rule, self.inner, self.trace, self.clock = rule, inner, trace, clock
+    def __init__(
+        self, rule: Rule, inner: Inner, trace: Trace, clock: Stopwatch, withheld: list[WithheldEffect]
+    ) -> None:
+        self.rule, self.inner, self.trace, self.clock, self.withheld = rule, inner, trace, clock, withheld
         self.name = rule_name(rule)
 
     async def __call__(self, prev: Snapshot, curr: Snapshot) -> Verdict:
@@ -82,8 +92,21 @@ class Layer:
             stands = await asked.verdict()
             self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
             return stands
-        self._trace(layer_outcome(asked, verdict), verdict.notes[len(asked.last.notes) :], began, asked)
+        outcome, notes = layer_outcome(asked, verdict), verdict.notes[len(asked.last.notes) :]
+        if outcome == "dropped":
+            notes = (*notes, *self._withhold(asked.last.effects, verdict, notes))
+        self._trace(outcome, notes, began, asked)
         return verdict
+
+    def _withhold(self, effects: Sequence[Effect], verdict: Verdict, notes: Sequence[str]) -> Iterator[str]:
+        """Keep what this rule has dropped, and why; yields a note for each if it notes nothing itself."""
+        kept = {effect.key for effect in verdict.effects}
+        for place, effect in enumerate(one for one in effects if one.key not in kept):
+            about = [note for note in notes if effect.key in note]
+            why = "; ".join(about or notes) or "it gives no reason"
+            self.withheld.append(WithheldEffect(effect, f"{self.name}: {why}"))
+            if not notes and place < MOST_NOTES:
+                yield f"{effect.key} is dropped"
 
     def _signed(self, verdict: Verdict, owners: Collection[str], curr: Snapshot) -> Verdict:
         """The verdict with an owner on each effect: one from inside keeps its own, even if this rule has copied it."""

@@ -134,7 +134,7 @@ class Story:
         Raises AssertionError if a rule raised: the daemon would pass over it, and a test must not.
         """
         from pulse_core.engine.effect_filter import (
-            is_too_soon,  # only now: no survival rule before a test wants one
+            too_soon,  # only now: no survival rule before a test wants one
         )
 
         curr, trace = self.snapshot, list[LayerOutcome]()
@@ -148,7 +148,7 @@ class Story:
         self.emitted = tuple(
             effect
             for effect in self.verdict.effects
-            if effect.key not in keys and (effect.survival or not is_too_soon(effect, curr))
+            if effect.key not in keys and (effect.survival or not too_soon(effect, curr))
         )
         for effect in self.emitted:
             self.event(effect, effect.key)

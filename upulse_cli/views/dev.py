@@ -27,7 +27,10 @@ from upulse_cli.views.explain import COLOURS
 from upulse_cli.views.table import PlainTable
 
 KEPT = 6
-STATES = {"new": "green", "open": "dim", "held": "yellow", "refused": "red"}
+WORDS = {
+    "open": "not requested", "held": "held by survival", "withheld": "not requested", "refused": "it would be refused",
+}  # fmt: skip
+STATES = {"new": "green", "open": "dim", "held": "yellow", "withheld": "yellow", "refused": "red"}
 
 
 class Standing:
@@ -148,12 +151,9 @@ def began(news: RulesLoaded) -> str:
 
 def wished(wish: TriedEffect) -> str:
     """A wish, with what would become of it."""
-    effect, state = (
-        wish.effect,
-        {"open": " (open already)", "held": " (held by survival)"}.get(wish.state, ""),
-    )
-    refused = f"; it would be refused: {wish.why}" if wish.why else ""
-    return f"{effect.key}{state} by {effect.rule}: {effect.reason}{refused}"
+    effect = wish.effect
+    state = f" ({WORDS[wish.state]}: {wish.why})" if wish.why else ""
+    return f"{effect.key}{state} by {effect.rule}: {effect.reason}"
 
 
 def sensed(news: SampleTaken) -> str:

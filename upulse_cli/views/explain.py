@@ -1,6 +1,6 @@
 """The onion as a tree: each rule, outermost first, what it did and why."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -20,6 +20,8 @@ def tree(told: Mapping[str, Any]) -> Tree:
     for layer in told["rules"]:
         drawn.add(_layer(layer, width))
     drawn.add(_effects(told))
+    if told["withheld"]:
+        drawn.add(_withheld(told["withheld"]))
     for words in told["caveats"]:
         drawn.add(Text(one_line(words), style="yellow"))
     return drawn
@@ -41,4 +43,11 @@ def _effects(told: Mapping[str, Any]) -> Tree:
     for effect in told["effects"]:
         state = "  (open already)" if effect["open"] else ""
         branch.add(Text(one_line(f"{effect['key']}{state}  by {effect['rule']}: {effect['reason']}")))
+    return branch
+
+
+def _withheld(effects: Sequence[Mapping[str, Any]]) -> Tree:
+    branch = Tree(Text(f"wished for in vain: {len(effects)}"))
+    for effect in effects:
+        branch.add(Text(one_line(f"{effect['key']}  by {effect['rule']}: {effect['why']}"), style="yellow"))
     return branch

@@ -8,8 +8,10 @@ from pydantic import BaseModel
 
 from pulse_core.app.engine.effect_diff import allowed_by_survival
 from pulse_core.composition import effect_fault
+from pulse_core.engine.effect_filter import KEY_OPEN
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.verdict import WithheldEffect
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
 from pulse_core.projections.state import Snapshot
@@ -35,9 +37,10 @@ class LoadRefused(NamedTuple):
 
 
 class TriedEffect(NamedTuple):
-    """An effect, and what would become of it: `new`, `open` (its key is open already), `held` by survival, or `refused`.
+    """An effect, and what would become of it: `new`, `open` (its key is open already), `held` by survival,
+    `withheld` since it comes too soon or is survival's own, or `refused` by its executor.
 
-    why: it would be refused.
+    why: it comes to nothing.
     """
 
     effect: Effect
@@ -86,21 +89,25 @@ def tick_report(
 ) -> TickSeen:
     """What rules said, as it is told. own: params of the tree's own executors."""
     effects, open_ = fold_result.verdict.effects, curr.effects.keys
-    passed = (
-        {effect.key for effect in allowed_by_survival(prev, curr, fold_result.verdict)} if effects else ()
-    )
+    held = list[WithheldEffect]()
+    passed = allowed_by_survival(prev, curr, fold_result.verdict, held) if effects else ()
+    held_by = {one.key: "survival lets nothing through" for one in effects}
+    held_by |= {one.effect.key: one.why for one in held} | {one.key: "" for one in passed}
 
     def wish(effect: Effect) -> TriedEffect:
         if why := effect_fault(effect, own):
             return TriedEffect(effect, "refused", why)
-        return TriedEffect(
-            effect, "held" if effect.key not in passed else "open" if effect.key in open_ else "new"
-        )
+        if why := held_by.get(effect.key, ""):
+            return TriedEffect(effect, "held", why)
+        return TriedEffect(effect, "open", KEY_OPEN) if effect.key in open_ else TriedEffect(effect, "new")
 
     return TickSeen(
         curr,
         fold_result.layers[::-1],
-        [wish(effect) for effect in effects],
+        [
+            *map(wish, effects),
+            *(TriedEffect(one.effect, "withheld", one.why) for one in fold_result.withheld),
+        ],
         [fault for fault in fold_result.faults if fault.whose != DETERMINISM],
         [fault.message for fault in fold_result.faults if fault.whose == DETERMINISM],
         took,

@@ -9,7 +9,7 @@ from pulse_core.app.status import DAEMON
 from pulse_core.composition import ALL_RULES, OWN_NAMES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.effects import Source, source_of
 from pulse_core.projections.state import Snapshot
@@ -53,13 +53,15 @@ class WishTracker:
         ]
 
 
-def allowed_by_survival(prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[Effect]:
-    """The engine's effects that the survival rules allow."""
+def allowed_by_survival(
+    prev: Snapshot, curr: Snapshot, verdict: Verdict, withheld: list[WithheldEffect] | None = None
+) -> Sequence[Effect]:
+    """The engine's effects that the survival rules allow; those that they hold back are appended to `withheld`."""
 
     async def inside(prev: Snapshot, curr: Snapshot) -> Verdict:
         return verdict
 
-    whole = run_synchronously(compose(ALL_RULES, inside)(prev, curr))
+    whole = run_synchronously(compose(ALL_RULES, inside, withheld=withheld)(prev, curr))
     assert whole is not None, "survival rules await nothing but what is inside them"
     return tuple(one for one in whole.effects if not one.survival and one.rule not in OWN_NAMES)
 

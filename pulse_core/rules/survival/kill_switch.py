@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -13,4 +14,4 @@ async def kill_switch(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     if curr.control.paused is None or not verdict.effects:
         return verdict
     held = replace(verdict, effects=())
-    return held.noting(f"paused by {curr.control.by}: held back {len(verdict.effects)} effects")
+    return held.noting(f"paused by {curr.control.by}: held back {count(len(verdict.effects), 'effect')}")

@@ -16,10 +16,10 @@ from pulse_core.app.engine.dev_reports import (
 )
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.engine import EngineFault, FoldResult, LoadedRevision
 from tests.integration.rule_host.rule_host_engines import at
-from upulse_cli.views.dev import Lines, Standing
+from upulse_cli.views.dev import Lines, Standing, wished
 
 WISH = TriedEffect(
     Effect(action="notify", key="my:wish", params={"title": "x"}, rule="own", reason="it is time"), "new"
@@ -94,6 +94,12 @@ def test_a_wish_is_held_while_everything_is_paused_and_else_it_is_new() -> None:
     paused = replace(curr, state=replace(curr.state, control=replace(curr.state.control, paused=curr.now)))
     fold_result = FoldResult(Verdict((WISH.effect,)), (LAYER,), (EngineFault("determinism", "time.time"),))
     found = tick_report(fold_result, paused, paused, 0.1, False)
-    assert [wish.state for wish in found.wishes] == ["held"]
+    assert [(wish.state, wish.why) for wish in found.wishes] == [
+        ("held", "kill_switch: paused by : held back 1 effect")
+    ]
     assert (found.faults, found.warnings) == ([], ["time.time"])
     assert [wish.state for wish in tick_report(fold_result, curr, curr, 0.1, False).wishes] == ["new"]
+    withheld = FoldResult(withheld=(WithheldEffect(WISH.effect, "it was told already"),))
+    (wish,) = tick_report(withheld, curr, curr, 0.1, False).wishes
+    assert (wish.state, wish.why) == ("withheld", "it was told already")
+    assert "(not requested: it was told already)" in wished(wish)

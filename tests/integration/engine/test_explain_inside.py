@@ -40,6 +40,17 @@ def test_the_users_rules_stand_inside_the_survival_rules(tmp_path: Path) -> None
     assert [(effect["key"], effect["rule"]) for effect in told["effects"]] == [("my:wish", "wishing")]
 
 
+def test_what_is_wished_in_vain_says_why(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", WISHING)
+    home.upulse("silence", "add", "--match", "my:*", "--for", "1h", "--why", "new disks")
+    told = explained(home)
+    assert told["effects"] == []
+    (one,) = told["withheld"]
+    assert (one["key"], one["rule"]) == ("my:wish", "wishing")
+    assert one["why"].startswith("silence: my:wish is held back by the silence 'my:*' of ")
+    assert "my:wish  by wishing: silence: my:wish is held back" in home.upulse("explain").out
+
+
 def test_rules_of_staging_are_asked_if_they_are_named(tmp_path: Path) -> None:
     home = new_home(tmp_path / "home", CALM)
     save(home, WISHING)

@@ -182,6 +182,8 @@ def test_what_each_rule_did_stands_in_one_column_however_long_their_names_are() 
         {"rule": name, "outcome": "passed", "took_us": 10, "notes": ()} for name in ("short", "a_rule_" * 4)
     ]
     told = {"at": AT, "tick": 1, "seq": 1, "rules": rules, "effects": (), "next_tick_ms": 5, "caveats": ()}
+    told["withheld"] = [{"key": "k", "rule": "mine", "why": "it was told already"}]
+    assert "k  by mine: it was told already" in drawn(explain.tree(told))
     columns = [row.index(" passed") for row in drawn(explain.tree(told)).splitlines() if "passed" in row]
     assert len(columns) == 2
     assert len(set(columns)) == 1

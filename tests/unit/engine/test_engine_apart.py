@@ -11,6 +11,7 @@ from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.llm import endpoint
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
+from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.engine import FoldResult
 from pulse_core.rules.survival import rollback
@@ -102,7 +103,9 @@ def test_no_rule_takes_the_engine_back() -> None:
 
 def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     restart, told = wishing("restart-process", process="gateway"), up()
-    assert filter_effects(restart, told.snapshot) == FoldResult()
+    found = filter_effects(restart, told.snapshot)
+    assert (found.verdict, found.faults) == (Verdict(), ())
+    assert [one.why for one in found.withheld] == ["gateway is up for less than 2m"]
     assert keys(filter_effects(restart, told.after("119s").snapshot)) == []
     assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]
     told.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
@@ -173,3 +176,42 @@ def test_that_it_is_over_is_told_once_to_who_heard_of_it() -> None:
 )  # fmt: skip
 def test_every_key_that_survival_rules_wish_is_their_own(key: str) -> None:
     assert is_reserved(key)
+
+
+def reasons(found: FoldResult) -> list[str]:
+    return [one.why for one in found.withheld]
+
+
+def test_whatever_comes_to_nothing_says_why() -> None:
+    told = story(repeat="30s")
+    told.event(notice().verdict.effects[0], "notify:x")
+    told.acked("notify:x")
+    assert reasons(filter_effects(notice(), told.snapshot)) == [
+        "the last one was settled less than 30s ago ([engine] repeat)"
+    ]
+    told.after("1m")
+    assert reasons(filter_effects(notice(), told.snapshot)) == [
+        "it was told already (told again every 4h, [notify] remind)"
+    ]
+    assert reasons(filter_effects(notice(over=True), story().snapshot)) == [
+        "nothing was told that would be over by it"
+    ]
+    down = given(settings={"process": [{"name": "gateway", "start": ["g"]}]})
+    assert reasons(filter_effects(wishing("restart-process", process="gateway"), down.snapshot)) == [
+        "gateway is not up: that is survival's to mend"
+    ]
+    assert "survival's own" in reasons(filter_effects(fold_result("notify:network"), told.snapshot))[0]
+
+
+def test_it_is_noted_at_the_rule_that_wished_it_and_so_is_a_key_that_is_open() -> None:
+    told = story()
+    told.event(Effect(action="note", key="open"), "open")
+    layers = (LayerOutcome("mine", "added", ("a note",)), LayerOutcome("other", "passed"))
+    found = filter_effects(
+        fold_result("open", "notify:network", "free")._replace(layers=layers), told.snapshot
+    )
+    assert keys(found) == ["open", "free"]
+    mine, other = (layer.notes for layer in found.layers)
+    assert mine[:2] == ("a note", "open is not requested: an effect with this key is open already")
+    assert mine[2].startswith("notify:network is not requested: ")
+    assert other == ()
