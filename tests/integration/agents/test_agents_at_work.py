@@ -93,6 +93,9 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     printed = home.as_process("run", "logs", id_, "--follow").out
     assert "a warning" in printed
     assert '"subtype": "success"' in printed
+    pieces = home.as_process("run", "logs", id_, "--json", "--follow").lines
+    assert {(one["task"], one["run"]) for one in pieces} == {(id_, run["run"])}
+    assert "".join(one["text"] for one in pieces) == printed
 
     helper = int((workspace / "helper").read_text())
     eventually(lambda: start_time_of(helper) is None, "the helper to be ended")
@@ -126,7 +129,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     (home.path / "runs" / run["run"] / "output.log").unlink()
     assert home.upulse("run", "logs", id_).out.strip() == printed.strip()
     said = json.loads(home.upulse("run", "logs", id_, "--json").out)
-    assert (said["task"], said["text"].strip()) == (id_, printed.strip())
+    assert (said["task"], said["run"], said["text"].strip()) == (id_, run["run"], printed.strip())
     (recorded,) = home.upulse("events", "--kind", "agent-run-printed", "--json").lines
     assert recorded["subject"] == run["run"]
 

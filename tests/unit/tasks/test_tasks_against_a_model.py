@@ -1,120 +1,187 @@
 """Whatever happens to tasks, and whenever the daemon dies, they stand as a simple model says: none is lost or done twice."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_core.model.errors import Refused
+from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.payload import Role
+from pulse_core.tasks.task import TaskState
 from tests.simulation.world import World
-from tests.unit.tasks.test_tasks_in_a_daemon import ONE, OTHER, begun, claim, say, task, told
+from tests.unit.tasks.test_tasks_in_a_daemon import ONE, OTHER, begun, say, task, told
 
 LEASE, ATTEMPTS = 60, 2
-DONE_BY_HOLDER: dict[str, tuple[str, str, dict[str, Any]]] = {
+OPEN = frozenset({"pending", "assigned", "executing", "acked", "failed", "blocked"})
+
+
+@dataclass(frozen=True)
+class Model:
+    """A task in a few words. home: the column to which it goes back; beat: seconds at which its lease began."""
+
+    status: str = "pending"
+    agent: str = ""
+    attempts: int = 0
+    column: str = "Ready"
+    home: str = ""
+    blockers: tuple[str, ...] = ()
+    beat: float = 0.0
+
+    def moved(self, status: str, **news: Any) -> "Model":
+        """In this status, and if it is another one, in the column that it wants."""
+        if status == self.status:
+            return replace(self, **news)
+        column = {"executing": "In progress", "acked": "Review", "closed": "Done"}.get(status, self.column)
+        home = (self.home or self.column) if column != self.column else self.home
+        if status == "pending":
+            column, home, news = self.home or self.column, "", {"agent": "", **news}
+        return replace(self, **{"status": status, "column": column, "home": home, **news})
+
+
+def seen(found: TaskState, now: float) -> Model:
+    """What the model would say of a task as it is."""
+    agent = found.agent if found.status in ("assigned", "executing") else ""
+    assert (found.token > 0, found.beat is not None) == (found.status == "executing",) * 2
+    given: dict[str, Any] = {"agent": agent, "home": found.claimed_from, "beat": now if found.token else 0.0}
+    return Model(
+        str(found.status), attempts=found.attempts, column=found.column, blockers=found.blockers, **given
+    )
+
+
+BY_HOLDER: Mapping[str, tuple[str, str, dict[str, Any]]] = {
     "ack": ("task-acked", "acked", {}),
     "release": ("task-released", "pending", {}),
     "fail": ("task-failed", "failed", {"error": "no"}),
     "try again": ("task-failed", "pending", {"error": "no", "retry_us": 0}),
     "give up": ("task-given-up", "given-up", {}),
+    "beat": ("task-heartbeat", "executing", {}),
 }
-DONE_BY_PERSON = {
-    "close": ("task-closed", {"pending", "acked", "failed", "given-up"}, "closed"),
-    "retry": ("task-retried", {"acked", "failed", "given-up"}, "pending"),
+BY_PERSON: Mapping[str, tuple[str, frozenset[str], str, dict[str, Any]]] = {
+    "close": ("task-closed", (OPEN - {"executing"}) | {"given-up"}, "closed", {}),
+    "retry": ("task-retried", frozenset({"acked", "failed", "blocked", "given-up"}), "pending", {}),
+    "assign ada": ("task-assigned", frozenset({"pending", "assigned"}), "assigned", {"agent": "ada"}),
+    "assign bob": ("task-assigned", frozenset({"pending", "assigned"}), "assigned", {"agent": "bob"}),
+    "block": ("task-blocked", frozenset({"pending", "assigned", "executing"}), "blocked", {"why": "so"}),
+    "move": ("task-moved", OPEN, "", {"column": "Test"}),
+    "move back": ("task-moved", OPEN, "", {"column": "Ready"}),
+    "wait for": ("task-blockers-set", OPEN, "", {}),
+    "wait for none": ("task-blockers-set", OPEN, "", {"blockers": []}),
 }
 DEED = st.tuples(
-    st.sampled_from((*DONE_BY_HOLDER, *DONE_BY_PERSON, "claim", "claim", "beat", "late", "wait", "die")),
+    st.sampled_from((*BY_HOLDER, *BY_PERSON, "claim", "claim", "claim", "late", "pass time")),
     st.sampled_from((ONE, OTHER)),
+    st.sampled_from(("", "", "after", "while")),  # when the daemon dies
 )
 
 
-@dataclass
-class Model:
-    """A task in four words. left: seconds of its lease."""
-
-    status: str = "pending"
-    token: int = 0
-    attempts: int = 0
-    left: int = 0
-
-    def over(self, status: str) -> None:
-        """The claim is over, or there is none."""
-        self.status, self.token = status, 0
-
-
-async def do(world: World, deed: str, id_: str, model: Model) -> None:
-    """Try this, and move the model if it was not refused. Raises Refused."""
+def expected(deed: str, id_: str, models: Mapping[str, Model], now: float) -> Model | None:
+    """The task after this; None if it is refused."""
+    model, other = models[id_], OTHER if id_ == ONE else ONE
     if deed == "claim":
-        token = await claim(world, "ada", id_, LEASE * 1_000_000)
-        if model.status == "executing":
-            assert token == model.token  # it is told again what it has
-            return
-        assert model.status == "pending"
-        model.status, model.token, model.left = "executing", token, LEASE
-        model.attempts += 1
+        is_waiting = any(models[one].status != "closed" for one in model.blockers)
+        is_fit = model.status == "pending" and model.column in ("Ready", "In progress")
+        if is_waiting or not (is_fit or (model.status, model.agent) == ("assigned", "ada")):
+            return None
+        return model.moved("executing", agent="ada", attempts=model.attempts + 1, beat=now)
+    if deed in BY_HOLDER:
+        status = BY_HOLDER[deed][1]
+        beat = now if deed == "beat" else 0.0
+        return model.moved(status, agent="ada" if deed == "beat" else "", beat=beat) if model.beat else None
+    if deed == "late":
+        return None
+    _, statuses, status, data = BY_PERSON[deed]
+    if model.status not in statuses:
+        return None
+    if deed == "wait for":
+        is_circle = models[other].status != "closed" and id_ in models[other].blockers
+        return None if is_circle else replace(model, blockers=(other,))
+    if deed == "wait for none":
+        return replace(model, blockers=())
+    if deed.startswith("move"):
+        return replace(model, column=data["column"], home="")
+    return model.moved(
+        status, agent=data.get("agent", ""), beat=0.0, attempts=0 if deed == "retry" else model.attempts
+    )
+
+
+async def do(world: World, deed: str, id_: str) -> None:
+    """Say this through the front door. Raises Refused."""
+    token = task(world, id_).token
+    if deed == "claim":
+        await say(world, "task-executing", id_, Role.AGENT, agent="ada", lease_us=LEASE * 1_000_000)
     elif deed == "late":
-        await say(world, "task-acked", id_, Role.AGENT, token=(model.token or 1_000) - 1, result="late")
-        raise AssertionError("a result under an old token was taken")
-    elif deed == "beat":
-        await say(world, "task-heartbeat", id_, Role.AGENT, token=model.token or 1)
-        model.left = LEASE
-    elif deed in DONE_BY_HOLDER:
-        kind, status, data = DONE_BY_HOLDER[deed]
-        await say(world, kind, id_, Role.AGENT, token=model.token or 1, **data)
-        assert model.status == "executing"
-        model.over(status)
+        await say(world, "task-acked", id_, Role.AGENT, token=(token or 1_000) - 1, result="late")
+    elif deed in BY_HOLDER:
+        kind, _, data = BY_HOLDER[deed]
+        await say(world, kind, id_, Role.AGENT, token=token or 1, **data)
     else:
-        kind, statuses, status = DONE_BY_PERSON[deed]
-        await say(world, kind, id_)
-        assert model.status in statuses
-        model.over(status)
-        if deed == "retry":
-            model.attempts = 0
+        kind, _, _, data = BY_PERSON[deed]
+        blockers: dict[str, Any] = {"blockers": [OTHER if id_ == ONE else ONE]} if deed == "wait for" else {}
+        await say(world, kind, id_, **data, **blockers)
 
 
-def is_legal(deed: str, model: Model) -> bool:
-    """Whether it should be taken."""
-    if deed == "claim":
-        return model.status == "pending"
-    if deed in DONE_BY_PERSON:
-        return model.status in DONE_BY_PERSON[deed][1]
-    return deed != "late" and model.status == "executing"
+def expired(model: Model, now: float) -> Model:
+    """The task once its lease has ended, if it has."""
+    if not model.beat or now - model.beat < LEASE:
+        return model
+    return model.moved("failed" if model.attempts >= ATTEMPTS else "pending", agent="", beat=0.0)
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(DEED, max_size=25))
-def test_tasks_stand_as_a_simple_model_says(deeds: list[tuple[str, str]]) -> None:
+def test_tasks_stand_as_a_simple_model_says(deeds: list[tuple[str, str, str]]) -> None:
     async def story(world: World) -> None:
         await begun(world, review=True)
         await say(world, "task-created", OTHER, project="app", title="another one")
-        models = {ONE: Model(), OTHER: Model()}
-        for deed, id_ in deeds:
-            if deed == "die":
-                await world.crash()
-                await world.start()
-            elif deed == "wait":
+        models, loop = {ONE: Model(), OTHER: Model()}, asyncio.get_running_loop()
+        for deed, id_, death in deeds:
+            now, was = loop.time(), task(world, id_)
+            after = None if deed == "pass time" else expected(deed, id_, models, now)
+            if deed == "pass time":
                 await asyncio.sleep(LEASE / 2 + 1)
-                for model in models.values():
-                    model.left -= LEASE // 2 + 1
-                    if model.status == "executing" and model.left <= 0:
-                        model.over("failed" if model.attempts >= ATTEMPTS else "pending")
+            elif death == "while":
+                saying = asyncio.ensure_future(do(world, deed, id_))
+                await asyncio.sleep(0)
+                await world.crash()
+                with suppress(PulseError, asyncio.CancelledError):
+                    await saying
+            elif after or (deed == "claim" and models[id_].status == "executing"):
+                await do(world, deed, id_)  # whoever holds it is told again of the claim
+                models[id_] = after or models[id_]
             else:
-                try:
-                    await do(world, deed, id_, models[id_])
-                except Refused:
-                    assert not is_legal(deed, models[id_])
+                with pytest.raises(Refused):
+                    await do(world, deed, id_)
+            if death == "after":
+                await world.crash()
+            if death:
+                await world.start()
+                await asyncio.sleep(0.5)
+            models = {one: expired(model, loop.time()) for one, model in models.items()}
+            if death == "while" and after:  # it was recorded, or it was not
+                found = task(world, id_)
+                is_recorded = found.beat != was.beat if deed == "beat" else seen(found, after.beat) == after
+                models[id_] = after if is_recorded else models[id_]
             for one, model in models.items():
-                found = task(world, one)
-                assert (found.status, found.token, found.attempts) == (
-                    model.status,
-                    model.token,
-                    model.attempts,
-                )
-        claims = len(world.events("task-executing"))
-        ended = ("task-acked", "task-released", "task-failed", "task-given-up")
-        held = sum(model.status == "executing" for model in models.values())
-        assert claims == len(world.events(*ended)) + held
+                assert seen(task(world, one), model.beat) == model
+        for id_ in (ONE, OTHER):
+            is_held = False
+            for event in world.events(subject=id_):
+                if event.kind == "task-executing":
+                    assert not is_held
+                    is_held = True
+                elif event.kind in (
+                    "task-acked",
+                    "task-released",
+                    "task-failed",
+                    "task-given-up",
+                    "task-blocked",
+                ):
+                    is_held = False
+            assert is_held == (models[id_].status == "executing")
 
     told(story, tasks={"attempts": ATTEMPTS})
