@@ -146,7 +146,7 @@ class CheckSettings(Group):
         TELL,
         description=f"what follows: a notice; or `{RESTART}NAME`, of a [[process]], or `{RUN_COMMAND}`, and a notice if that"
         " did not help",
-        examples=["restart gateway"],
+        examples=["restart litellm"],
     )
     grace: Duration = Field(
         60 * SECOND, ge=0, description="time that the process has after its start, in which nothing counts"

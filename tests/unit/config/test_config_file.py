@@ -28,6 +28,9 @@ start = ["true"]
 [[process]]
 name = "openclaw"
 start = ["true"]
+[[log]]
+unit = "app.service"
+keywords = ["other"]
 """
 USUAL = {
     "process": ['name = "other"', 'start = ["true"]'],
@@ -35,6 +38,7 @@ USUAL = {
     "openclaw": ['process = "openclaw"'],
     "log": ['path = "/other"', 'keywords = ["other"]'],
     "agent": ['name = "other"', 'kind = "claude"'],
+    "check": ['name = "other"', 'file = "/other"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
     "tasks": ['project = "other"'],
     "resources.sessions": ['root = "/srv/other"'],
@@ -55,6 +59,27 @@ INSTEAD = {
             ("timeout",),
             ("start_period",),
             ("evidence_of", "evidence = 1"),
+        )
+    },
+    **{
+        ("check", key): ['name = "other"', *more]
+        for key, *more in (
+            ("command",),
+            ("http",),
+            ("http_status", 'http = "http://other/"'),
+            ("http_body", 'http = "http://other/"'),
+            ("timeout", 'http = "http://other/"'),
+            ("log",),
+            ("lines", 'log = "app.service"'),
+            ("within", 'log = "app.service"'),
+            ("vital", "over = 1"),
+            ("over", 'vital = "system-resource.load1"'),
+            ("under", 'vital = "system-resource.load1"'),
+            ("clear", 'vital = "system-resource.load1"', "over = 100"),
+            ("grace", 'file = "/other"', 'then = "restart litellm"'),
+            ("run", 'file = "/other"', 'then = "run-command"'),
+            ("tries", 'file = "/other"', 'then = "run-command"', 'run = ["true"]'),
+            ("pause", 'file = "/other"', 'then = "run-command"', 'run = ["true"]'),
         )
     },
     ("log", "unit"): ['keywords = ["other"]'],
@@ -94,7 +119,7 @@ def another(setting: Setting) -> Any:
         case "whole number":
             return (value or 0) + 1
         case "number":
-            return {"raise": 0.95, "clear": 0.05}.get(setting.key, value / 2 or 0.5)
+            return {"raise": 0.95, "clear": 0.05}.get(setting.key, (value or 0) / 2 or 0.5)
         case "true or false":
             return not value
     if setting.key == "group" and value is None:

@@ -25,6 +25,7 @@ COMPANIONS: dict[str, dict[str, Any]] = {
     "process": {"start": ["a"]},
     "agent": {"command": ["a"]},
     "log": {"path": "/a", "keywords": ["a"]},
+    "check": {"file": "/a"},
 }
 """What a block needs besides its required keys to be of use."""
 
