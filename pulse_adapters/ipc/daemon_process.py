@@ -1,6 +1,5 @@
 """The daemon as a process in the background: started, waited for, stopped. (With a unit, systemd does all this.)"""
 
-import errno
 import os
 import select
 import signal
@@ -19,6 +18,7 @@ from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
+from pulse_adapters.workers.read_only import NO_NEW_FILE
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -85,14 +85,14 @@ class DaemonProcess:
         )
 
     def _log(self) -> IO[bytes]:
-        """The file that the daemon speaks into; one without a name where the home can't be written, or that is no file."""
+        """The file that the daemon speaks into; one without a name where none can be made, or that is no file."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
             return open(open_plain(self.home.daemon_log, flags, 0o666, follow=True), "a+b")
         except NotPlain:
             self.say(f"{self.home.daemon_log} is no plain file; what the daemon says is kept nowhere")
         except OSError as error:
-            if error.errno != errno.EROFS:
+            if error.errno not in NO_NEW_FILE:
                 raise
         return TemporaryFile()
 

@@ -2,7 +2,8 @@
 
 An open-file-description lock: like flock it dies with its last descriptor, so with its process; unlike flock
 anyone may ask who holds it without taking it for a moment. What it says is written to a new file that is locked
-before it gets the name, so nobody reads half of it, and what the last holder said can be read first.
+before it gets the name, so nobody reads half of it, and what the last holder said can be read first. Where no file can
+be made it is written over what is there.
 
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
 alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then.
@@ -21,6 +22,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.read_only import NO_NEW_FILE
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.home_status import LockHolder
 
@@ -110,9 +112,15 @@ class HomeLock:
         if self._is_read_only:
             return old
         try:
-            return self._written()
-        finally:
-            os.close(old)
+            written = self._written()
+        except OSError as error:
+            if error.errno not in NO_NEW_FILE:
+                os.close(old)
+                raise
+            _overwrite(old, self._words())
+            return old
+        os.close(old)
+        return written
 
     def _try(self) -> int | None:
         """A descriptor of the file that bears the name, locked; None if somebody else has it."""
@@ -146,7 +154,6 @@ class HomeLock:
 
     def _written(self) -> int:
         """A new file with our words, locked and then given the name, while the old one is still locked."""
-        ours = LockHolder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
         new = self._path.with_name(self._path.name + ".new")
         new.unlink(missing_ok=True)  # it may be a link to anything, and we may be root
         file = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -154,13 +161,27 @@ class HomeLock:
             if os.geteuid() == 0:  # root may hold anybody's home for a moment, and must leave it usable
                 home = os.stat(self._path.parent)
                 os.fchown(file, home.st_uid, home.st_gid)
-            os.write(file, json.dumps(asdict(ours)).encode())
+            os.write(file, self._words())
             fcntl.fcntl(file, fcntl.F_OFD_SETLK, _lock(fcntl.F_WRLCK))
             os.rename(new, self._path)
         except BaseException:
             os.close(file)
             raise
         return file
+
+    def _words(self) -> bytes:
+        ours = LockHolder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
+        return json.dumps(asdict(ours)).encode()
+
+
+def _overwrite(file: int, words: bytes) -> None:
+    """Say it in the file that is there, which needs neither room nor an inode; whoever reads meanwhile tries again."""
+    try:
+        os.pwrite(file, words.ljust(os.fstat(file).st_size), 0)
+        os.ftruncate(file, len(words))
+    except OSError:
+        os.close(file)
+        raise
 
 
 def holder(path: Path) -> LockHolder | None:

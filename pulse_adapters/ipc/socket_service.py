@@ -1,7 +1,6 @@
 """The daemon's socket as a service: callers get answers for as long as the daemon lives."""
 
 import asyncio
-import errno
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
@@ -11,7 +10,7 @@ from pathlib import Path
 from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serve_without_file
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.read_only import is_read_only
+from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.capability import Scope
 from pulse_core.daemon import Caller, CurrentSettings, RequestHandler
@@ -93,16 +92,16 @@ class SocketService:
     async def _serve_without_file(
         self, request_handler: RequestHandler, begun: Callable[[], None], fault: Exception
     ) -> bool:
-        """Serve the home's user and root for as long as nothing can be written there; False if that is not the fault."""
+        """Serve the home's user and root for as long as no file can be made there; False if that is not the fault."""
         cause = fault.__cause__ if isinstance(fault, PulseError) else fault
-        if not isinstance(cause, OSError) or cause.errno != errno.EROFS:
+        if not isinstance(cause, OSError) or cause.errno not in NO_NEW_FILE:
             return False
         answers, on_error = self._answers(request_handler), self._on_error
         owner = os.stat(self.home.path).st_uid
         try:
             async with serve_without_file(self.home.socket, answers, owner=owner, on_error=on_error):
                 begun()
-                while is_read_only(self.home.run):  # noqa: ASYNC110 - as above
+                while why_no_new_file(self.home.run):  # noqa: ASYNC110 - as above
                     await asyncio.sleep(LOOK)
                 return True
         except PulseError as error:

@@ -25,6 +25,8 @@ from pulse_adapters.sqlite.connect import (
     refuse_damage,
     refuse_missing,
 )
+from pulse_adapters.sqlite.errors import is_corrupt
+from pulse_adapters.sqlite.event_reader import translate_read_error
 from pulse_adapters.sqlite.open_log import TAIL, Opening, check_tail, open_writer
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
@@ -160,6 +162,8 @@ class StoreChecks:
                     check_tail(connection, home.events, head)
                     return head, ""
         except sqlite3.DatabaseError as error:
+            if not is_corrupt(error):
+                raise translate_read_error(error, home.events) from error
             return 0, f"the log can't be read: {error}"
         verdict = verify(home.events, home.objects, expect=last_checkpoint_row(home))
         return verdict.rows, verdict.fault

@@ -14,15 +14,19 @@ from typing import Any
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
+from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch
 from pulse_adapters.workers.database_files import files_of, left_beside_link
-from pulse_adapters.workers.read_only import is_read_only
+from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogUnavailable
 
 _DEAD_MAN = 128
 """The byte of a -shm that every live connection holds a lock on, in SQLite's own file format."""
+
+_SHM = 32_768
+"""Bytes of a -shm that somebody has open, at least."""
 
 
 class ReadMode(Enum):
@@ -68,12 +72,31 @@ def refuse_odd_files(path: Path) -> None:
 def connect_readonly(path: Path) -> sqlite3.Connection:
     """A read-only connection; the file must exist. It may lie where this user can't write, or nobody can."""
     way = read_mode_for(path)
+    try:
+        return _connect(path, way)
+    except sqlite3.OperationalError as error:
+        # Without room or inodes: a -shm that can't be made as a whole, so nobody has the database open.
+        _, wal, shm = files_of(path)
+        if (
+            way is not ReadMode.SHARED
+            or not is_disk_full(error)
+            or (shm.exists() and shm.stat().st_size >= _SHM)
+        ):
+            raise
+        return _connect(path, _without_shm(wal))
+
+
+def _connect(path: Path, way: ReadMode) -> sqlite3.Connection:
     uri = f"file:{quote(str(path.absolute()))}?mode=ro{way.value}"
     connection = open_database(path, uri, isolation_level=None)
-    if way is ReadMode.ALONE:  # before whatever looks into the file
-        connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-    connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
-    read_schema(connection)
+    try:
+        if way is ReadMode.ALONE:  # before whatever looks into the file
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
+        read_schema(connection)
+    except BaseException:
+        connection.close()
+        raise
     return connection
 
 
@@ -88,12 +111,15 @@ def read_schema(connection: sqlite3.Connection) -> None:
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     database, wal, shm = files_of(path)
-    may_write = os.access(database.parent, os.W_OK) and (shm.exists() or not is_read_only(database.parent))
+    may_write = os.access(database.parent, os.W_OK) and (shm.exists() or not why_no_new_file(database.parent))
     if may_write or is_open_elsewhere(shm):
         return ReadMode.SHARED
-    if not wal.exists() or wal.stat().st_size <= HEADER:
-        return ReadMode.FROZEN
-    return ReadMode.SHARED if shm.exists() else ReadMode.ALONE
+    found = _without_shm(wal)
+    return ReadMode.SHARED if found is ReadMode.ALONE and shm.exists() else found
+
+
+def _without_shm(wal: Path) -> ReadMode:
+    return ReadMode.ALONE if wal.exists() and wal.stat().st_size > HEADER else ReadMode.FROZEN
 
 
 def refuse_damage(path: Path) -> None:

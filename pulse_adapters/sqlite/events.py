@@ -21,7 +21,7 @@ from pulse_adapters.sqlite.payloads import LostPayload, all_plain, is_reference,
 from pulse_adapters.sqlite.redactions import KIND, SAID
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.workers.database_files import files_of
-from pulse_adapters.workers.read_only import is_read_only
+from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.model.errors import Damaged, LogUnavailable, PulseError
 from pulse_core.model.event import NO_CHAIN, Draft, Event, Head
 from pulse_core.model.kinds import EventRedacted
@@ -106,8 +106,8 @@ class SqliteEventLog:
     ) -> AsyncIterator["SqliteEventLog"]:
         """The log at `path`, made if there is none. The caller holds the home's lock: there is one writer.
 
-        Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits. On a read-only file system nothing can
-        be appended until that takes changes again.
+        Raises Damaged, NewerFormat or LogUnavailable. Leaving commits what waits. Where no -wal can be made or
+        written nothing can be appended until it can.
         """
         blocks = Reserve(reserve) if reserve else None
         async with AsyncExitStack() as stack:
@@ -152,16 +152,19 @@ class SqliteEventLog:
         async with self._connecting:
             if not self._is_read_only:
                 return
-            if await asyncio.to_thread(is_read_only, files_of(self._path).database.parent):
-                raise LogUnavailable(
-                    f"{self._path} lies on a file system that is read-only; nothing was recorded: make it writable"
-                )
+            directory = files_of(self._path).database.parent
+            if why := await asyncio.to_thread(why_no_new_file, directory):
+                raise LogUnavailable(f"{self._path} can't be written, nothing was recorded: {why}")
             try:
                 writer, self._reader, start = await self._reconnect(True)
             except PulseError as error:
                 _, self._reader, _ = await self._reconnect(False)
                 raise LogUnavailable(str(error)) from error
-            self._is_read_only = start.is_read_only
+            if start.is_read_only:
+                raise LogUnavailable(
+                    f"{self._path} can't be written, nothing was recorded: make room on its disk"
+                )
+            self._is_read_only = False
             self._commits.continue_over(writer)
 
     async def keep(self, *drafts: Draft) -> bool:

@@ -16,7 +16,7 @@ from pulse_adapters.sqlite.connect import (
     refuse_missing,
     refuse_unfinished,
 )
-from pulse_adapters.sqlite.errors import is_disk_full, translate_error
+from pulse_adapters.sqlite.errors import code, is_disk_full, translate_error
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
@@ -53,7 +53,7 @@ class Opening(NamedTuple):
 class Start(NamedTuple):
     """Where the log stands, whose it is, and words about a torn end that was left away.
 
-    is_read_only: nothing can be appended over this connection, since the file system takes no change.
+    is_read_only: nothing can be appended over this connection, since the file system takes no change, or no new file.
     """
 
     seq: int
@@ -75,14 +75,26 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
         try:
             opened = _open(path, how, torn)
         except sqlite3.Error as error:
-            if not is_disk_full(error) or not reserve or not reserve.free():
+            if not is_disk_full(error) and code(error) != sqlite3.SQLITE_READONLY:
                 raise
-            opened = _open(path, how, torn)
+            opened = _open_where_refused(path, how, torn, reserve)
     except sqlite3.Error as error:
         raise translate_error(error, path) from error
     if reserve:
         reserve.make()
     return opened
+
+
+def _open_where_refused(
+    path: Path, how: Opening, torn: str, reserve: Reserve | None
+) -> tuple[sqlite3.Connection, Start]:
+    """With the room that was held back; or to read alone, where nothing can be written, or no -wal and -shm be made."""
+    if reserve and reserve.free():
+        with suppress(sqlite3.OperationalError):
+            return _open(path, how, torn)
+    if how.accept_damage or not path.exists():
+        return _open(path, how, torn)
+    return open_to_read(path, how, torn)
 
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:

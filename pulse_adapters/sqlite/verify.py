@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_altered_wal, refuse_damage
-from pulse_adapters.sqlite.errors import code, is_corrupt, translate_error
+from pulse_adapters.sqlite.errors import code, is_corrupt
+from pulse_adapters.sqlite.event_reader import translate_read_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
@@ -59,7 +60,7 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
         if (
             not is_corrupt(error) and code(error) != sqlite3.SQLITE_ERROR
         ):  # no such column: the schema is not ours
-            raise translate_error(error, path) from error
+            raise translate_read_error(error, path) from error
         rows, fault = 0, f"the database cannot be read: {error}"
     return VerifyResult(rows, fault, round((time.monotonic() - started) * 1000))
 

@@ -7,13 +7,15 @@ import json
 import logging
 import os
 import sqlite3
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from pulse_adapters.sqlite.connect import make_private, refuse_odd_files
+from pulse_adapters.sqlite.connect import connect_readonly, make_private, refuse_odd_files
+from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory
 from pulse_adapters.workers.database_files import files_of, names_beside
-from pulse_adapters.workers.read_only import is_read_only
+from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.model.event import Head
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import LayerOutcome, TickRecord
@@ -63,14 +65,13 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
 
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
-    if is_read_only(files_of(path).database.parent):
-        return _in_memory(path, "its file system is read-only")
     try:
         connection, last = _open(path)
         return connection, (last, "")
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-            return _in_memory(path, str(error))  # nothing is wrong with what is there
+        why = why_no_new_file(files_of(path).database.parent)
+        if why or (is_disk_full(error) and _can_be_read(path)):  # then nothing is wrong with what is there
+            return _in_memory(path, why or str(error))
         words = f"{path} can't be used ({error}): it was set aside as {path.name}.unusable, and new vitals are begun"
         LOG.warning("%s", words)
         for part in names_beside(path):
@@ -81,6 +82,13 @@ def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
     except sqlite3.Error:
         connection, last = _open(MEMORY)  # the disk takes nothing now; the next start tries again
     return connection, (last, words)
+
+
+def _can_be_read(path: Path) -> bool:
+    with suppress(sqlite3.Error), closing(connect_readonly(path)) as connection:
+        connection.execute("SELECT max(tick) FROM tick").fetchone()
+        return True
+    return False
 
 
 def _in_memory(path: Path, why: str) -> tuple[sqlite3.Connection, tuple[int, str]]:

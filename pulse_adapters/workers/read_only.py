@@ -1,13 +1,24 @@
-"""Whether a file system takes changes, or fails."""
+"""Whether a file system takes changes and new files, or fails."""
 
 import errno
 import os
 from pathlib import Path
 
+NO_NEW_FILE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+"""Why no file can be made, though files that are there may serve: nothing may be written, no inode or no room is left."""
+
 
 def is_read_only(directory: Path) -> bool:
     """Whether its file system takes no change at all: asked by making a file, since its flags don't always say so."""
     return _refusal(directory) == errno.EROFS
+
+
+def why_no_new_file(directory: Path) -> str:
+    """Why its file system takes no new file, in words; empty if it does, or fails otherwise."""
+    refusal = _refusal(directory)
+    if refusal == errno.EROFS:
+        return "its file system is read-only: make it writable"
+    return "its file system takes no new file: free inodes or room" if refusal in NO_NEW_FILE else ""
 
 
 def is_failing(directory: Path) -> bool:

@@ -59,7 +59,7 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
         told = CliHome(served.home.path).upulse("why", "victim").out
         assert "held in memory" in told
         assert "1 process-died" in told
-        with pytest.raises(LogUnavailable, match="file system that is read-only"):
+        with pytest.raises(LogUnavailable, match="file system is read-only"):
             served.append("resumed")
         again = subprocess.run(
             [served.python, "-m", "upulse_cli.serve", "--home", str(served.home.path)],

@@ -1,9 +1,13 @@
 """The disk of the home is really full: what is guarded is kept alive, and nobody is told a lie."""
 
 import os
+import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -15,6 +19,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.ports.readers import EventQuery
 from tests import processes
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 
 VICTIM = """
 [[process]]
@@ -26,11 +31,11 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MiB."""
+    """A file system of 16 MiB and 1,000 inodes."""
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False, timeout=60
+        ["mount", "-t", "tmpfs", "-o", "size=16m,nr_inodes=1000", "tmpfs", disk], check=False, timeout=60
     )
     if mounted.returncode:
         reason = "only root can mount a small file system"
@@ -49,6 +54,15 @@ def fill(disk: Path) -> None:
                     ballast.write(bytes(size))
             except OSError:
                 continue
+
+
+def take_inodes(disk: Path) -> Callable[[], None]:
+    """Leave no inode; what is given back frees them again."""
+    (taken := disk / "taken").mkdir()
+    with suppress(OSError):
+        for number in count():
+            (taken / str(number)).touch()
+    return partial(shutil.rmtree, taken)
 
 
 def is_appended(served: Served) -> bool:
@@ -125,5 +139,48 @@ def test_a_daemon_that_was_killed_comes_back_on_a_full_disk(small: Path, reserve
         os.kill(first, signal.SIGKILL)
         served.start()
         assert served.pid_when_up("victim", other_than=first)
+    finally:
+        served.close()
+
+
+@pytest.mark.parametrize("way", ["inodes", "blocks"])
+def test_a_stopped_daemon_starts_without_room_for_a_new_file_and_records_it_once_there_is(
+    small: Path, tmp_path: Path, way: str
+) -> None:
+    served = Served(small / "home")
+    served.said = tmp_path / "said"
+    try:
+        served.configure(VICTIM)
+        served.start()
+        first = served.pid_when_up("victim")
+        acknowledged = served.append("resumed")["id"]
+        assert served.stop() == 0  # nothing is left beside the log
+        served.home.reserve.unlink()
+        if way == "inodes":
+            free = take_inodes(small)
+        else:
+            fill(small)
+            free = (small / "ballast").unlink
+        told = CliHome(served.home.path).upulse("doctor", code=1)  # since the disk is so small
+        assert "--accept-damage" not in told.out
+        assert acknowledged in CliHome(served.home.path).upulse("events", "--kind", "resumed", "--json").out
+        assert verify(served.home.events, served.home.objects).fault == ""
+        os.kill(first, signal.SIGKILL)
+        for _ in range(2):
+            served.start()
+            second = served.pid_when_up("victim", other_than=first)
+            with pytest.raises(LogUnavailable, match="nothing was recorded"):
+                served.append("resumed")
+            served.kill()
+        served.start()
+        free()
+        served.eventually(lambda: is_appended(served), "appends are taken again")
+        assert served.stop() == 0
+        with SqliteEventReader(served.home.path) as log:
+            assert log.event(acknowledged)
+            ups = log.events(EventQuery(kinds=("process-up",)))
+            assert any(f'"pid":{second}' in event.data for event in ups)
+        assert verify(served.home.events, served.home.objects).fault == ""
+        assert not list(served.home.path.glob("vitals.db.unusable*"))
     finally:
         served.close()

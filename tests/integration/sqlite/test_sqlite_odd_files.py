@@ -80,7 +80,9 @@ async def test_vitals_and_checkpoints_are_begun_anew(
         assert "is no regular file; move it away): it was set aside" in vitals.set_aside
     assert path.is_file()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pulse_adapters.sqlite.vitals_file.is_read_only", lambda directory: True)
+    monkeypatch.setattr("pulse_adapters.sqlite.vitals_file.why_no_new_file", lambda directory: "no inode")
+    path.unlink()
+    path.mkdir()
     async with SqliteVitals.open(path) as vitals:
         assert "samples are kept in memory" in vitals.set_aside
     assert not list(tmp_path.glob(":memory:*"))
