@@ -58,7 +58,7 @@ def merge_trees(git: Git, main: str, staging: str) -> str:
         advice = f"merge main into staging and settle it there: git -C {git.staging} merge main"
         raise MergeConflict(files, advice)
     said = git("version")
-    found = re.search(r"(\d+)\.(\d+)", said)
+    found = re.search(r"\b(\d++)\.(\d+)", said)
     if found and (int(found[1]), int(found[2])) < OLDEST:
         raise NoGit(f"a promote needs git 2.38 or newer, and this is {said.removeprefix('git version ')}")
     raise git.failure(("merge-tree",), answer)

@@ -33,7 +33,7 @@ _SETTINGS = b"""[core]
 \tauto = false
 """
 _DEEPER = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates", "refs/heads/main")
-_SHA256 = re.compile(rb"^\s*objectformat\s*=\s*\"?sha256", re.IGNORECASE | re.MULTILINE)
+_SHA256 = re.compile(rb"^[^\S\n]*+objectformat[^\S\n]*+=[^\S\n]*+\"?sha256", re.IGNORECASE | re.MULTILINE)
 _OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
 

@@ -13,7 +13,7 @@ import psutil
 from pulse_adapters.workers.plain_file import end_of_plain
 from pulse_core.app.bundle import BundlePart
 from pulse_core.home import HomeLayout
-from pulse_core.settings.secrets import hide_secrets
+from pulse_core.model.secret_text import hide_secrets
 
 TAIL = 256 * 1024
 KEPT = 10

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.model.text import clean
-from pulse_core.settings.secrets import hide_secrets
 
 ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""
@@ -139,13 +139,21 @@ def end_of_life(path: Path, since: int, *environments: Mapping[str, str]) -> str
         file.seek(begin)
         text = file.read(_SEARCHED).decode("utf-8", "replace")
     if begin > first:  # in the midst of a line, and maybe of a secret
-        text = text.partition("\n")[2] or text[-_PRINTED:]
+        text = _after_cut(text)
     text = _COLOUR.sub("", text).replace("\r\n", "\n").replace("\r", "\n").strip()
     blob = clean(hide_secrets(text, *environments)).encode()
     if len(blob) <= _PRINTED:
         return blob.decode()
     end = blob[-_PRINTED:]
     return (end.partition(b"\n")[2] or end).decode(errors="ignore")
+
+
+def _after_cut(text: str) -> str:
+    """Text without the rest of a line at its beginning; of a single long line, without the rest of a word."""
+    for rest in (text.partition("\n")[2], *text.split(maxsplit=1)[1:]):
+        if rest.strip():
+            return rest
+    return text
 
 
 _SEARCHED, _PRINTED = 6 * 1024, 2_000

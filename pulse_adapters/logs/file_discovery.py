@@ -87,7 +87,8 @@ def path_matches(pattern: str, path: str) -> bool:
     return len(ours) == len(theirs) and all(name_matches(*pair) for pair in zip(ours, theirs, strict=True))
 
 
-_DATED = re.compile(r"(.+?)[-._]\d{4}[\d\-_.T]*(\.[^.\d][^.]*)")
+_OF_DATES = "0123456789-_.T"
+_YEAR = re.compile(r"[-._][0-9]{4}")
 
 
 def unrotated_paths(path: str) -> list[str]:
@@ -96,8 +97,13 @@ def unrotated_paths(path: str) -> list[str]:
     if name.endswith(PACKED):
         return []
     names = [name[:place] for place, char in enumerate(name) if place and char in "-._~"]
-    if dated := _DATED.fullmatch(name):
-        names.append(f"{dated[1]}{dated[2]}")
+    stem, dot, ending = name.rpartition(".")
+    if (
+        (year := _YEAR.search(stem, max(1, len(stem.rstrip(_OF_DATES)))))
+        and ending
+        and not ending[0].isdigit()
+    ):
+        names.append(f"{stem[: year.start()]}{dot}{ending}")
     return [os.path.join(directory, one) for one in names]
 
 

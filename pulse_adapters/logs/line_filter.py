@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pulse_core.model.pattern import SearchPattern, search_pattern
+from pulse_core.model.secret_text import hide_secrets
 
 TOLD = 2_000
 """Characters of a line that are told."""
@@ -63,6 +64,6 @@ def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
 
 
 def printable_line(line: bytes) -> str:
-    """A line as printable text: invalid UTF-8 and control characters are replaced; cut at 2,000 characters."""
-    text = _CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r"))
+    """A line as printable text without secrets: invalid UTF-8 and control characters are replaced; cut at 2,000."""
+    text = hide_secrets(_CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r")))
     return text if len(text) <= TOLD else f"{text[: TOLD - 3]}..."

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.ports.logs import LogBatch, MatchedLines, Place, ReadProgress
 from pulse_core.settings.logs import LogSettings
 
@@ -67,6 +68,6 @@ class MemoryLogs:
         if source not in (log.path, log.unit):
             return MatchedLines(number, (), 0)
         before = self._told.get((source, number), 0)
-        told = tuple(found[: max(0, log.lines_per_minute - before)])
+        told = tuple(map(hide_secrets, found[: max(0, log.lines_per_minute - before)]))
         self._told[source, number] = before + len(told)
         return MatchedLines(number, told, len(found))

@@ -13,7 +13,7 @@ Place = Mapping[str, Json]
 
 
 class MatchedLines(NamedTuple):
-    """The matches of one `[[log]]` (its number in the settings): the lines to record, and how many there were."""
+    """The matches of one `[[log]]` (its number in the settings): lines to record, without secrets, and how many came."""
 
     log: int
     lines: tuple[str, ...]

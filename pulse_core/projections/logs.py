@@ -24,9 +24,10 @@ QUIET = 600 * US_PER_SECOND
 _SHOWN = 300
 
 _CHANGING = re.compile(
-    r"0[xX][0-9a-fA-F]+|\b(?=[0-9a-fA-F-]*\d)[0-9a-fA-F]{6,}(?:-[0-9a-fA-F]{4,})*\b|\d+(?:[.:,]\d+)*"
+    r"0[xX][0-9a-fA-F]++|\b[0-9a-fA-F]{6,}+\b(?:-[0-9a-fA-F]{4,}+\b)*+|\d++(?:[.:,]\d++)*+"
 )
-"""What differs between similar lines: numbers, times, addresses, hashes, UUIDs."""
+"""What may differ between similar lines: numbers, times, addresses, hashes, UUIDs; nothing is looked at twice."""
+_DIGIT = re.compile(r"\d")
 
 
 class MatchBatch(NamedTuple):
@@ -140,4 +141,9 @@ def rank(severity: str) -> int:
 
 def shape_of(line: str) -> str:
     """The common form of similar lines: numbers, times, hashes and UUIDs as `#`, cut to what is shown."""
-    return _CHANGING.sub("#", line[: 2 * _SHOWN])[:_SHOWN]
+    return _CHANGING.sub(_changed, line[: 2 * _SHOWN])[:_SHOWN]
+
+
+def _changed(found: re.Match[str]) -> str:
+    """`#`, unless it is a word of letters alone, as `facade`."""
+    return "#" if _DIGIT.search(found[0]) else found[0]

@@ -109,7 +109,7 @@ PROCESSES = StateProjection("processes", 10, Processes, processes.KINDS, process
 CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 4, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 2, Notices, notices.KINDS, notices.after)
-LOGS = StateProjection("logs", 3, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)
+LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)
 ENGINE = StateProjection("engine", 8, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)

@@ -11,9 +11,9 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, PlainSerializer, SerializationInfo
 from pydantic.fields import FieldInfo
 
+from pulse_core.model.secret_text import HIDDEN
 from pulse_core.settings.groups import is_http_url
 
-HIDDEN = "***"
 IN_CLEAR: Mapping[str, Any] = {"in_clear": True}
 """Serialisation context for use within the process: secrets are not masked."""
 
@@ -21,40 +21,6 @@ IN_CLEAR: Mapping[str, Any] = {"in_clear": True}
 def mask_secret(text: str) -> str:
     """The masked form of a secret: the variable that holds it, or the scheme of the URL."""
     return text if text.startswith("env:") else f"{text.partition('://')[0]}://{HIDDEN}"
-
-
-def hide_secrets(text: str, *environments: Mapping[str, str]) -> str:
-    """Text of others without the values of these variables that look like secrets, and without what is written as one."""
-    values = (value for env in environments for name, value in env.items() if _looks_secret(name, value))
-    lines = {line for value in values for line in (value, *value.split("\n")) if len(line) >= _SHORTEST}
-    for line in sorted(lines, key=len, reverse=True):
-        text = text.replace(line, HIDDEN)
-    lowered = text.lower()  # most lines have no secret, and to see that so costs a thirtieth
-    if not any(word in lowered for word in _WORDS):
-        return text
-    return _WRITTEN_SECRET.sub(rf"\1{HIDDEN}", text)
-
-
-_SHORTEST = 4
-_SECRET_NAME = re.compile(r"key|token|secret|pass|pwd|credential|auth", re.IGNORECASE)
-_KEY = re.compile(r"(?=.*\d)(?=.*[A-Za-z])[^\s/]{20,}")
-_WORDS = ("://", "bearer ", "sk-", "key", "token", "secret", "passw")
-"""What has none of these has no `_WRITTEN_SECRET`."""
-_SECRET = "(?:key|token|secret|password|passwd)"
-_WRITTEN_SECRET = re.compile(
-    r"(://(?=[^/\s@]*:[^/\s@]{1,400}@)|\bBearer[ ]|\b(?=sk-)"
-    rf"""|{_SECRET}["']?[ ]?[:=][ ]?["']?|(?<!\S)--?[\w-]{{0,40}}{_SECRET}[ ]+)"""
-    r"""(?:(?<=://)[^/\s@]+|(?<!://)[^\s"',;@&]{4,})""",
-    re.IGNORECASE,
-)
-"""The password of a URL, a bearer token, an API key as `sk-…`, and what follows `token=`, `--token ` or `"password": `."""
-
-
-def _looks_secret(name: str, value: str) -> bool:
-    has_password = re.search(r"://[^/\s@]*:[^/\s@]+@", value)
-    if name in ("PWD", "OLDPWD"):  # directories, which each traceback names
-        return False
-    return bool(_SECRET_NAME.search(name) or has_password or _KEY.fullmatch(value))
 
 
 def is_secret(field: FieldInfo) -> bool:

@@ -15,7 +15,6 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.logs import LogSettings
-from pulse_core.settings.secrets import hide_secrets
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
 
@@ -142,7 +141,7 @@ class ErrorLog:
         for hits in batch.hits:
             severity, untold = self._logs[hits.log].severity, hits.number - len(hits.lines)
             # Those that are told alone, which are so many a minute: a storm costs no more.
-            parts = list(split_lines([hide_secrets(line) for line in hits.lines])) or [()]
+            parts = list(split_lines(hits.lines)) or [()]
             for number, lines in enumerate(parts, 1):
                 count = len(lines) + (untold if number == len(parts) else 0)
                 matched = LogMatched(severity=severity, lines=lines, count=count, place=dict(batch.place))

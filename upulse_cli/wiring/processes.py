@@ -8,8 +8,8 @@ from pulse_adapters.ipc.daemon_process import log_lines
 from pulse_core.app.context import HomeContext
 from pulse_core.app.process_report import process_report
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.model.text import clean
-from pulse_core.settings.secrets import hide_secrets
 
 SHOWN = 10
 """Last lines that `upulse process show` shows."""

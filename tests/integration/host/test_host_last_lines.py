@@ -48,6 +48,15 @@ def test_of_much_the_end_is_told_in_whole_lines(tmp_path: Path) -> None:
     assert end_of_life(log, 50) == "x" * 2_000
 
 
+@pytest.mark.parametrize("after", [1_990, 2_000, 6_130, 6_140])
+def test_a_secret_where_the_output_is_cut_is_told_in_no_part(tmp_path: Path, after: int) -> None:
+    log = tmp_path / "it.log"
+    for before in ("x" * 10_000, "x" * 10_000 + " ", "token="):
+        log.write_text(f"{before}abcd-1234-efgh{' y' * (after // 2)}")
+        told = end_of_life(log, 0, {"API_KEY": "abcd-1234-efgh"})
+        assert not any(f"{part} y" in told for part in ("h", "fgh", "1234-efgh"))
+
+
 def test_a_log_that_was_emptied_meanwhile_is_told_from_its_beginning(tmp_path: Path) -> None:
     log = tmp_path / "it.log"
     log.write_text("after\n")

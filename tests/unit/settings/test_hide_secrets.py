@@ -3,7 +3,7 @@
 import pytest
 
 from pulse_adapters.host.outputs import end_of_output
-from pulse_core.settings.secrets import hide_secrets
+from pulse_core.model.secret_text import hide_secrets
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,17 @@ from pulse_core.settings.secrets import hide_secrets
         ("openai: sk-proj-aaaabbbbcccc", "openai: ***"),
         ("KeyError: 'name'", "KeyError: 'name'"),
         ("1 token", "1 token"),
+        ("Bearer  abcdefGHIJ and Bearer\tabcd", "Bearer  *** and Bearer\t***"),
+        ("http://user:p@ss:w/ord@host/x and a@b", "http://***@host/x and a@b"),
+        ("http://user:pa/ss@host", "http://***@host"),
+        (f"postgres://u:{'pw' * 900}@h/db", "postgres://***@h/db"),
+        ("http://localhost:4873/@scope/package", "http://localhost:4873/@scope/package"),
+        ('{"url":"http://a:80/","mail":"b@c"}', '{"url":"http://a:80/","mail":"b@c"}'),
+        ("git+ssh://git@host:team/it.git@v1", "git+ssh://git@host:team/it.git@v1"),
+        ("http://[::1]:80/a@b", "http://[::1]:80/a@b"),
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ***"),
+        ("authorization: none of these", "authorization: none of these"),
+        ("broken abcd-\n1234 and ab\x00cd-12 34.", "broken *** and ***."),
         ('File "/opt/app/main.py", line 3', 'File "/opt/app/main.py", line 3'),
     ],
 )
