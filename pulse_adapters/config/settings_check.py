@@ -22,8 +22,11 @@ def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None 
     """Validate as JSON, where a list may become a tuple but no text a number; raises pydantic's ValidationError.
 
     to_start: accept what must not prevent the daemon's start: a group or user that is not on this machine, and a pattern
-    that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, if it is known.
+    that Python's `re` has and RE2 has not; home: Pulse's own directory, in which nothing may be deleted, and whose file
+    system is watched, if it is known.
     """
+    if home is not None:
+        data = with_disk_of(os.path.realpath(home), data)
     text = json.dumps(data, default=lambda _: [None])  # a date or time, which no setting takes
     context = {**AS_WRITTEN}
     if to_start:
@@ -33,6 +36,40 @@ def validate(data: dict[str, Any], *, to_start: bool = False, home: Path | None 
     if home is not None:
         context[TREE_CHECK] = partial(demand_elsewhere, os.path.realpath(home))
     return Settings.model_validate_json(text, strict=True, context=context)
+
+
+def with_disk_of(home: str, data: dict[str, Any]) -> dict[str, Any]:
+    """The settings with a bound for the file system that the home is on, if none of their bounds is for that.
+
+    By the mount table alone: to ask one of the paths could take for ever.
+    """
+    resources = data.get("resources", {})
+    disks = resources.get("disk", {}) if isinstance(resources, dict) else None
+    listed = [disks] if isinstance(disks, dict) else disks
+    if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
+        return data  # which the validation says
+    points = mount_points()
+    covered = {_mount_point(str(expand_path(path)), points) for path in _paths(listed)}
+    if _mount_point(home, points) in covered:
+        return data
+    return {**data, "resources": {**resources, "disk": [*listed, {"path": home}]}}
+
+
+def mount_points() -> set[str]:
+    """Where file systems are mounted."""
+    with open("/proc/self/mounts", "rb") as table:  # blanks in a mount point are written as octal
+        return {os.fsdecode(line.split(b" ", 2)[1].replace(b"\\040", b" ")) for line in table}
+
+
+def _paths(bounds: list[dict[str, Any]]) -> list[str]:
+    paths = [bound.get("path", "/") for bound in bounds]
+    return [path for path in paths if isinstance(path, str) and path.startswith(("/", "~/"))]
+
+
+def _mount_point(path: str, points: set[str]) -> str:
+    while path not in points and path != "/":
+        path = os.path.dirname(path)
+    return path
 
 
 def demand_elsewhere(home: str, tree: str) -> None:

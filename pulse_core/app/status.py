@@ -64,6 +64,8 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("unguarded")
         or log["damage"]
         or log["unwritten"]
+        or log.get("refusing")
+        or status.get("samples_lost")
         or status.get("settings_refused")
         or status.get("settings_faults")
         or status.get("safe_mode")

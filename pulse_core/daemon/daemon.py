@@ -387,6 +387,8 @@ class Daemon:
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out
         whole["log"]["held"] = self.journal.held
+        whole["log"]["refusing"] = self.journal.refusing
+        whole["samples_lost"] = p.vitals.trouble
         whole["engine"] = self.engine_controller.report() if self.engine_controller else None
         if missing := p.view().conditions[ENGINE_MISSING]:
             whole["engine"] = {

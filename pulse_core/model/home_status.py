@@ -55,7 +55,8 @@ class SafeModeStatus(TypedDict):
 
 class LogStatus(TypedDict):
     """How many rows the log has, when it was verified, its damage, how many events could not be written yet, and how many
-    will not be for want of room; held: of the former, how many of each kind."""
+    will not be for want of room; held: of the former, how many of each kind; refusing: since when and why requests are
+    refused, in words."""
 
     rows: int
     verified: str | None
@@ -63,6 +64,7 @@ class LogStatus(TypedDict):
     unwritten: int
     left_out: NotRequired[int]
     held: NotRequired[Mapping[str, int]]
+    refusing: NotRequired[str]
 
 
 class GuardedProcessStatus(TypedDict):
@@ -117,8 +119,8 @@ class TickStatus(TypedDict):
 
 
 class HomeStatus(TypedDict):
-    """The whole status. Only a running daemon reports its engine, its own load, its watchers, and what `blast_radius` holds
-    back."""
+    """The whole status. Only a running daemon reports its engine, its own load, its watchers, what `blast_radius` holds
+    back, and why samples are lost."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None
@@ -135,6 +137,7 @@ class HomeStatus(TypedDict):
     shed: NotRequired[Json]
     watchers: NotRequired[Sequence[Mapping[str, Json]]]
     held_back: NotRequired[Sequence[str]]
+    samples_lost: NotRequired[str]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
     settings_refused: NotRequired[Sequence[str]]

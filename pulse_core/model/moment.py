@@ -34,6 +34,11 @@ class Moment(NamedTuple):
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def local_text(at: int) -> str:
+    """UTC microseconds in words for people, on this machine's clock: `2026-01-31 09:15:00 CET`."""
+    return datetime.fromtimestamp(at / US_PER_SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
+
+
 def iso(at: int) -> str:
     """UTC microseconds as ISO 8601, as `2026-01-31T08:15:00.000250Z`."""
     return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -37,7 +37,7 @@ from dataclasses import replace
 from pulse_core.model.errors import LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
-from pulse_core.model.moment import US_PER_SECOND, Moment, iso
+from pulse_core.model.moment import US_PER_SECOND, Moment, local_text
 from pulse_core.model.payload import encode
 from pulse_core.model.text import count_kinds
 from pulse_core.ports.clock import Clock
@@ -53,6 +53,8 @@ PATIENCE = 2.0
 """Seconds for which survival waits for a commit; a disk that takes longer is treated as one that takes nothing."""
 CHECK_INTERVAL = 2.0
 """Seconds between two looks whether the log is still there, while nothing is recorded."""
+REFUSED_LATELY = 30.0
+"""Seconds for which it is told that a request was refused: if nobody asks again, nobody knows whether it would be."""
 UNWRITTEN_AFTER = 5 * US_PER_SECOND
 """How long nothing can be written before that is a condition; until then it may be a hiccup."""
 
@@ -107,6 +109,14 @@ class Journal:
     def listen_to_left_out(self, listener: Callable[[Sequence[str]], None]) -> None:
         """Call back with the ids of provisional events that will not be recorded, for want of room."""
         self._forget.append(listener)
+
+    @property
+    def refusing(self) -> str:
+        """Since when and why requests are refused, in words, if one was a moment ago; also where nothing is held yet."""
+        is_lately = (
+            self._refused is not None and asyncio.get_running_loop().time() < self._tried + REFUSED_LATELY
+        )
+        return f"since {local_text(self._refused.at)}: {self._error}" if self._refused and is_lately else ""
 
     @property
     def left_out(self) -> int:
@@ -200,12 +210,13 @@ class Journal:
             self._holding.set()  # so that it is checked at once: the check says what became of it
         elif not self.is_standing and now.since(since) >= UNWRITTEN_AFTER:
             self.is_standing = True
-            evidence = f"nothing can be recorded since {iso(since.at)}: {self._error}"
+            evidence = f"nothing can be recorded since {local_text(since.at)}: {self._error}"
             self.hold(Draft(ConditionRaised(evidence=evidence), UNWRITTEN))
 
     def _tell_available(self, held: int) -> None:
         if self._refused:
-            refused, until, self._refused = iso(self._refused.at), iso(self.clock.now().at), None
+            refused, until = local_text(self._refused.at), local_text(self.clock.now().at)
+            self._refused = None
             words = f"could not be written from {refused} to {until}; {held} events were held"
             if self._held.left_out:
                 some = count_kinds(self._held.left_out)

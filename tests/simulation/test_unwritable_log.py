@@ -2,14 +2,18 @@
 
 import asyncio
 import json
+import re
 
 import pytest
 
+from pulse_adapters.memory.clock import START
 from pulse_adapters.memory.logs import MemoryLogs
+from pulse_core.app.status import is_wrong
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionRaised, Effect, Paused, Resumed
+from pulse_core.model.moment import US_PER_SECOND, local_text
 from pulse_core.record.journal import PATIENCE
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
@@ -42,6 +46,28 @@ def test_a_process_that_dies_on_a_full_disk_is_restarted_once() -> None:
         free_disk(world)
         await asyncio.sleep(2)
         assert world.daemon.report()["log"]["unwritten"] == 0
+
+    simulate(story, ONE)
+
+
+def test_that_requests_are_refused_and_samples_are_lost_is_told_at_once_and_until_a_while_after() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        assert (daemon.report()["log"]["refusing"], daemon.report()["samples_lost"]) == ("", "")
+        fill_disk(world)
+        world.vitals.trouble = "samples can't be written, and are lost: database or disk is full"
+        with pytest.raises(LogUnavailable):
+            await world.ask(Paused())
+        told = daemon.report()
+        assert told["log"]["unwritten"] == 0
+        assert told["log"]["refusing"].startswith("since 20")
+        assert told["log"]["refusing"].endswith(": the disk is full")
+        assert told["samples_lost"] == world.vitals.trouble
+        assert is_wrong(told)
+        free_disk(world)
+        await asyncio.sleep(31)
+        assert daemon.report()["log"]["refusing"] == ""
 
     simulate(story, ONE)
 
@@ -174,8 +200,8 @@ def test_afterwards_the_log_says_for_how_long_it_could_not_be_written() -> None:
         await asyncio.sleep(60)
         (told,) = [event for event in world.events("error") if event.subject == "log"]
         words = json.loads(told.data)["message"]
-        assert words.startswith("could not be written from 2027-01-15T08:05:0")
-        assert " to 2027-01-15T08:06:0" in words
+        since, until = (local_text(START + after * US_PER_SECOND)[:18] for after in (300, 360))
+        assert re.match(rf"could not be written from {since}\d.* to {until}\d", words)
         assert words.endswith("; 9 events were held")
 
     simulate(story, ONE)

@@ -68,6 +68,10 @@ def banners(standing: Standing) -> Iterator[Text]:
         if left_out := standing["log"].get("left_out"):
             words += f"(dropped: {left_out:,}) "
         yield Text(words, style="white on red")
+    elif refusing := standing["log"].get("refusing"):
+        yield Text(one_line(f" REQUESTS ARE REFUSED {refusing} "), style="white on red")
+    if lost := standing.get("samples_lost"):
+        yield Text(one_line(f" {lost} "), style="white on red")
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
         words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
