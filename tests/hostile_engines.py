@@ -116,6 +116,9 @@ class Own:
     return {"engine.py": listed, "own.py": HEAD + source}
 
 
+HARMLESS = rules("return await inner(prev, curr)")
+
+
 @asynccontextmanager
 async def hostile_daemon(path: Path, files: Mapping[str, str]) -> AsyncIterator[Daemon]:
     """A whole daemon in this process, whose engine has these files; it has ended afterwards."""

@@ -58,7 +58,7 @@ NUDGING_KINDS = frozenset(
         SettingsLoaded,
     )
 )
-SLICE = 20
+SLICE = 5
 """Effects that are judged at a time: looking for a program takes some time, and others have their turn in between."""
 LONG = 10 * US_PER_SECOND
 """How long effects wait for a slot until it is told who holds them."""
@@ -169,8 +169,8 @@ class ExecutorLoop:
             self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
         open_ = self.current_state().effects
         room = OpenBound(open_.open.values())
-        for number, effect in enumerate(effects, 1):
-            if number % SLICE == 0:
+        for number, effect in enumerate(effects):
+            if number % SLICE == 0 and not effect.survival:
                 await asyncio.sleep(0)
             if not effect.survival and effect.rule in spent:
                 continue

@@ -87,7 +87,9 @@ class Layer:
         asked = InnerCall(self.inner, prev, curr, self.clock)
         began = self.clock()
         try:
-            verdict = self._signed(as_verdict(await self.rule(prev, curr, asked)), asked.owners, curr)
+            verdict = await self.rule(prev, curr, asked)
+            if verdict is not asked.last:  # else the layer inside has checked it, as nearly always
+                verdict = self._signed(as_verdict(verdict), asked.owners, curr)
         except Exception as error:  # noqa: BLE001 - whatever a rule raises must not pass its layer
             stands = await asked.verdict()
             self._trace("error", (f"{type(error).__name__}: {error}",), began, asked)
@@ -127,12 +129,12 @@ class Layer:
 
 
 class InnerCall:
-    """A layer's call of its inner rule: keeps the last answer, the owners of its effects, and its duration."""
+    """A layer's call of its inner rule: keeps the last answer, the effects of all, and its duration."""
 
     def __init__(self, inner: Inner, prev: Snapshot, curr: Snapshot, clock: Stopwatch) -> None:
         self.inner, self.prev, self.curr, self.clock = inner, prev, curr, clock
         self.last = Verdict()
-        self.owners: set[str] = set()
+        self._effects: list[tuple[Effect, ...]] = []
         self.times = 0
         self.took = 0.0
         self.plain: Verdict | None = None
@@ -141,11 +143,17 @@ class InnerCall:
         began = self.clock()
         self.times += 1
         self.last = await self.inner(prev, curr)
-        self.owners.update(effect.rule for effect in self.last.effects if effect.rule)
+        if self.last.effects and (not self._effects or self._effects[-1] is not self.last.effects):
+            self._effects.append(self.last.effects)
         self.took += self.clock() - began
         if prev is self.prev and curr is self.curr:
             self.plain = self.last
         return self.last
+
+    @property
+    def owners(self) -> frozenset[str]:
+        """The owners of the effects in all answers."""
+        return frozenset(effect.rule for effects in self._effects for effect in effects if effect.rule)
 
     async def verdict(self) -> Verdict:
         """The inner rule's verdict on the unchanged snapshots, computed at most once."""

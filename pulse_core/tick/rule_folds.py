@@ -116,6 +116,7 @@ class RuleFolds:
             except Exception as error:  # noqa: BLE001 - else the layer around it would be taken for the one that failed
                 failed.append(error)
                 return Verdict()
+            await asyncio.sleep(0)  # to decode its answer has taken a while, and to fold it does, too
             whose = fold_result.commit or NOBODY
             inner[:] = fold_result.layers
             return fold_result.verdict

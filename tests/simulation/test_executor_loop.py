@@ -515,6 +515,27 @@ def test_a_rule_whose_effects_are_refused_spends_its_budget_by_them() -> None:
     simulate(story, NOTHING)
 
 
+def test_a_few_effects_of_rules_are_judged_at_a_time_and_the_loop_turns_in_between() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        refused, at_each_turn = list[str](), [0]
+        daemon.executor.failed = lambda whose, words: refused.append(words)
+
+        async def turn() -> None:
+            while True:
+                at_each_turn.append(len(refused))
+                await asyncio.sleep(0)
+
+        turning = asyncio.create_task(turn())
+        wishes = [Effect(action="nothing", key=f"n-{n}", rule="bad", tick=1) for n in range(100)]
+        assert await daemon.executor.submit(wishes, daemon.gate) == ()
+        turning.cancel()
+        assert len(refused) == 100
+        assert max(late - early for early, late in pairwise([*at_each_turn, 100])) <= 5
+
+    simulate(story, NOTHING)
+
+
 def test_what_rules_have_open_is_bounded_in_number_and_in_bytes_and_survival_and_people_are_not() -> None:
     async def story(world: World) -> None:
         with_note(world, lambda _event: asyncio.sleep(1_000))
