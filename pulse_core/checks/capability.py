@@ -4,6 +4,7 @@ from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.checks.conclusions import PREFIX, TOPIC
 from pulse_core.checks.rule import check_watchdog
 from pulse_core.checks.settings import CHECKS
+from pulse_core.checks.status import lines
 from pulse_core.model.names import RUN_COMMAND
 
 CAPABILITY = Capability(
@@ -14,4 +15,5 @@ CAPABILITY = Capability(
     topics=frozenset({TOPIC}),
     reserved=frozenset({f"{RUN_COMMAND}:{PREFIX}"}),
     settings=(CHECKS,),
+    status=lines,
 )

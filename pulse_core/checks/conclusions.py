@@ -13,7 +13,6 @@ from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import FixedBound, Gauge, History, Streak, conclude_gauges
 from pulse_core.projections.state import State
 from pulse_core.rules.survival.restart_plan import excuse_of, last_started
-from pulse_core.settings.settings import Settings
 
 KEY, TOPIC = "checks", "check"
 """The watcher, and the topic of notices."""
@@ -36,13 +35,11 @@ def command_key(check: CheckSettings) -> str:
     return f"{RUN_COMMAND}:{name_of(check)}"
 
 
-def excuse_for(check: CheckSettings, settings: Settings, state: State, now: Moment) -> str:
+def excuse_for(check: CheckSettings, state: State, now: Moment) -> str:
     """Why it need not be well at this moment; empty if it must."""
     if check.runs and state.effects.by_key(command_key(check)):
         return "the command that mends it is running"
-    if any(process.name == check.restart for process in settings.process):
-        return excuse_of(check.restart or "", check.grace, state, now)
-    return ""
+    return excuse_of(check.restart, check.grace, state, now) if check.restart else ""
 
 
 def last_mended(check: CheckSettings, state: State, now: Moment) -> Moment | None:

@@ -66,7 +66,7 @@ def of_file(check: CheckSettings, status: FileStatus | None, now: Moment) -> Out
     if status is None:
         return Outcome(check.missing == "bad", f"{check.file} is not there")
     age_us = max(0, now.at - status.changed)
-    numbers = {"age_s": round(age_us / US_PER_SECOND, 3), "size": status.size}
+    numbers = {"age_s": round(age_us / US_PER_SECOND, 3), "size_bytes": status.size}
     if age := check.age_over or check.age_under:
         words = f"{check.file} was changed {rough_duration(age_us)} ago"
         return _measured(check, age_us / US_PER_SECOND, words, format_duration(age), numbers)

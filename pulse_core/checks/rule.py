@@ -74,7 +74,7 @@ async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
 
 def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> CheckPlan:
     """Plan what to do about a check that fails now."""
-    excuse = excuse_for(check, curr.settings, curr.state, curr.now)
+    excuse = excuse_for(check, curr.state, curr.now)
     if held := excuse or (outage_reason(check.http, condition, curr) if check.http else ""):
         return CheckPlan(f"held back: {held}")
     if check.then == TELL:
@@ -87,7 +87,7 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     tried = tries_of(condition, RESTART_PROCESS if process else RUN_COMMAND)
     if not is_proven(check, curr):
         failed = bool(tried) and not tried[-1].worked
-        return CheckPlan("held back: not yet proven since something was done about it", tell=failed)
+        return CheckPlan("another look will say whether that helped", tell=failed)
     if process is None:
         return plan_command(check, condition, curr)
     plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)

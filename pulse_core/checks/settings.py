@@ -36,15 +36,19 @@ OF_A_PAGE = 3
 SENSES = ("checks", "error-log", "llm", NETWORK, "process-alive", PROCESS_USAGE, SYSTEM_RESOURCE)
 """Watchers whose numbers there are: a name that is nearly one of these is a slip. An engine's own have others."""
 
-SOURCES: Mapping[str, tuple[str, ...]] = {
-    "command": (),
-    "http": ("http_status", "http_body"),
-    "file": ("age_over", "age_under", "size_over", "size_under", "missing"),
-    "log": ("lines", "within"),
-    "vital": ("over", "under", "clear"),
+SOURCES = ("command", "http", "file", "log", "vital")
+"""What may be looked at."""
+BOUNDS = ("age_over", "age_under", "size_over", "size_under")
+ABOUT: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("http_status", "http_body"), ("http",)),
+    **dict.fromkeys((*BOUNDS, "missing"), ("file",)),
+    **dict.fromkeys(("lines", "within"), ("log",)),
+    **dict.fromkeys(("over", "under", "clear"), ("vital",)),
+    **dict.fromkeys(("run", "tries", "pause"), (RUN_COMMAND,)),
+    "timeout": ("command", "http"),
+    "grace": (RESTART.strip(),),
 }
-"""What is looked at, each with the settings that are about it alone."""
-BOUNDS = SOURCES["file"][:4]
+"""By setting, what it is about: what is looked at, or what follows."""
 
 Then = Annotated[
     str,
@@ -166,18 +170,16 @@ class CheckSettings(Group):
     def _looks_at_one_thing(self) -> "CheckSettings":
         given = [source for source in SOURCES if getattr(self, source)]
         if not given:
-            raise ValueError(f"nothing says what is looked at; give {', '.join(list(SOURCES)[:-1])} or vital")
+            raise ValueError("nothing says what is looked at; give command, http, file, log or vital")
         if len(given) > 1:
-            raise ValueError(
-                f"{' and '.join(given)} are more than one thing to look at; keep one, and make another [[check]]"
-            )
-        for source, keys in SOURCES.items():
-            if source not in given and (about := self._written(*keys)):
-                raise ValueError(
-                    f"{about} is about {source}, and there is none; give {source}, or take {about} out"
-                )
-        if given[0] not in ("command", "http") and (about := self._written("timeout")):
-            raise ValueError(f"{about} is about command and http, and there is none; take it out")
+            words = "are more than one thing to look at; keep one, and make another [[check]]"
+            raise ValueError(f"{' and '.join(given)} {words}")
+        if self.runs and not self.run:
+            raise ValueError(f"then = '{RUN_COMMAND}' runs nothing; give run = [argv…]")
+        there, fields = {*given, self.then.partition(" ")[0]}, type(self).model_fields
+        for key, abouts in ABOUT.items():
+            if getattr(self, key) != fields[key].default and there.isdisjoint(abouts):
+                raise ValueError(f"{key} is about {' or '.join(abouts)}; give that, or take {key} out")
         return self
 
     @model_validator(mode="after")
@@ -189,30 +191,15 @@ class CheckSettings(Group):
             )
         if bounds and self.missing == "wanted":
             raise ValueError(f"a file that must not be there has no {bounds[0]}; take that out")
-        if bounds and bounds[0].startswith("size") and not size_number(getattr(self, bounds[0])):
+        if bounds and self.bound is None:
             raise ValueError(f"{bounds[0]} is no bound; write a size as '2G', or take it out")
         if self.vital and (self.over is None) == (self.under is None):
             raise ValueError("give either over or under, to say which numbers of the vital are bad")
-        if self.over is not None and self.clear is not None and self.clear >= self.over:
+        if self.clear is not None and self.over is not None and self.clear >= self.over:
             raise ValueError(f"clear ({self.clear:g}) is not below over ({self.over:g}); lower it")
-        if self.under is not None and self.clear is not None and self.clear <= self.under:
+        if self.clear is not None and self.under is not None and self.clear <= self.under:
             raise ValueError(f"clear ({self.clear:g}) is not above under ({self.under:g}); raise it")
         return self
-
-    @model_validator(mode="after")
-    def _what_follows_agrees(self) -> "CheckSettings":
-        if self.runs and not self.run:
-            raise ValueError(f"then = '{RUN_COMMAND}' runs nothing; give run = [argv…]")
-        if not self.runs and (about := self._written("run", "tries", "pause")):
-            raise ValueError(f"{about} is about then = '{RUN_COMMAND}'; write that, or take {about} out")
-        if not self.restart and (about := self._written("grace")):
-            raise ValueError(f"{about} is about then = '{RESTART}NAME'; write that, or take {about} out")
-        return self
-
-    def _written(self, *keys: str) -> str:
-        """The first of these settings that has another value than its default; empty if none has."""
-        fields = type(self).model_fields
-        return next((key for key in keys if getattr(self, key) != fields[key].default), "")
 
     @property
     def restart(self) -> str | None:
@@ -237,15 +224,13 @@ class CheckSettings(Group):
             return NumberBound(seconds, seconds, not self.age_over)
         if self.log:
             return NumberBound(self.lines, (self.lines + 1) // 2)
-        number = self.over if self.over is not None else size_number(self.size_over)
-        if number or self.over is not None:
-            return NumberBound(number, number - BACK * abs(number) if self.clear is None else self.clear)
-        number = self.under if self.under is not None else size_number(self.size_under)
-        if number or self.under is not None:
-            return NumberBound(
-                number, number + BACK * abs(number) if self.clear is None else self.clear, True
-            )
-        return None
+        high = self.over if self.over is not None else size_number(self.size_over) or None
+        low = self.under if self.under is not None else size_number(self.size_under) or None
+        if (number := low if high is None else high) is None:
+            return None
+        back = BACK * abs(number)
+        clear = self.clear if self.clear is not None else number + (back if high is None else -back)
+        return NumberBound(number, clear, high is None)
 
 
 def check_disagreements(checks: Sequence[CheckSettings], tables: NamedTables) -> list[Disagreement]:

@@ -26,12 +26,13 @@ from pulse_core.checks.outcomes import (
     of_page,
     of_vital,
 )
-from pulse_core.checks.settings import CHECKS, CheckSettings
+from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.errors import describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, LogMatched, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.text import count
 from pulse_core.model.urls import is_here
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.commands import CommandRequest
@@ -73,9 +74,9 @@ class CheckState:
 class Checks:
     """The watcher `checks`: a sample with the newest look of every check, and an event for every change of one.
 
-    A sample has for each check: ok, what was measured (latency_ms, exit, status, age_s, size, lines, value), detail unless
-    it is well, failures (looks in a row that count), since (the moment of the first of them), over (since when it is over
-    its bound, and when that was last seen), proven (they are enough), excused (why it counts for nothing).
+    A sample has for each check: ok, what was measured (latency_ms, exit, status, age_s, size_bytes, lines, value), detail
+    unless it is well, history (bad looks in a row that count, when the first of them began, and since when it is over its
+    bound, and when that was last seen), proven (something may be done about it), excused (why it counts for nothing).
     """
 
     name = key = KEY
@@ -103,7 +104,7 @@ class Checks:
         return max(0.0, min(due, default=now + IDLE_S) - now)
 
     def should_wake(self, window: Window) -> bool:
-        """Whether something is proven of a check: its condition may stand already, and something be due."""
+        """Whether something may have to be done about a check whose condition stands already."""
         newest = window.last.data if window.last else {}
         return any(one.get("proven") for one in newest.values())
 
@@ -135,20 +136,22 @@ class Checks:
         return Reading({name: self._data(one) for name, one in self._of.items() if one.newest}, tuple(drafts))
 
     def _match_settings(self) -> Iterator[Draft]:
-        """Match what is known to the settings, a new check with the history that an earlier daemon left in its last sample;
+        """Match what is known to the settings, at the start with the history that an earlier daemon left in its last sample;
         yields the ends of conditions of those that are not checked any more."""
         wanted, state = CHECKS.of(self._context.settings()), self._context.state()
         if wanted != self._settings:
             known, last = self._of, self._context.window(KEY).last
             said = last.data if last and self._settings is None else {}
-            self._of = {
-                check.name: known.get(check.name)
-                or CheckState(check, history=earlier(said.get(check.name, {})))
-                for check in wanted
+            made = {
+                check.name: CheckState(check, history=earlier(said.get(check.name, {}))) for check in wanted
             }
-            for check in wanted:
-                self._of[check.name].check = check
-            self._settings = wanted
+            same = {
+                name: one for name, one in known.items() if name in made and one.check == made[name].check
+            }
+            self._of, self._settings = {**made, **same}, wanted
+            for name in known.keys() - same.keys():
+                if task := known[name].coming:
+                    task.cancel()
         for name in state.conditions.raised:
             if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in self._of:
                 yield Draft(ConditionCleared(evidence="it is not checked any more"), subject=name)
@@ -195,7 +198,7 @@ class Checks:
         found, one.coming = one.coming.result(), None
         context, check = self._context, one.check
         state, now = context.state(), context.clock.now()
-        excuse = excuse_for(check, context.settings(), state, now)
+        excuse = excuse_for(check, state, now)
         if not excuse and is_outdated(one.began, check, state, now):
             excuse = "something was only just done about it"
         one.newest, one.bad = found, is_bad(check, found, state.conditions)
@@ -212,24 +215,22 @@ class Checks:
     def _data(self, one: CheckState) -> Mapping[str, Json]:
         found, history, context = one.newest, self._counted(one), self._context
         assert found is not None
-        excuse = excuse_for(one.check, context.settings(), context.state(), context.clock.now())
-        counted: dict[str, Json] = {}
-        if history.first is not None:
-            counted = {"failures": history.bad, "since": list(history.first)}
-        if history.streak is not None:
-            counted["over"] = [list(history.streak.since), list(history.streak.seen)]
+        excuse = excuse_for(one.check, context.state(), context.clock.now())
+        is_proven = one.check.then != TELL and history.bad >= one.check.needed and not excuse
         return {
             **({} if one.bad is None else {"ok": not one.bad}),
             **found.numbers,
             **({} if one.bad is False else {"detail": found.words}),
-            **counted,
-            **({"proven": True} if history.bad >= one.check.needed and not excuse else {}),
+            **({"history": [history.bad, history.first, history.streak]} if history.first else {}),
+            **({"proven": count(history.bad, "look")} if is_proven else {}),
             **({"excused": excuse} if excuse else {}),
         }
 
 
 def earlier(said: Mapping[str, Json]) -> CheckHistory:
     """The history that a sample holds."""
-    first, over = said.get("since"), said.get("over")
-    streak = Streak(Moment(*over[0]), Moment(*over[1])) if over else None
-    return CheckHistory(said.get("failures", 0), Moment(*first) if first else None, streak=streak)
+    if "history" not in said:
+        return CheckHistory()
+    bad, first, streak = said["history"]
+    over = Streak(Moment(*streak[0]), Moment(*streak[1])) if streak else None
+    return CheckHistory(bad, Moment(*first), streak=over)

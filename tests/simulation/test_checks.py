@@ -296,6 +296,34 @@ def test_what_is_not_checked_any_more_is_over_and_what_is_new_is_looked_at() -> 
     live(story, {"name": "gone", "file": "/x", "every": "1h"})
 
 
+def test_a_check_that_is_changed_looks_anew_at_once_and_the_look_of_before_is_ended() -> None:
+    async def story(machine: Machine) -> None:
+        machine.commands.hanging.add("/bin/it")
+        await asyncio.sleep(50 * MINUTE)
+        checks = [{"name": "it", "command": ["/bin/that"], "every": "1h"}]
+        machine.world.settings = Settings.model_validate({"check": checks})
+        assert machine.world.daemon is not None
+        machine.world.daemon.request_reload()
+        await asyncio.sleep(10)
+        assert machine.commands.asked[-1].argv == ("/bin/that",)
+        assert machine.sample("it")["latency_ms"] == 5
+        await asyncio.sleep(10 * MINUTE)
+        assert machine.news() == []
+
+    live(story, {"name": "it", "command": ["/bin/it"], "every": "1h", "timeout": "5m"})
+
+
+def test_the_status_says_how_many_are_well_and_which_are_not() -> None:
+    async def story(machine: Machine) -> None:
+        assert machine.world.daemon is not None
+        lines = machine.world.daemon.report()["capabilities"]["checks"]
+        assert lines == ["checks    1 of 9 well; bad: b0, b1, b2, b3, b4 and 2 more; unknown: slip"]
+
+    bad = [{"name": f"b{number}", "file": "/x"} for number in range(7)]
+    slip = {"name": "slip", "vital": "gpu.heat", "over": 90}
+    live(story, {"name": "it", "command": ["/bin/it"]}, slip, *bad)
+
+
 @pytest.mark.parametrize("seconds", [0.5, 7])
 def test_every_sets_how_often_it_looks(seconds: float) -> None:
     async def story(machine: Machine) -> None:

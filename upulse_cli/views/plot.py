@@ -24,6 +24,10 @@ def vital(name: str, value: float) -> str:
         return f"{value:.1%}"
     if sense == "process-usage" and last in USAGES:
         return format_size(value) if last == "memory" else f"{value:.0%}"
+    if last.endswith("_bytes"):
+        return format_size(value)
+    if last.endswith("_s"):
+        return took(value * 1_000_000)
     if last.endswith("_ms"):
         return took(value * 1000)
     if last == "pid":

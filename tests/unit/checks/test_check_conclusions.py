@@ -153,7 +153,7 @@ def a_story(**said: Any) -> Story:
 
 
 def excuse(story: Story) -> str:
-    return excuse_for(CHECKS.of(story.settings)[0], story.settings, story.snapshot.state, story.now)
+    return excuse_for(CHECKS.of(story.settings)[0], story.snapshot.state, story.now)
 
 
 def test_a_check_that_restarts_a_process_is_excused_while_that_can_not_be_well() -> None:

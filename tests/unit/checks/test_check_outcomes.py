@@ -86,7 +86,7 @@ def test_what_it_means_that_a_file_is_not_there(missing: str, gone: float, there
     ],
 )
 def test_the_age_and_the_size_of_a_file_are_measured(said: dict[str, str], value: float, words: str) -> None:
-    assert file(STATUS, **said) == (value, words, {"age_s": 7200.0, "size": 3 << 30}, True)
+    assert file(STATUS, **said) == (value, words, {"age_s": 7200.0, "size_bytes": 3 << 30}, True)
 
 
 def test_a_file_from_the_future_was_changed_just_now() -> None:

@@ -25,7 +25,9 @@ RESTARTS = {"then": "restart gateway", "grace": "1m"}
 
 def bad(story: Story, *, proven: bool = True) -> Story:
     """A sample of a look that found it bad."""
-    return story.sample("checks", it={"ok": False, "failures": 1, **({"proven": True} if proven else {})})
+    return story.sample(
+        "checks", it={"ok": False, "history": [1, [], None], **({"proven": "1 look"} if proven else {})}
+    )
 
 
 def a_story(*rules: Any, **check: Any) -> Story:
@@ -126,7 +128,7 @@ def test_proof_of_before_a_restart_is_none_after_it() -> None:
     restarted(story)
     story.after("2m").tick()
     story.expect_nothing()
-    story.expect_note("not yet proven since something was done about it")
+    story.expect_note("another look will say whether that helped")
 
 
 @pytest.mark.parametrize("proven", [{}, {"it": {"ok": True}}])

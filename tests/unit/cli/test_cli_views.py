@@ -11,6 +11,7 @@ from upulse_cli.commands.effect import parameters
 from upulse_cli.views import explain
 from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
+from upulse_cli.views.plot import vital
 from upulse_cli.views.status import overview
 from upulse_cli.views.watch import screen
 from upulse_cli.views.why import tree
@@ -220,3 +221,17 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
     shed = {"level": 1, "measures": ["watchers look less often"], "evidence": "50% of a core"}
     assert "REDUCED OPERATION (level 1): 50% of a core" in drawn(overview(standing(1, shed=shed)), width=200)
     assert "REDUCED OPERATION" not in drawn(overview(standing(1, shed=None)))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("checks.backup.age_s", 5_400.0, "90 min"),
+        ("checks.backup.size_bytes", 3 << 30, "3.0 GiB"),
+        ("checks.page.latency_ms", 12.0, "12.0 ms"),
+        ("checks.page.status", 503, "503"),
+        ("system-resource.load1", 8.113, "8.11"),
+    ],
+)
+def test_a_sensed_number_has_the_unit_that_its_name_says(name: str, value: float, shown: str) -> None:
+    assert vital(name, value) == shown
