@@ -13,6 +13,7 @@ from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_core.model.errors import Ambiguous, LogUnavailable, NoHome, PulseError, UnknownName
 from pulse_core.model.event import Event, Head
+from pulse_core.model.short_ids import CUT
 from pulse_core.model.stored_data import REDACTED, damage_marker
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery
 
@@ -105,7 +106,9 @@ class SqliteEventReader:
     def event(self, name: str) -> Event:
         sql, bounds = "SELECT {} FROM {} WHERE id >= ? AND id < ? ORDER BY id LIMIT 4", (name, name + "\x7f")
         rows = self._rows(sql.format(_ROW, "event"), bounds) if name else []
-        if name and not rows:  # it may be the index that lacks it
+        if (end := name.removeprefix(CUT)) and end != name:
+            rows = self._rows(f"SELECT {_ROW} FROM event WHERE substr(id, ?) = ? LIMIT 4", (-len(end), end))
+        elif name and not rows:  # it may be the index that lacks it
             rows = self._rows(sql.format(_ROW, _UNINDEXED), bounds)
         exact = [row for row in rows if row[1] == name]
         if not rows:

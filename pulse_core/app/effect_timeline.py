@@ -9,6 +9,7 @@ from typing import Any
 
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.effects import MOVES, OPEN, Phase
 
@@ -115,7 +116,7 @@ def effect_called(log: EventReader, name: str) -> Event:
     except (UnknownName, Ambiguous):
         pass
     effects = log.events(EventQuery(kinds=("effect",)), newest_first=True) if name else iter(())
-    is_end = len(name) >= SHORTEST
+    name, is_end = name.removeprefix(CUT), name.startswith(CUT) or len(name) >= SHORTEST
     meant = (row for row in effects if row.id.startswith(name) or (is_end and row.id.endswith(name)))
     found = list(islice(meant, 4))
     if not found:

@@ -3,14 +3,15 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.effect_timeline import ABOUT_PROCESS
+from pulse_core.app.effect_timeline import ABOUT_PROCESS, effect_called
 from pulse_core.app.follow import follow
 from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery, EventReader
 
 EFFECT = "effect"
@@ -93,6 +94,8 @@ class EventFilter:
 def events(home: HomeContext, wanted: EventFilter, *, and_new: bool) -> Iterator[Mapping[str, Any]]:
     """The events that are there, as JSON values, and then those that come, for ever, if they are wanted too."""
     with home.events() as log:
+        if wanted.subject and wanted.subject.startswith(CUT):
+            wanted = replace(wanted, subject=effect_called(log, wanted.subject).id)
         head = log.head().seq
         yield from (event.spelled() for event in wanted.recorded(log))
     if and_new:

@@ -38,7 +38,7 @@ class EventReader(Protocol):
         """The last event not later than `at` (UTC microseconds), or None."""
 
     def event(self, name: str) -> Event:
-        """The event of this id, or of the only id that begins so. Raises UnknownName or Ambiguous."""
+        """The event of this id, or of the only id that begins so, or after `…` ends so. Raises UnknownName or Ambiguous."""
 
 
 class VitalsReader(Protocol):

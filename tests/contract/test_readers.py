@@ -124,7 +124,8 @@ async def test_an_event_is_found_by_its_id_or_the_beginning_of_it(read_log: Read
         assert reader.event(ids[1]) == events[1]
         with pytest.raises(Ambiguous):
             reader.event(ids[0][:-1])
-        for unknown in ("", "f"):
+        assert reader.event("…0000000001") == events[1]
+        for unknown in ("", "f", "…", "…7"):
             with pytest.raises(UnknownName):
                 reader.event(unknown)
 

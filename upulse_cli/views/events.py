@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pulse_core.model.short_ids import CUT
 from pulse_core.model.text import count
 from upulse_cli.time_args import local, took
 
@@ -79,4 +80,4 @@ def _plain(value: Any) -> str:
 
 def short(name: str) -> str:
     """The end of an id, which tells it from others; its beginning is only the time."""
-    return f"…{name[-8:]}" if len(name) == 36 and name.count("-") == 4 else name
+    return f"{CUT}{name[-8:]}" if len(name) == 36 and name.count("-") == 4 else name

@@ -9,11 +9,16 @@ from pulse_core.app.effect_timeline import effect_about, effect_called, effect_n
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
+from pulse_core.model.short_ids import id_meant
 from pulse_core.ports.readers import EventQuery
 from tests.events import event
+from upulse_cli.views.events import short
 
 KEYS = ("clean-paths:disk:/", "notify:disk:/", "notify:network", "restart-process:web")
-ROWS = [event(seq, Effect(action="note", key=key), key) for seq, key in enumerate(KEYS, 1)]
+ROWS = [
+    event(seq, Effect(action="note", key=key), key, f"0198c0de-0000-7000-8000-00000000000{seq}")
+    for seq, key in enumerate(KEYS, 1)
+]
 
 
 class Log:
@@ -31,6 +36,13 @@ class Log:
 def test_a_condition_means_what_was_done_about_it_last(name: str, key: str) -> None:
     log: Any = Log()
     assert (effect_named(log, name) or effect_about(log, name) or ROWS[0]).subject == key
+
+
+def test_the_end_of_an_id_is_taken_as_it_is_shown() -> None:
+    log: Any = Log()
+    for row in ROWS:
+        assert effect_called(log, short(row.id)) == row
+        assert id_meant("effect", short(row.id), [one.id for one in ROWS]) == row.id
 
 
 def test_what_nobody_knows_is_refused() -> None:
