@@ -18,8 +18,9 @@ from pulse_core.app.incidents import PULSE
 from pulse_core.app.sample_words import sample_words
 from pulse_core.app.state import usable_settings
 from pulse_core.app.subject_report import newest, subject_report
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
 from pulse_core.model.tick import TickRecord
@@ -211,12 +212,22 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str,
     abouts = tuple(_abouts(wish.subject, str(params.get(FOR, "")), process))
     settings = usable_settings(home) if samples else Settings()
     words = [sample_words(sample, abouts, settings) for sample in samples]
-    origin = log.event(wish.cause) if wish.cause else None
+    origin = _origin(log, wish)
     news = (newest(log, about, TRIGGERS, before=wish.seq) for about in dict.fromkeys(abouts))
     seen = max(filter(None, news), key=lambda row: row.seq, default=None) if wish.actor == PULSE else None
+    if origin and origin.kind != Effect.kind:  # it is known, and need not be guessed
+        seen = origin
     later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
     after = next(log.events(later, limit=1), None) if process and one.outcome else None
     return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, held)
+
+
+def _origin(log: EventReader, wish: Event) -> Event | None:
+    """The event that its cause names; None if there is none: a rule may name anything."""
+    with suppress(UnknownName, Ambiguous):
+        if wish.cause and (row := log.event(wish.cause)).id == wish.cause:
+            return row
+    return None
 
 
 def _abouts(key: str, condition: str, process: str | None) -> Iterator[str]:

@@ -174,6 +174,7 @@ class ExecutorLoop:
                 await asyncio.sleep(0)
             if not effect.survival and effect.rule in spent:
                 continue
+            effect, cause = effect.model_copy(update={"because": ""}), effect.because or None
             try:
                 check_executable(self.workers.executors, effect)
                 # What others than survival wish must be decodable again, by every later start.
@@ -184,7 +185,7 @@ class ExecutorLoop:
                 self._refusals.add(effect.rule, effect.key, now)
                 self.failed(f"rule:{effect.rule}", f"effect {effect.key!r} left out: {error}")
             else:
-                drafts.append(Draft(effect, subject=effect.key, id=self.journal.new_id(), data=text))
+                drafts.append(Draft(effect, effect.key, cause, self.journal.new_id(), data=text))
         wishes = gate.unclaimed(drafts)
         if not wishes:
             return ()

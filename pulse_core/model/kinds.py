@@ -361,6 +361,12 @@ class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
     samples: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(
         default=(), description="ids of the samples it stands on"
     )
+    because: str = Field(
+        default="",
+        max_length=100,
+        pattern=ONE_LINE,
+        description="the id of the event that it follows from; recorded as the event's `cause`",
+    )
 
 
 class EffectExecuting(Payload, kind="effect-executing", wakes=Wake.NEVER):

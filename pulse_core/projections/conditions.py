@@ -40,7 +40,10 @@ class Measure(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """A raised condition: since when, in which state (since when), why, and what was tried, oldest first."""
+    """A raised condition: since when, in which state (since when), why, and what was tried, oldest first.
+
+    event: the id of the event that raised it last.
+    """
 
     since: Moment
     state: str
@@ -49,6 +52,7 @@ class Condition(NamedTuple):
     value: float | None = None
     bound: float | None = None
     measures: tuple[Measure, ...] = ()
+    event: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +114,9 @@ def _raised_condition(before: Condition | None, event: Event) -> Condition:
     state = str(data.get("state", ""))
     values = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
     if before is None:
-        return Condition(now, *values)
+        return Condition(now, *values, event=event.id)
     changed = before.changed if before.state == state else now
-    return Condition(before.since, *values, before.measures)._replace(changed=changed)
+    return Condition(before.since, *values, before.measures, event.id)._replace(changed=changed)
 
 
 def _add_measure(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:

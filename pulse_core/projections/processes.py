@@ -99,7 +99,8 @@ class ProcessHistory(NamedTuple):
     id of that effect (the last wish before it was ever started or up); restarts: all acked ones but its first start;
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
-    for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last.
+    for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
+    cause: the id of its last death, or of what a person requested since.
     """
 
     pid: int | None = None
@@ -122,6 +123,7 @@ class ProcessHistory(NamedTuple):
     start: LastStart | None = None
     unlogged: str = ""
     printed: str = ""
+    cause: str = ""
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -292,7 +294,7 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 
 def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    down = event.moment
+    down, history.cause = event.moment, event.id
     # What died after its replacement was started was replaced: the new one has its grace.
     replaced = history.pid is not None and data.get("pid") not in (None, history.pid)
     history.starting = down if replaced or data.get("recovering") else None
@@ -311,9 +313,11 @@ def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     history.stop, history.request = Intent(event.moment, data.get("expires_us") or 0, event.actor), None
+    history.cause = event.id
 
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.cause = event.id
     _forget_failures(history)
     history.request = None
     if history.up is None:
@@ -327,6 +331,7 @@ def _forget_failures(history: _History) -> None:
 
 
 def _restart_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    history.cause = event.id
     _forget_failures(history)
     history.request = RestartRequest(event.moment, event.actor, data.get("why", ""))
 

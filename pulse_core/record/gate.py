@@ -106,7 +106,7 @@ def fill_defaults(draft: Draft, settings: Settings) -> Draft:
 
 
 Append = Callable[..., Coroutine[Any, Any, Sequence[Event]]]
-RULE_FIELDS = ("rule", "tick", "samples", "survival", "capability")
+RULE_FIELDS = ("rule", "tick", "samples", "survival", "capability", "because")
 ROLE_NAMES = {
     Role.DAEMON: "the daemon",
     Role.PERSON: "the owner or root",

@@ -33,6 +33,7 @@ from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import EngineFault, FoldResult
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
+from pulse_core.rules.causes import cause_of_effect
 from pulse_core.rules.onion import Stopwatch, Trace, rule_name, without_survival_marks
 
 Submit = Callable[[Sequence[Effect]], Awaitable[Collection[str]]]
@@ -94,7 +95,7 @@ class RuleFolds:
         """Fold the survival rules around a rule without effects, and record their effects."""
         trace: Trace = []
         verdict = await compose(self.survival, trace=trace, clock=stopwatch())(prev, curr)
-        wished = [effect for effect in verdict.effects if effect.key not in ABOUT_RULES]
+        wished = [with_cause(effect, curr) for effect in verdict.effects if effect.key not in ABOUT_RULES]
         return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
 
     async def whole(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
@@ -153,6 +154,13 @@ class RuleFolds:
         news = tuple(effect for effect in effects if effect.key not in keys)
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
+
+
+def with_cause(effect: Effect, curr: Snapshot) -> Effect:
+    """The effect with the event that it follows from, if its rule names none and there is one."""
+    if effect.because or effect.key in curr.effects.keys or not (cause := cause_of_effect(effect, curr)):
+        return effect
+    return effect.model_copy(update={"because": cause})
 
 
 def stopwatch() -> Stopwatch:

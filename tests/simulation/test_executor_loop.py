@@ -536,6 +536,18 @@ def test_a_few_effects_of_rules_are_judged_at_a_time_and_the_loop_turns_in_betwe
     simulate(story, NOTHING)
 
 
+def test_what_a_rule_says_its_effect_follows_from_is_the_cause_of_the_event() -> None:
+    async def story(world: World) -> None:
+        with_note(world)
+        daemon = await world.start()
+        effect = Effect(action="note", key="mine", rule="mine", tick=1, because="event-of-mine")
+        assert await daemon.executor.submit([effect], daemon.gate) == ["mine"]
+        (event,) = world.events("effect", subject="mine")
+        assert (event.cause, "because" in event.data) == ("event-of-mine", False)
+
+    simulate(story, NOTHING)
+
+
 def test_what_rules_have_open_is_bounded_in_number_and_in_bytes_and_survival_and_people_are_not() -> None:
     async def story(world: World) -> None:
         with_note(world, lambda _event: asyncio.sleep(1_000))

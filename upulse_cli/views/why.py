@@ -79,7 +79,7 @@ def _effect(story: Told) -> Tree:
 
 
 def _lines(story: Told) -> Iterator[Text | Tree]:
-    if origin := story["origin"]:
+    if (origin := story["origin"]) and origin["kind"] == "effect":
         yield Text(one_line(f"follows  {origin['kind']} {origin['subject']}  {origin['id']}"), style="dim")
     yield Text(one_line(f"begins with  {_beginning(story)}"))
     for _, line in sorted(_steps(story), key=lambda step: step[0]):

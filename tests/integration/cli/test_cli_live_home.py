@@ -146,6 +146,7 @@ def test_a_restart_that_a_person_asks_for_is_shown_as_such_by_why(live: CliHome)
     assert story["seen"]["kind"] == "process-restart-requested"
     assert "asked for it (new model)" in story["wish"]["data"]["reason"]
     assert story["wish"]["data"]["params"] == {"process": "demo"}
+    assert story["wish"]["cause"] == story["seen"]["id"]
 
 
 def test_a_start_that_a_person_asks_for_is_shown_as_such_by_why(live: CliHome) -> None:
@@ -169,6 +170,7 @@ def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     assert story["seen"]["data"]["pid"] == before
     assert [sample["key"] for sample in story["samples"]] == ["process-alive"]
     assert story["effect"]["rule"] == "process_watchdog"
+    assert story["effect"]["cause"] == story["origin"]["id"] == story["seen"]["id"]
     assert story["tick"]["snapshot_kept"] is True
     assert "process_watchdog" in [layer["rule"] for layer in story["tick"]["layers"]]
     assert story["outcome"]["data"]["result"]["pid"] == after
