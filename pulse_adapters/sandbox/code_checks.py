@@ -63,15 +63,15 @@ class SandboxedChecks:
             raise GateSkipped("it has no tests; upulse new makes one with each rule")
         words = ("-q", "-p", "no:cacheprovider", "--rootdir", ".", "tests")
         result = run(Path(path), ToolJob("pytest", words, user=self.user), make_group=self.group)
-        ends, first, broken = (result.told.get(name) for name in ("tests", "first", "broken"))
+        _, ends, first, broken = result.told
         if broken:
             raise GateFailed(f"pytest broke off: {broken}")
-        if not isinstance(ends, dict):
+        if ends is None:
             raise GateFailed(f"pytest ended before it could tell how the tests did\n{result.tail}".strip())
-        counts = ", ".join(f"{number} {end}" for end in ENDS if isinstance(number := ends.get(end), int))
-        if result.exit not in (0, NO_TESTS):
+        counts = ", ".join(f"{number} {end}" for end in ENDS if (number := ends.get(end)) is not None)
+        if result.exit not in (0, NO_TESTS) or ends.get("failed"):
             why = first or f"pytest ended with {result.exit}"
-            raise GateFailed("; ".join(filter(None, (counts, str(why)))) + f"\n{result.tail}".rstrip())
+            raise GateFailed("; ".join(filter(None, (counts, why))) + f"\n{result.tail}".rstrip())
         if not ends.get("passed") and not ends.get("xfailed"):
             raise GateFailed(
                 f"no test has passed: {counts or 'none was run'}; see tests/, conftest.py and addopts"

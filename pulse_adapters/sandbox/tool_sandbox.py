@@ -15,18 +15,23 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple
+
+from pydantic import Field
 
 from pulse_adapters.sandbox.copy_tree import copy_tree
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import selected_variables
+from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, HostGroup, MakeGroup, no_host_group
+from pulse_adapters.workers.messages import Limits, decode, parse
 from pulse_core.ports.code_checks import GateFailed
 
 PATIENCE = 120.0
 """Seconds that a tool may take."""
 SCRATCH_BYTES, SCRATCH_FILES = 512 * 1024 * 1024, 20_000
+MOST_TESTS = 1_000_000
 SHOWN = 40
 """Lines of what a tool prints that its failure tells."""
 _PULSE = str(Path(__file__).parents[2])
@@ -52,12 +57,22 @@ class ToolJob:
     user: tuple[int, int] | None = None
 
 
+class ToldByTool(NamedTuple):
+    """What a tool tells besides what it prints. cage: which parts of it hold; of the tests how many ended how, the first
+    that failed, and what broke pytest off."""
+
+    cage: Mapping[str, bool | int | str | None] = {}
+    tests: Mapping[str, Annotated[int, Field(ge=0, le=MOST_TESTS)]] | None = None
+    first: str = ""
+    broken: str = ""
+
+
 class ToolResult(NamedTuple):
     """How a tool ended: its exit code, the end of what it printed, and what it told besides."""
 
     exit: int
     text: str
-    told: Mapping[str, Any]
+    told: ToldByTool
 
     @property
     def tail(self) -> str:
@@ -67,7 +82,7 @@ class ToolResult(NamedTuple):
     @property
     def missing(self) -> Sequence[str]:
         """The parts of the cage that this kernel doesn't give."""
-        cage = self.told.get("cage", {})
+        cage = self.told.cage
         return [part for part in (*_KERNEL, *cage.keys() & {"scratch"}) if not cage.get(part)]
 
 
@@ -159,15 +174,15 @@ def _end(child: "subprocess.Popen[bytes]", user: tuple[int, int] | None, group: 
         )
 
 
-def _told(raw: bytes) -> Mapping[str, Any]:
+def _told(raw: bytes) -> ToldByTool:
     """What was told, line by line; what was said first counts, for the author's code may have written there, too."""
-    found: dict[str, Any] = {}
+    found: Message = {}
     try:
         for line in raw.splitlines():
-            found = {**json.loads(line), **found}
-    except (ValueError, TypeError, RecursionError):
-        return {}
-    return found
+            found = {**parse(line, Limits(_TOLD, depth=4)), **found}
+        return decode(ToldByTool, found)
+    except WorkerFault:
+        return ToldByTool()
 
 
 def _laid_out(source: Path, beneath: str, user: tuple[int, int] | None) -> Path:

@@ -267,6 +267,35 @@ def test_a_test_that_runs_wild_fails_its_gate(
         gates.tests(tried)
 
 
+@pytest.mark.parametrize(
+    ("ends", "words"),
+    [
+        ('{"passed": 7, "failed": 3}', "7 passed, 3 failed; pytest ended with 0"),
+        ('{"passed": 7, "failed": 99999999999999999999}', "ended before it could tell"),
+        ('{"passed": 7, "failed": -1}', "ended before it could tell"),
+        ('{"passed": "all"}', "ended before it could tell"),
+    ],
+)
+def test_what_a_test_tells_in_the_place_of_pytest_is_no_pass_unless_it_is_one(
+    tmp_path: Path, ends: str, words: str
+) -> None:
+    line = f'{{"tests": {ends}}}\n'
+    test = f"""
+import os
+
+
+def test_forges():
+    for fd in range(3, 64):
+        try:
+            os.write(fd, {line.encode()!r})
+        except OSError:
+            pass
+    os._exit(0)
+"""
+    with pytest.raises(GateFailed, match=words):
+        gates.tests(candidate(tmp_path, {"tests/test_forges.py": test}))
+
+
 def test_a_gate_ends_with_its_promote(tmp_path: Path) -> None:
     tried = candidate(
         tmp_path, {"tests/test_waits.py": "import time\n\n\ndef test_waits():\n    time.sleep(600)\n"}
