@@ -144,11 +144,10 @@ class RunAgent(_OfAgents):
     async def _fail(
         self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event, unbegun: bool
     ) -> None:
-        """Record the failure of an attempt. unbegun: its project's repository is to blame, or Pulse, not the agent."""
+        """Record the failure of an attempt."""
         settings, is_short = self.context.settings(), any(words in error for words in SHORTAGES)
-        failed = failed_attempt(self.task(task), agent, error, settings, token, is_short=is_short)
-        blamed = failed.model_copy(update={"unbegun": unbegun and not is_short})
-        await self.append(blamed, task, event)
+        failed = failed_attempt(self.task(task), agent, error, settings, token, 0.0, is_short, unbegun)
+        await self.append(failed, task, event)
 
     async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
         """Whether it was begun: then its program is found, or the attempt has failed."""

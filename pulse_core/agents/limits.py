@@ -131,20 +131,23 @@ def failed_attempt(
     token: int,
     cost: float = 0.0,
     is_short: bool = False,
+    unbegun: bool = False,
 ) -> TaskFailed:
     """The failure of an attempt: tried again after a while, unless it was the last one before a person decides.
 
-    cost: of all attempts together; is_short: the machine was short of something, so nobody is to blame. Such a one is tried
-    again more and more rarely: what a repository prints may say so falsely, and what an agent leaves may fill the disk.
+    cost: of all attempts together; unbegun: its project's repository is to blame, or Pulse, not the agent; is_short: the
+    machine was short of something, so nobody is to blame. Such a one is tried again more and more rarely: what a repository
+    prints may say so falsely, and what an agent leaves may fill the disk.
     """
     general, most = GENERAL.of(settings), TASK_SETTINGS.of(settings).attempts
-    budget, same = general.cost_per_task, task.failures_with(error)
+    budget, same = general.cost_per_task, 0 if unbegun else task.failures_with(error)
     if budget and (cost >= budget or (agent and cost + agent.cost_per_run > budget)):
         return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
     if is_short:
-        pause = SHORTAGE.after(task.shortages + 1)
-        return TaskFailed(token=token, error=error, retry_us=pause, blameless=True)
-    if agent is None or task.attempts >= most or same >= general.same_failures:
-        return TaskFailed(token=token, error=error)
-    pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
-    return TaskFailed(token=token, error=error, retry_us=pause)
+        return TaskFailed(
+            token=token, error=error, retry_us=SHORTAGE.after(task.shortages + 1), blameless=True
+        )
+    pause = None
+    if agent and task.attempts < most and same < general.same_failures:
+        pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
+    return TaskFailed(token=token, error=error, retry_us=pause, unbegun=unbegun)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pulse_core.actions import ActionDeclaration
+from pulse_core.actions import NOTIFY, ActionDeclaration
 from pulse_core.agents.actions import (
     CLEAN_RUN,
     END_ORPHAN,
@@ -18,11 +18,8 @@ from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told
@@ -195,7 +192,7 @@ async def tell_of_failing_agents(prev: Snapshot, curr: Snapshot, inner: Inner) -
         failed = f"{failing.get(agent.name)} failures in a row; it is set aside for a while"
         text = "it works again" if is_over else failed
         params = {"title": title, "text": text, "over": is_over}
-        verdict = verdict.plus(Effect(action=NOTIFY, key=f"{PREFIX}{topic}", params=params, reason=text))
+        verdict = verdict.plus(NOTIFY.wish(topic, params, text))
     return verdict
 
 

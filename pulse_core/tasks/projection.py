@@ -219,7 +219,9 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
     if kind == TaskFailed.kind:
         is_short = bool(data.get("blameless"))
         counts = {"attempts": task.attempts - is_short, "shortages": task.shortages + 1 if is_short else 0}
-        counts["same_failures"] = 0 if is_short else task.failures_with(data.get("error", ""))
+        counts["same_failures"] = (
+            0 if is_short or data.get("unbegun") else task.failures_with(data.get("error", ""))
+        )
         return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0, **counts}
     if kind == TaskReleased.kind:
         return {"agent": "", "error": data.get("why", "")}

@@ -346,7 +346,7 @@ def test_a_repository_that_is_gone_is_no_failure_of_the_agents() -> None:
         assert (scene.task().status, scene.task().attempts) == (Status.FAILED, 3)
         assert scene.state().of(STATS)["ada"].consecutive_failures == 0
 
-    told(story, {**ADA, "retry": "1s"}, agents={"failures": 1})
+    told(story, {**ADA, "retry": "1s"}, agents={"failures": 1, "same_failures": 2})
 
 
 def test_a_retry_begins_at_once_although_the_same_attempt_has_just_failed() -> None:

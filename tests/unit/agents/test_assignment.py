@@ -1,5 +1,6 @@
 """Which task goes to whom, and why: by what an agent can do, its load, how it has done, and what waits longest."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,13 +8,15 @@ import pytest
 from pulse_core.agents import assignment
 from pulse_core.agents.assignment import obstacles_of, plan
 from pulse_core.agents.projection import RUNS, AgentRuns
-from pulse_core.composition import Settings
+from pulse_core.composition import FOLD, Settings
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.tasks.fitness import unfitness
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.stats import STATS, AgentCapabilityStats, AgentStats, LabelStats
 from pulse_core.tasks.task import Project, Status, TaskState
+from tests.events import event
 
 HOUR = 3_600_000_000
 NOW = Moment(1_800_000_000_000_000, "boot", 100 * HOUR)
@@ -82,6 +85,16 @@ def test_the_load_is_shared_and_bounded() -> None:
     held = task(9, status=Status.EXECUTING, agent="ada", token=3)
     curr = seen([agent("ada")], [held, task(1)])
     assert words(curr) == ["task_000001 goes to nobody: ada has 1 task already"]
+
+
+def test_what_is_about_to_begin_counts_as_a_task_that_the_agent_has() -> None:
+    params = {"task": "task_000001", "agent": "ada"}
+    wish = event(1, Effect(action="run-agent", key="run-agent:task_000001:0", params=params), "run")
+    curr = seen([agent("ada")], [task(1), task(2)])
+    assert given_to(curr) == {"1": "ada"}
+    curr = replace(curr, state=replace(curr.state, effects=FOLD(FOLD.start, [wish]).effects))
+    assert given_to(curr) == {}
+    assert words(curr) == ["task_000002 goes to nobody: ada has 1 task already"]
 
 
 def test_who_has_done_better_with_such_tasks_is_preferred() -> None:
