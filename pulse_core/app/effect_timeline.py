@@ -11,7 +11,8 @@ from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
-from pulse_core.projections.effects import MOVES, OPEN, Phase
+from pulse_core.projections.conditions import FOR
+from pulse_core.projections.effects import MOVES, OPEN, Phase, decode_plain_effect
 
 SHORTEST = 6
 """Characters at the end of an id that may stand for it: the beginning is shared by all of one minute."""
@@ -141,9 +142,16 @@ def newest_about(log: EventReader, keys: Iterable[str]) -> Event | None:
 
 
 def newest_for(log: EventReader, condition: str) -> Event | None:
-    """The newest effect that answers this condition, or tells of it: its key ends with it."""
+    """The newest effect that answers this condition, or tells of it: a param names it, or its key ends with it."""
     effects = log.events(EventQuery(kinds=("effect",)), newest_first=True) if condition else iter(())
-    return next((row for row in effects if row.subject.endswith(f":{condition}")), None)
+    return next((row for row in effects if _is_for(row, condition)), None)
+
+
+def _is_for(row: Event, condition: str) -> bool:
+    if row.subject.endswith(f":{condition}"):
+        return True
+    params = decode_plain_effect(row.data).get("params") if FOR in row.data else None
+    return isinstance(params, Mapping) and params.get(FOR) == condition
 
 
 def effect_meant(log: EventReader, name: str) -> Event:

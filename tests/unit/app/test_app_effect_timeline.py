@@ -15,9 +15,10 @@ from tests.events import event
 from upulse_cli.views.events import short
 
 KEYS = ("clean-paths:disk:/", "notify:disk:/", "notify:network", "restart-process:web")
+ANSWER = Effect(action="note", key="restart-process:db", params={"for_condition": "check:page"})
 ROWS = [
-    event(seq, Effect(action="note", key=key), key, f"0198c0de-0000-7000-8000-00000000000{seq}")
-    for seq, key in enumerate(KEYS, 1)
+    event(seq, effect, effect.key, f"0198c0de-0000-7000-8000-00000000000{seq}")
+    for seq, effect in enumerate((*(Effect(action="note", key=key) for key in KEYS), ANSWER), 1)
 ]
 
 
@@ -31,7 +32,8 @@ class Log:
 
 @pytest.mark.parametrize(
     ("name", "key"),
-    [("disk:/", "notify:disk:/"), ("network", "notify:network"), ("web", "restart-process:web"), (KEYS[0], KEYS[0])],
+    [("disk:/", "notify:disk:/"), ("network", "notify:network"), ("web", "restart-process:web"), (KEYS[0], KEYS[0]),
+     ("check:page", "restart-process:db")],
 )  # fmt: skip
 def test_a_condition_means_what_was_done_about_it_last(name: str, key: str) -> None:
     log: Any = Log()
