@@ -190,9 +190,7 @@ async def live(home: Home, options: Options) -> None:
         LOG.warning("%s", mended)
     home = Home(home.path.resolve())  # a link that led here may be gone before this ends
     with taken(home) as lock, own_pid(home.pid):
-        boot = SystemClock().now().boot
-        rebooted = lock.previous is not None and lock.previous.boot != boot
-        how = Opening(rebooted)
+        how = Opening()
         news: tuple[Draft, ...] = ()
         if options.accept_damage:
             from pulse_adapters.sqlite.damage import (

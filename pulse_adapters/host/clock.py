@@ -2,20 +2,10 @@
 
 import sys
 import time
-from pathlib import Path
 
+from pulse_adapters.workers.boot_id import boot_id
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import Moment
-
-BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-def boot_id() -> str:
-    """The kernel's name for this boot; empty if it can't be read."""
-    try:
-        return BOOT_ID.read_text().strip()
-    except OSError:
-        return ""
 
 
 class SystemClock:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
-from pulse_adapters.host.clock import boot_id, boot_us
+from pulse_adapters.host.clock import boot_us
 from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.guarded_processes import (
     Systemctl,
@@ -21,6 +21,7 @@ from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import is_produced_by, start_mark
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, is_alive, read_stat
 from pulse_core.actions import RESTART_PROCESS, STOP_PROCESS, Consumer, RestartParams, StopParams

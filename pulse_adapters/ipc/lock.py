@@ -2,7 +2,7 @@
 
 An open-file-description lock: like flock it dies with its last descriptor, so with its process; unlike flock
 anyone may ask who holds it without taking it for a moment. What it says is written to a new file that is locked
-before it gets the name, so nobody reads half of it, and what the last holder said can be read first. Where no file can
+before it gets the name, so nobody reads half of it. Where no file can
 be made it is written over what is there.
 
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 
+from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.read_only import NO_NEW_FILE
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
@@ -39,7 +40,7 @@ class LockUnusable(PulseError):
 
 
 class HomeLock:
-    """Holds `run/lock` inside `with`. `previous` is who held it last, None if nobody did or it can't be read.
+    """Holds `run/lock` inside `with`.
 
     wait: seconds to wait for another holder to leave before HomeBusy is raised; may_be_read_only: whether holding it is
     of use on a read-only file system, too.
@@ -52,7 +53,6 @@ class HomeLock:
         self._may_be_read_only, self._is_read_only = may_be_read_only, False
         self._held: int | None = None
         self._lost_until: float | None = None
-        self.previous: LockHolder | None = None
 
     def __enter__(self) -> "HomeLock":
         try:
@@ -85,7 +85,6 @@ class HomeLock:
         if not _still_named(lost, self._path):
             self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._is_read_only = False
-            previous = self.previous
             self._lost_until = self._lost_until or time.monotonic() + self._wait
             try:
                 self._held = self._taken(0.0)
@@ -93,7 +92,7 @@ class HomeLock:
                 if time.monotonic() >= self._lost_until:
                     raise
                 return
-            self.previous, self._lost_until = previous, None
+            self._lost_until = None
             os.close(lost)
         elif self._is_read_only:
             with suppress(OSError):
@@ -108,7 +107,6 @@ class HomeLock:
                 found = holder(self._path)
                 raise HomeBusy(str(self._path.parent.parent), found.pid if found else None)
             time.sleep(_STEP)
-        self.previous = _parse(os.pread(old, 4096, 0))
         if self._is_read_only:
             return old
         try:
@@ -170,7 +168,7 @@ class HomeLock:
         return file
 
     def _words(self) -> bytes:
-        ours = LockHolder(os.getpid(), _boot(), time.time_ns() // 1000, self._version)
+        ours = LockHolder(os.getpid(), boot_id(), time.time_ns() // 1000, self._version)
         return json.dumps(asdict(ours)).encode()
 
 
@@ -202,7 +200,7 @@ def holder(path: Path) -> LockHolder | None:
             _require_plain(file, path)
             held, words = is_held(file), _parse(os.pread(file, 4096, 0))
             if held and _is_shared(file):
-                return LockHolder(_flock_holder(file), _boot(), 0, "")
+                return LockHolder(_flock_holder(file), boot_id(), 0, "")
             if _still_named(file, path) and (words or not held):
                 return words if held else None
         finally:
@@ -258,10 +256,6 @@ def _parse(words: bytes) -> LockHolder | None:
         return LockHolder(**json.loads(words))
     except (ValueError, TypeError):
         return None
-
-
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 @contextmanager

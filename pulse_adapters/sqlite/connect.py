@@ -5,7 +5,6 @@ import os
 import sqlite3
 import stat
 import struct
-import time
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -17,6 +16,7 @@ from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch
+from pulse_adapters.sqlite.writer_boot import was_rebooted_since_written
 from pulse_adapters.workers.database_files import files_of, left_beside_link
 from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.home import HomeLayout
@@ -129,13 +129,8 @@ def refuse_damage(path: Path) -> None:
     """
     refuse_unfinished(path)
     refuse_missing(path)
-    shm = files_of(path).shm
-    if not is_open_elsewhere(shm):
-        scan(
-            path,
-            rebooted=shm.exists()
-            and shm.stat().st_mtime < time.time() - time.clock_gettime(time.CLOCK_BOOTTIME),
-        )
+    if not is_open_elsewhere(files_of(path).shm):
+        scan(path, rebooted=was_rebooted_since_written(path))
 
 
 def refuse_altered_wal(path: Path) -> None:

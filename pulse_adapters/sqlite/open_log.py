@@ -21,6 +21,7 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
+from pulse_adapters.sqlite.writer_boot import note_boot, was_rebooted_since_written
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged
@@ -39,12 +40,11 @@ _PRAGMAS = (
 
 
 class Opening(NamedTuple):
-    """How to open: what the caller knows of the past (`rebooted`), what a person decided, and who it is.
+    """How to open: what a person decided, and who it is.
 
     Only the daemon may bring an older file up to date (`may_migrate`), not a client that holds the lock.
     """
 
-    rebooted: bool = False
     accept_damage: bool = False
     may_migrate: bool = True
     migrations: Path = MIGRATIONS
@@ -68,7 +68,7 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
     refuse_unfinished(path)
     if not how.accept_damage:
         refuse_missing(path)
-    torn = "" if how.accept_damage else scan(path, rebooted=how.rebooted).torn
+    torn = "" if how.accept_damage else scan(path, rebooted=was_rebooted_since_written(path)).torn
     try:
         if not how.accept_damage and path.exists() and is_read_only(files_of(path).database.parent):
             return open_to_read(path, how, torn)
@@ -118,6 +118,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         own = ("host", str(uuid.uuid4()))
         connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
         host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
+        note_boot(path)  # once nothing is torn any more, and before a row is written
         return connection, Start(seq, chain, host, torn)
     except BaseException:
         connection.close()

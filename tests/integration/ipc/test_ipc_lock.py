@@ -48,8 +48,7 @@ def test_a_killed_holder_leaves_the_lock_free_and_its_words_readable(path: Path)
             HomeLock(path, "1").__enter__()
         other.kill()
     assert holder(path) is None
-    with HomeLock(path, "1") as lock:
-        assert lock.previous == found
+    with HomeLock(path, "1"):
         assert found.boot == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         now = holder(path)
     assert now
@@ -63,7 +62,6 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
         with pytest.raises(LockUnusable, match="Read-only file system"):
             HomeLock(path, "1").__enter__()
         with HomeLock(path, "2", may_be_read_only=True) as lock:
-            assert lock.previous
             held = holder(path)
             assert held
             assert (held.pid, held.version) == (os.getpid(), "")  # the file says who held it before
@@ -81,13 +79,10 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
         assert holder(path) is None
 
 
-def test_the_first_holder_has_nobody_before_it_and_nonsense_counts_as_nobody(path: Path) -> None:
-    with HomeLock(path, "1") as lock:
-        assert lock.previous is None
+def test_nonsense_counts_as_nobody(path: Path) -> None:
     path.write_text('{"pid": 5')
     assert holder(path) is None
-    with HomeLock(path, "1") as lock:
-        assert lock.previous is None
+    with HomeLock(path, "1"):
         assert set(json.loads(path.read_text())) == {"pid", "boot", "since_at", "version"}
 
 

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import sqlite3
+import uuid
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
@@ -18,6 +19,7 @@ from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import HEADER, examine, read_index, scan
+from pulse_adapters.workers.boot_id import boot_id
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogUnavailable, NewerFormat
 from pulse_core.model.event import Draft
@@ -128,6 +130,25 @@ def test_a_flip_in_the_last_commit_is_known_from_the_index_of_the_killed_writer(
     with pytest.raises(Damaged, match=rf"frame {last} .* acknowledged"):
         scan(home / "events.db")
     assert scan(home / "events.db", rebooted=True).committed < last
+
+
+@pytest.mark.parametrize("boot", ["the same", "another"])
+def test_whether_a_log_is_of_another_boot_is_no_matter_of_times(
+    left_behind: Path, acknowledged: set[str], tmp_path: Path, boot: str
+) -> None:
+    home = copied(left_behind, tmp_path / "home")
+    index = read_index(home / "events.db-shm")
+    if index is None:
+        pytest.skip("the writer was killed while it changed the index")
+    os.truncate(home / "events.db-wal", HEADER + (index.frames - 1) * 4120)
+    assert (left_behind / "events.db-boot").read_text() == boot_id()
+    os.utime(home / "events.db-shm", (0, 0))  # as it looks once the wall clock was set forward
+    if boot == "another":
+        (home / "events.db-boot").write_text(str(uuid.uuid4()))
+        SqliteEventReader(home).head()
+    else:
+        with pytest.raises(Damaged, match=f"{index.frames} frames were acknowledged"):
+            SqliteEventReader(home)
 
 
 def test_a_lost_log_file_is_said(left_behind: Path, acknowledged: set[str], tmp_path: Path) -> None:

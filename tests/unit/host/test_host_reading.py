@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_adapters.host.clock import SystemClock, boot_id
+from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes
 from pulse_adapters.host.outputs import HEAD, TAIL, OutputCapture, end_of_output
 from pulse_adapters.host.process_search import is_pulse
+from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.proc import read_stat
 
 

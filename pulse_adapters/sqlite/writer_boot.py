@@ -1,0 +1,50 @@
+"""In which boot a log was last open for writing, told by a file beside it.
+
+A power cut may tear the last transaction, which nobody was told of then; a kill tears none. Which of them it was is no
+matter of times: the wall clock may have been set since.
+"""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from pulse_adapters.sqlite.synced_files import sync_directory
+from pulse_adapters.workers.boot_id import boot_id
+from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.plain_file import open_plain, read_plain
+
+_LENGTH = 36
+
+
+def was_rebooted_since_written(path: Path) -> bool:
+    """Whether the log at `path` was last written in an earlier boot; False if nothing tells."""
+    now = boot_id()
+    with suppress(OSError):
+        told = read_plain(_place(path), _LENGTH).decode("ascii", "replace")
+        return bool(now) and len(told) == _LENGTH and told != now
+    return False
+
+
+def note_boot(path: Path) -> None:
+    """Note that the log at `path` is written in this boot from now on; on disk, so that a power cut leaves it."""
+    place, now = _place(path), boot_id().encode()
+    with suppress(OSError):
+        if read_plain(place, _LENGTH) == now:
+            return
+    try:
+        with open(open_plain(place, os.O_WRONLY | os.O_CREAT), "wb") as file:
+            if os.geteuid() == 0:  # as SQLite does with a -wal
+                database = os.stat(path)
+                os.fchown(file.fileno(), database.st_uid, database.st_gid)
+            file.write(now)
+            file.truncate()
+            file.flush()
+            os.fsync(file.fileno())
+        sync_directory(place.parent)
+    except OSError:
+        with suppress(OSError):
+            place.unlink()  # what it says of an earlier boot is not true any more
+
+
+def _place(path: Path) -> Path:
+    return Path(f"{files_of(path).database}-boot")
