@@ -26,6 +26,8 @@ WRONG = frozenset(
      "promote-refused", "rollback", "rule-quarantined", "safe-mode-entered", "settings-refused", "work-shed")
 )  # fmt: skip
 """Kinds of events that are logged as warnings."""
+PLANNED = "process-down"
+"""What a `process-died` is called that Pulse or a person intended, or that says that it was not started yet."""
 LONGEST = 300
 """Characters of a line about an event; the log has all."""
 PRIORITIES = ((logging.CRITICAL, 2), (logging.ERROR, 3), (logging.WARNING, 4), (logging.INFO, 6))
@@ -126,14 +128,13 @@ class Narrator:
             event = self._news.popleft()
             if event.kind != "error" and LOG.isEnabledFor(logging.INFO):
                 told = event.spelled()
-                words = one_line(f"{event.kind:18} {self._subject(event)}  {said(told)}".rstrip())
+                kind = PLANNED if is_planned(told) else event.kind
+                words = one_line(f"{kind:18} {self._subject(event)}  {said(told)}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
-                level = logging.WARNING if event.kind in WRONG else logging.INFO
+                level = logging.WARNING if kind in WRONG else logging.INFO
                 about = {name: value for name, value in told.items() if name != "data"}  # of any size
-                LOG.log(
-                    level, "%s", words, extra={"kind": event.kind, "told": {"event": about}, "at": event.at}
-                )
+                LOG.log(level, "%s", words, extra={"kind": kind, "told": {"event": about}, "at": event.at})
 
     def _subject(self, event: Event) -> str:
         """What the event is about, in words: the key of an effect rather than its id."""
@@ -142,6 +143,15 @@ class Narrator:
             if len(self._keys) > REMEMBERED:
                 del self._keys[next(iter(self._keys))]
         return self._keys.get(event.subject, event.subject)
+
+
+def is_planned(told: Mapping[str, Json]) -> bool:
+    """Whether an event tells of a process that is down on purpose, or was not started yet."""
+    return (
+        told["kind"] == "process-died"
+        and isinstance(told["data"], Mapping)
+        and bool(told["data"].get("intended"))
+    )
 
 
 async def sense_aloud(request_handler: "RequestHandler") -> None:

@@ -16,7 +16,14 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.verdict import Verdict
-from pulse_core.projections.processes import STAYED_US, Intent, ProcessHistory, RestartRequest, Stage
+from pulse_core.projections.processes import (
+    NOT_RUNNING_YET,
+    STAYED_US,
+    Intent,
+    ProcessHistory,
+    RestartRequest,
+    Stage,
+)
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
@@ -317,6 +324,8 @@ def _with_holder(words: str, look: Mapping[str, Json]) -> str:
 
 
 def _describe_history(history: ProcessHistory, failed: str, look: Mapping[str, Json]) -> str:
+    if not history.attempts and history.evidence == NOT_RUNNING_YET:
+        return _with_holder(NOT_RUNNING_YET, look)
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed_attempts(history) else "dead"

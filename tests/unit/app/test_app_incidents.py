@@ -172,7 +172,7 @@ def test_what_began_no_incident_is_said_without_reading_on() -> None:
 
 PERSON = "ada"
 OWN = ProcessDied(pid=7, healthy=True, evidence="killed by SIGTERM", intended=True)
-NEVER = ProcessDied(pid=None, healthy=True, evidence="not there at the first look", intended=True)
+NEVER = ProcessDied(pid=None, healthy=True, evidence="not running yet", intended=True)
 RESTART = Effect(
     action="restart-process", key="restart-process:web", params={"process": "web"}, reason="dead"
 )

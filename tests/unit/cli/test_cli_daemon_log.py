@@ -104,6 +104,13 @@ async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> N
     assert (await narrated(caplog, "process-up", '{"evidence": "pid 8"}')).levelno == logging.INFO
 
 
+async def test_a_first_start_and_a_death_that_was_intended_are_no_deaths_in_words(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    told = await narrated(caplog, "process-died", '{"evidence": "not running yet", "intended": true}')
+    assert (told.levelno, told.getMessage()) == (logging.INFO, "process-down       it  not running yet")
+
+
 async def test_a_line_about_an_event_is_bounded_however_much_it_holds(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

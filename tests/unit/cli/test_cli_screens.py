@@ -49,7 +49,7 @@ PROCESS = {
 }  # fmt: skip
 EFFECTS = [
     {"id": ID, "at": AT, "state": "acked", "took_ms": 13.4, "key": "restart-process:gateway-of-the-agents",
-     "reason": "gateway-of-the-agents is dead: not there at the first look", "actor": "pulse"},
+     "reason": "gateway-of-the-agents is not running yet", "actor": "pulse"},
     {"id": ID, "at": AT, "state": "failed", "took_ms": 630_000, "key": "run-command:tidy",
      "reason": "line one\nline two", "actor": "root"},
 ]  # fmt: skip

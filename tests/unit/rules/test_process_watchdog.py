@@ -166,7 +166,7 @@ def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port
     held = "127.0.0.1:1 is held by process 7 (nginx)"
     story = a_story(restart={"max": 0})
     story.sample("process-alive", gateway={"up": False, "holder": held})
-    story.event(ProcessDied(pid=None, evidence="not there at the first look", healthy=True), "gateway")
+    story.event(ProcessDied(pid=None, evidence="not running yet", healthy=True), "gateway")
     story.tick()
     assert notes(story) == [f"gateway: down: not started (max = 0); {held}"]
     told = story.expect("notify", key="notify:flapping:gateway").params
