@@ -61,27 +61,40 @@ def loss(connection: sqlite3.Connection) -> str:
 
 
 def open_vitals(path: Path) -> tuple[sqlite3.Connection, tuple[int, str]]:
-    """The connection, the last sample's id, and why an older file was set aside, in words.
+    """The connection, the last sample's id, and why an older file was set aside or is not written, in words.
 
     Where nothing can be written, they are kept in memory, for as long as this daemon lives.
     """
     try:
         connection, last = _open(path)
         return connection, (last, "")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         why = why_no_new_file(files_of(path).database.parent)
-        if why or (is_disk_full(error) and _can_be_read(path)):  # then nothing is wrong with what is there
+        is_full = isinstance(error, sqlite3.Error) and is_disk_full(error)
+        if why or (is_full and _can_be_read(path)):  # then nothing is wrong with what is there
             return _in_memory(path, why or str(error))
-        words = f"{path} can't be used ({error}): it was set aside as {path.name}.unusable, and new vitals are begun"
-        LOG.warning("%s", words)
-        for part in names_beside(path):
-            if part.exists():
-                part.replace(part.with_name(part.name.replace(path.name, f"{path.name}.unusable")))
+        fault = str(error)
     try:
+        words = _set_aside(path, fault)
         connection, last = _open(path)
-    except sqlite3.Error:
-        connection, last = _open(MEMORY)  # the disk takes nothing now; the next start tries again
+    except (sqlite3.Error, OSError) as error:
+        again = "" if str(error) == fault else f"; {error}"
+        return _in_memory(path, f"{fault}{again}")  # the next start tries again
     return connection, (last, words)
+
+
+def _set_aside(path: Path, fault: str) -> str:
+    """Give what is there other names; what was done, in words. Raises OSError if that can't be done."""
+    there = list(filter(os.path.lexists, names_beside(path)))
+    for part in there:
+        os.replace(part, part.with_name(part.name.replace(path.name, f"{path.name}.unusable")))
+    if not there:
+        return ""
+    words = (
+        f"{path} can't be used ({fault}): it was set aside as {path.name}.unusable, and new vitals are begun"
+    )
+    LOG.warning("%s", words)
+    return words
 
 
 def _can_be_read(path: Path) -> bool:

@@ -3,6 +3,7 @@
 import logging
 import os
 import sqlite3
+import subprocess
 from contextlib import closing, nullcontext
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from pulse_core.app.doctor import FAIL
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Checkpoint, Head
+from pulse_core.model.moment import Moment
 
 PARTS = ("", "-wal", "-shm")
 
@@ -91,3 +93,29 @@ async def test_vitals_and_checkpoints_are_begun_anew(
     assert read_checkpoints(tmp_path / "state.db") == {}
     await SqliteCheckpoints(tmp_path / "state.db").save({"effects": checkpoint})
     assert read_checkpoints(tmp_path / "state.db") == {"effects": checkpoint}
+
+
+@pytest.mark.parametrize("way", ["a folder, and a file of that name", "a folder of that name", "immutable"])
+async def test_vitals_that_can_be_neither_used_nor_set_aside_are_left_and_kept_in_memory(
+    tmp_path: Path, way: str
+) -> None:
+    path, aside = tmp_path / "vitals.db", tmp_path / "vitals.db.unusable"
+    if way == "a folder, and a file of that name":
+        path.mkdir()
+        aside.touch()
+    else:
+        path.write_bytes(b"no database" * 500)
+    if way == "a folder of that name":
+        (aside / "full").mkdir(parents=True)
+    if way == "immutable" and subprocess.run(["chattr", "+i", path], check=False).returncode:
+        pytest.skip("no file can be made immutable here")
+    try:
+        async with SqliteVitals.open(path) as vitals:
+            assert "samples are kept in memory" in vitals.set_aside
+            assert "it was set aside" not in vitals.set_aside
+            vitals.sample("cpu", Moment(1, "boot", 1), {"value": 1})
+            assert len(await vitals.recent(0)) == 1
+        assert path.is_dir() or path.read_bytes().startswith(b"no database")
+    finally:
+        if way == "immutable":
+            subprocess.run(["chattr", "-i", path], check=True)
