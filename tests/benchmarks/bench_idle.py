@@ -1,11 +1,19 @@
 """What Pulse costs while nothing happens: default settings, ten guarded processes. `--seconds N` for longer."""
 
 import argparse
+import asyncio
 import os
+import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.host.usage_watcher import ProcessUsageWatcher
+from pulse_adapters.workers.proc import read_stat
+from pulse_core.composition import Settings
+from pulse_core.model.vitals import Window
+from pulse_core.record.view import View
 from tests.benchmarks.bare import victim
 from tests.benchmarks.harness import children_of, compiled, daemon, directory, made_home
 from tests.benchmarks.table import Row
@@ -72,7 +80,37 @@ def run(seconds: float = SECONDS) -> list[Row]:
             f"{after.share_since(before):.3%}",
         ),
         Row("idle memory", "RSS <= 42 MiB", f"RSS {size['Rss']:.1f} MiB", sizes),
+        asyncio.run(usage_cost()),
     ]
+
+
+TREES, SAMPLES = 50, 20
+
+
+async def usage_cost() -> Row:
+    """What it costs to measure fifty trees of three processes, at the default interval."""
+    argv = ("sh", "-c", "sleep 6000 & sleep 6000 & wait")
+    roots = [subprocess.Popen(argv, start_new_session=True) for _ in range(TREES)]
+    settings = Settings.model_validate({"process": [{"name": f"t{n}", "start": argv} for n in range(TREES)]})
+    known = {f"t{n}": read_stat(root.pid).found for n, root in enumerate(roots)}  # type: ignore[union-attr]  # they live
+    usage = ProcessUsageWatcher(lambda: settings, lambda: known, lambda name: (), View(), Window)
+    try:
+        while (await usage.collect()).data["t0"]["processes"] < 3:
+            await asyncio.sleep(0.1)
+        before = time.thread_time()
+        for _ in range(SAMPLES):
+            await usage.collect()
+        spent = (time.thread_time() - before) / SAMPLES
+    finally:
+        for root in roots:
+            os.killpg(root.pid, signal.SIGKILL)
+            root.wait()
+    return Row(
+        f"sampling {TREES} trees of 3 processes every {usage.interval:g} s",
+        "<= 0.1 % of a core",
+        f"{spent / usage.interval:.3%}",
+        f"{spent * 1000:.1f} ms of CPU a sample",
+    )
 
 
 if __name__ == "__main__":
