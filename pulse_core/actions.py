@@ -5,7 +5,7 @@ Nothing acts here: an executor carries an action out, in an adapter, and takes i
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -192,6 +192,9 @@ class NoticeParams(ActionParams):
     title: str = Field(min_length=1, max_length=500, description="the notice in a few words")
     text: str = Field("", max_length=10_000, description="what is wrong, what was tried, what comes next")
     over: bool = Field(False, description="it is over: what the notices of this key told before")
+    severity: Literal["info", "warning", "error", "critical"] = Field(
+        "warning", description="how bad it is, which decides about the addresses that it goes to"
+    )
 
 
 def is_known(topic: str, curr: Snapshot, is_over: bool = False) -> bool:

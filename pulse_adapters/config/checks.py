@@ -9,7 +9,6 @@ from importlib.util import find_spec
 import psutil
 
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
-from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.settings import Settings
 
 OTLP = "opentelemetry.exporter.otlp.proto.http"
@@ -27,14 +26,14 @@ class NeedChecks:
     settings: Callable[[], Settings]
     daemon: Callable[[], int | None]
     resolve: Callable[[str, Mapping[str, str]], str | None]
-    bad_urls: Callable[[NotifySettings], Mapping[int, str]]
+    bad_urls: Callable[[Settings], Mapping[tuple[str | int, ...], str]]
 
     def extras(self) -> Iterator[Finding]:
         """Check for the optional packages that the settings need."""
         settings = self.settings()
         metrics = settings.metrics
         wanted = {
-            "[notify] urls": (settings.notify.urls, "apprise", "notify"),
+            "[notify] urls": (settings.notice_urls, "apprise", "notify"),
             "[metrics]": (metrics.listen or metrics.textfile, "prometheus_client", "metrics"),
             "[metrics] otlp": (metrics.otlp, OTLP, "otel"),
         }
@@ -43,9 +42,9 @@ class NeedChecks:
         for setting, module, extra in missing:
             words = f"{setting} needs the package {_package(module)}, which is not installed"
             yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
-        strangers = self.bad_urls(settings.notify) if _is_there("apprise") else {}
+        strangers = self.bad_urls(settings) if _is_there("apprise") else {}
         for place, words in strangers.items():
-            fault = f"[notify] urls, the {place + 1}. of them: {words}"
+            fault = f"{'.'.join(map(str, place))}: {words}"
             yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
         if not missing and not strangers:
             yield Finding(
@@ -55,7 +54,7 @@ class NeedChecks:
     def environment(self) -> Iterator[Finding]:
         """Check that the daemon has the variables that the settings name."""
         settings = self.settings()
-        urls = (*settings.notify.urls, settings.heartbeat.url or "")
+        urls = (*settings.notice_urls, settings.heartbeat.url or "")
         names = sorted({url.removeprefix(VARIABLE) for url in urls if url.startswith(VARIABLE)})
         if not names:
             return
@@ -73,7 +72,7 @@ class NeedChecks:
 
     def addresses(self) -> Iterator[Finding]:
         """Check that notices go anywhere but into the log."""
-        if not self.settings().notify.urls:
+        if not self.settings().notice_urls:
             words = "[notify] has no urls: notices are only logged, and reach nobody outside"
             yield Finding("notices", WARN, words, "give [notify] urls; then try them: upulse notify test")
 

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 
-from pulse_core.settings.notify import NotifySettings
 from pulse_core.settings.secrets import mask_secret
+from pulse_core.settings.settings import Settings
 
 VARIABLE = "env:"
 PACKAGE = "apprise"
@@ -22,24 +22,29 @@ def resolve_url(name: str, environment: Mapping[str, str] = os.environ) -> str:
     return environment.get(name.removeprefix(VARIABLE), "").strip()
 
 
-def delivery_faults(settings: NotifySettings, environment: Mapping[str, str] = os.environ) -> Sequence[str]:
+def delivery_faults(settings: Settings, environment: Mapping[str, str] = os.environ) -> Sequence[str]:
     """Why notices can't reach the addresses of `[notify] urls`, a sentence each; empty if they can, or none is set."""
     missing = [
         f"no notices go to {name}: the variable is not set in the daemon's environment; set it and restart the daemon"
-        for name in settings.urls
+        for name in settings.notice_urls
         if not resolve_url(name, environment)
     ]
-    return [*missing, *([NO_APPRISE] if settings.urls and find_spec(PACKAGE) is None else [])]
+    return [*missing, *([NO_APPRISE] if settings.notice_urls and find_spec(PACKAGE) is None else [])]
 
 
 def unknown_services(
-    settings: NotifySettings, environment: Mapping[str, str] = os.environ
-) -> Mapping[int, str]:
-    """What is wrong with each address, by its index in `[notify] urls`; empty if Apprise is not installed.
+    settings: Settings, environment: Mapping[str, str] = os.environ
+) -> Mapping[tuple[str | int, ...], str]:
+    """What is wrong with each address, by its place in the settings; empty if Apprise is not installed.
 
     Imports Apprise, so it is for commands, not for the daemon.
     """
-    urls = {place: resolve_url(name, environment) for place, name in enumerate(settings.urls)}
+    names: dict[tuple[str | int, ...], str] = {
+        ("notify", "urls", place): name for place, name in enumerate(settings.notify.urls)
+    }
+    for number, route in enumerate(settings.notify_route):
+        names |= {("notify_route", number, "urls", place): name for place, name in enumerate(route.urls)}
+    urls = {place: resolve_url(name, environment) for place, name in names.items()}
     if not any(urls.values()) or find_spec(PACKAGE) is None:
         return {}
     logger = logging.getLogger("apprise")
@@ -51,7 +56,7 @@ def unknown_services(
 
         known = {url for url in urls.values() if url and apprise.Apprise().add(url)}
     return {
-        place: f"Apprise knows no service for {mask_secret(settings.urls[place])}, or misses a part of its URL"
+        place: f"Apprise knows no service for {mask_secret(names[place])}, or misses a part of its URL"
         for place, url in urls.items()
         if url and url not in known
     }

@@ -23,10 +23,17 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.transport import OutgoingMessage, Transport
 from pulse_core.projections.effects import decode_plain_effect
+from pulse_core.projections.notices import PREFIX
 from pulse_core.settings.secrets import mask_secret
 from pulse_core.settings.settings import Settings
 
 PATIENCE_S = 60.0
+LEVELS = {
+    "info": logging.INFO,
+    "warning": logging.WARNING,
+    "error": logging.ERROR,
+    "critical": logging.CRITICAL,
+}
 DELIVER = "pulse_adapters.notify.deliver"
 
 
@@ -84,12 +91,13 @@ TITLE, ENTRY, ALONE = 250, 400, 4_000
 
 
 class RecordedNotice(NamedTuple):
-    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), and its content."""
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), its content; where it goes."""
 
     id: str
     seq: int
     at: int
     said: NoticeParams
+    addresses: Sequence[str] = ()
 
 
 Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
@@ -126,7 +134,7 @@ class Notify(Executor):
 
     def policy(self, params: NoticeParams) -> Policy:
         """At least once; to outside addresses retried for days, at growing intervals."""
-        if not self._settings().notify.urls:
+        if not self._settings().notice_urls:
             return Policy(Safety.IDEMPOTENT, timeout=5.0)
         return Policy(
             Safety.IDEMPOTENT, timeout=LONGEST_S, retries=ATTEMPTS, backoff=AGAIN_S, backoff_max=AGAIN_MAX_S
@@ -145,7 +153,7 @@ class Notify(Executor):
 
     def _say(self, id_: str, said: NoticeParams) -> None:
         if id_ not in self._said:
-            self._logger.warning("%s", one_line(said))
+            self._logger.log(logging.INFO if said.over else LEVELS[said.severity], "%s", one_line(said))
         self._said[id_] = None
         if len(self._said) > REMEMBERED:
             del self._said[next(iter(self._said))]
@@ -153,14 +161,18 @@ class Notify(Executor):
     async def execute(self, effect: Effect, params: NoticeParams, event: Event) -> Result:
         """Log it, if that was not done, and send it to every address that it has not reached."""
         self._say(event.id, params)
-        addresses = self._settings().notify.urls
+        settings = self._settings()
+        addresses = settings.notice_urls_for(params.severity, effect.key.removeprefix(PREFIX))
         if not addresses:
             self._forget(event.id)
-            return Result({"only": "logged: [notify] has no urls"})
+            why = "no route takes it" if settings.notice_urls else "[notify] has no urls"
+            return Result({"only": f"logged: {why}"})
         if self._message is None or self._message.closed:
             self._message = PendingMessage(self._send)
-        if error := await self._message.take(RecordedNotice(event.id, event.seq, event.at, params)):
-            raise self._failure(effect, event, error)
+        if error := await self._message.take(
+            RecordedNotice(event.id, event.seq, event.at, params, addresses)
+        ):
+            raise self._failure(effect, event, error, addresses)
         self._forget(event.id)
         return Result({"sent_to": [mask_secret(address) for address in addresses]})
 
@@ -168,9 +180,9 @@ class Notify(Executor):
         self._said.pop(id_, None)
         self._reached.pop(id_, None)
 
-    def _failure(self, effect: Effect, event: Event, error: str) -> PulseError:
+    def _failure(self, effect: Effect, event: Event, error: str, addresses: Sequence[str]) -> PulseError:
         reached = self._reached.get(event.id, set())
-        if reached | self._strange >= set(self._settings().notify.urls):  # all that a service knows
+        if reached | self._strange >= set(addresses):  # all that a service knows
             self._forget(event.id)
             return GivenUp(f"{error}; no other attempt would do better")
         if self._clock.now().since(event.moment) < KEPT_US:
@@ -182,11 +194,15 @@ class Notify(Executor):
     async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
         """Send to each address the notices that it lacks; returns why each did not arrive everywhere."""
         self._report_faults()
-        addresses = self._settings().notify.urls
+        addresses = dict.fromkeys(address for notice in notices for address in notice.addresses)
         messages: dict[str, OutgoingMessage] = {}
         for address in addresses:
             url = resolve_url(address, self._environment)
-            due = [notice for notice in notices if address not in self._reached.get(notice.id, ())]
+            due = [
+                notice
+                for notice in notices
+                if address in notice.addresses and address not in self._reached.get(notice.id, ())
+            ]
             if url and due:
                 messages[address] = compose_message(url, due, self._host, self._clock.now().at)
         answers = await self._transport.deliver(tuple(messages.values()))
@@ -194,6 +210,8 @@ class Notify(Executor):
         for address, error in wrong.items():
             if not error:
                 for notice in notices:
+                    if address not in notice.addresses:
+                        continue
                     self._reached.setdefault(notice.id, set()).add(address)
             elif error == NOT_UNDERSTOOD and address not in self._strange:
                 self._strange.add(address)
@@ -202,20 +220,20 @@ class Notify(Executor):
                 )
         while len(self._reached) > REMEMBERED:
             del self._reached[next(iter(self._reached))]
-        return {notice.id: self._missing(notice, addresses, wrong) for notice in notices}
+        return {notice.id: self._missing(notice, wrong) for notice in notices}
 
-    def _missing(self, notice: RecordedNotice, addresses: Sequence[str], wrong: Mapping[str, str]) -> str:
+    def _missing(self, notice: RecordedNotice, wrong: Mapping[str, str]) -> str:
         """Which addresses it has not reached, and why."""
         reached = self._reached.get(notice.id, ())
         return "; ".join(
             f"{mask_secret(address)}: {wrong.get(address) or 'its variable is not set'}"
-            for address in addresses
+            for address in notice.addresses
             if address not in reached
         )
 
     def _report_faults(self) -> None:
         """Report each fault of the settings once, until it is over."""
-        now = delivery_faults(self._settings().notify, self._environment)
+        now = delivery_faults(self._settings(), self._environment)
         for fault in now:
             if fault not in self._faults:
                 self._failed("notify", fault)
@@ -261,7 +279,7 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
     if len(notices) > 1:
         waited = "1 of them" if late == 1 else f"{late} of them"
         entries = []
-        for _, _, at, said in notices:
+        for _, _, at, said, _ in notices:
             title = truncate(said.title, TITLE)
             text = f"{title}: {said.text}" if said.text else said.title
             entries.append(f"{utc_text(at)}  {truncate(text, ENTRY)}")

@@ -48,7 +48,7 @@ def held_back(home: HomeContext, one: EffectTimeline) -> str:
     state = current_state(home)
     settings, _ = settings_for(home, state)
     is_new = one.phase.value == "pending"
-    if not settings.notify.urls or not (is_new or notice_batching.is_network_down(state, settings)):
+    if not settings.notice_urls or not (is_new or notice_batching.is_network_down(state, settings)):
         return ""
     return notice_batching.hold_reason(state, settings, home.clock.now())
 

@@ -11,11 +11,16 @@ TITLE = "a test of notices"
 
 def send_trial_notice(home: HomeContext) -> str:
     """Send a notice to all addresses, and return where it arrived, in words; raises PulseError if it did not everywhere."""
-    if not home.settings().settings.notify.urls:
+    if not home.settings().settings.notice_urls:
         raise PulseError(
             "[notify] has no urls: notices are only logged; give some in the settings, and reload"
         )
-    params = {"title": TITLE, "text": "Somebody asked for it: upulse notify test.", "over": True}
+    params = {
+        "title": TITLE,
+        "text": "Somebody asked for it: upulse notify test.",
+        "over": True,
+        "severity": "critical",
+    }
     answer = add_effect(home, {"action": "notify", "key": KEY, "params": params}, to_wait=True)
     one = outcome_within(home, str(answer.event["id"]), PATIENCE_S)
     told = one.spelled()["outcome"] or {}

@@ -297,7 +297,7 @@ class ExecutorLoop:
         However many wait, each costs a fraction of a microsecond in each round.
         """
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
-        is_outside = bool(self.settings().notify.urls)
+        is_outside = bool(self.settings().notice_urls)
         running, reserved = self.workers.running, self._reserved
         executing = Phase.EXECUTING  # to look it up for each of them would take a third of the whole
         for id_, effect in state.effects.open.items():

@@ -33,7 +33,7 @@ class NoticeBatch(NamedTuple):
 
 def is_outgoing_notice(effect: Effect | OpenEffect, settings: Settings) -> bool:
     """Whether it is a notice and an address is configured."""
-    return bool(settings.notify.urls) and effect.action in OUTWARD
+    return bool(settings.notice_urls) and effect.action in OUTWARD
 
 
 def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, now: Moment) -> NoticeBatch:
@@ -75,7 +75,7 @@ def is_network_down(state: State, settings: Settings) -> bool:
     condition = state.conditions[NETWORK]
     watched = settings.network.dns or settings.network.http
     down = bool(watched) and condition is not None and condition.state == DOWN
-    return down and not any(is_here(url) or is_address(host_of(url)) for url in settings.notify.urls)
+    return down and not any(is_here(url) or is_address(host_of(url)) for url in settings.notice_urls)
 
 
 def is_failed(effect: OpenEffect) -> bool:

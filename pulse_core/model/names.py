@@ -15,6 +15,9 @@ OUTWARD = frozenset({NOTIFY})
 A fold can't ask an executor, and must give the same value for old events: so the direction belongs to the name for ever.
 """
 
+NOTICE_SEVERITIES = ("info", "warning", "error", "critical")
+"""How severe notices may be, the mildest first."""
+
 SETTLING = frozenset({"effect-acked", "effect-failed", "effect-unknown", "effect-cancelled"})
 """Exactly one event of these kinds settles each effect."""
 

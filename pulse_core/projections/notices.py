@@ -8,21 +8,25 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NOTIFY, SETTLING
+from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
 
 PREFIX = "notify:"
 TOPICS = 1_000
 HOUR = 3_600 * US_PER_SECOND
 MESSAGES = 10_000
+DEFAULT_SEVERITY = "warning"
+"""Of notices of earlier versions, and of those that say nothing else."""
 
 
 class Notice(NamedTuple):
-    """A topic with notices: when first and last, how often, and whether the last one said that it is over."""
+    """A topic with notices: when first and last, how often, whether the last one said that it is over, and how severe."""
 
     first: Moment
     last: Moment
     times: int = 1
     over: bool = False
+    severity: str = DEFAULT_SEVERITY
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,8 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         elif event.kind in SETTLING:
             del open_[event.subject]
             failed.pop(event.subject, None)
-            reached = event.moment if event.kind == EffectAcked.kind else reached
+            if event.kind == EffectAcked.kind and decode_plain(event.data).get("result", {}).get("sent_to"):
+                reached = event.moment
     return Notices(of, open_, failed, reached, sent)
 
 
@@ -91,10 +96,11 @@ def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> N
     if topic == event.subject:
         return  # a notice of other rules, with another key
     before, now = of.pop(topic, None), event.moment
-    over = bool(decode_plain_effect(event.data).get("params", {}).get("over", False))
+    params = decode_plain_effect(event.data).get("params", {})
+    over, severity = bool(params.get("over", False)), str(params.get("severity", DEFAULT_SEVERITY))
     if before is None or before.over:
-        of[topic] = Notice(now, now, over=over)
+        of[topic] = Notice(now, now, over=over, severity=severity)
     else:
-        of[topic] = before._replace(last=now, times=before.times + 1, over=over)
+        of[topic] = before._replace(last=now, times=before.times + 1, over=over, severity=severity)
     if len(of) > TOPICS:
         del of[next(iter(of))]

@@ -14,7 +14,7 @@ from pulse_core.settings.engine import EngineSettings, RollbackSettings
 from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
-from pulse_core.settings.notify import NotifySettings
+from pulse_core.settings.notify import NoticeRoute, NotifySettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.secrets import IN_CLEAR
@@ -169,6 +169,19 @@ class Settings(Group):
     self_: SelfSettings = Field(SelfSettings(), alias="self")
     process: tuple[ProcessSettings, ...] = ()
     log: tuple[LogSettings, ...] = ()
+    notify_route: tuple[NoticeRoute, ...] = ()
+
+    @property
+    def notice_urls(self) -> tuple[str, ...]:
+        """Every address for notices, each once."""
+        return tuple(
+            dict.fromkeys((*self.notify.urls, *(url for one in self.notify_route for url in one.urls)))
+        )
+
+    def notice_urls_for(self, severity: str, topic: str) -> tuple[str, ...]:
+        """The addresses of a notice, each once."""
+        routed = (url for one in self.notify_route if one.takes(severity, topic) for url in one.urls)
+        return tuple(dict.fromkeys((*self.notify.urls, *routed)))
 
     @cached_property
     def digest(self) -> str:

@@ -47,9 +47,11 @@ class Lines(logging.Handler):
     def __init__(self) -> None:
         super().__init__()
         self.said: list[str] = []
+        self.levels: list[int] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         self.said.append(record.getMessage())
+        self.levels.append(record.levelno)
 
 
 class Post:
@@ -104,6 +106,63 @@ def tell(story: Any, settings: dict[str, Any] = SENT, **more: Any) -> World:
         await story(post)
 
     return simulate(telling, settings, **more)
+
+
+PAGER, CHAT = "json://pager", "json://chat"
+ROUTED = {
+    "notify": {"urls": [], "group": "0s"},
+    "notify_route": [
+        {"urls": [PAGER], "severity": "critical"},
+        {"urls": [CHAT, PAGER], "severity": "info", "match": "disk:*"},
+    ],
+}
+
+
+def addresses(post: Post) -> list[tuple[str, str]]:
+    return [(one.title.split(" (")[0], one.url) for one in post.transport.arrived]
+
+
+def test_a_notice_goes_where_its_severity_and_topic_lead_and_to_each_address_once() -> None:
+    async def story(post: Post) -> None:
+        for name, severity in (("disk:/", "critical"), ("disk:/srv", "info"), ("flapping:a", "critical")):
+            await post.wish(name, severity=severity)
+            await asyncio.sleep(1)
+        assert addresses(post) == [
+            ("disk:/", PAGER), ("disk:/", CHAT), ("disk:/srv", CHAT), ("disk:/srv", PAGER), ("flapping:a", PAGER),
+        ]  # fmt: skip
+
+    tell(story, ROUTED)
+
+
+def test_a_notice_that_no_route_takes_is_only_logged_and_reaches_nobody() -> None:
+    async def story(post: Post) -> None:
+        wish = await post.wish("llm:x", severity="error")
+        await asyncio.sleep(1)
+        (acked,) = post.world.events("effect-acked", subject=wish.id)
+        assert json.loads(acked.data)["result"] == {"only": "logged: no route takes it"}
+        assert post.world.daemon is not None
+        assert post.world.daemon.parts.view().notices.reached is None
+        assert post.lines.levels[0] == logging.ERROR
+
+    tell(story, ROUTED)
+
+
+def test_what_is_sent_together_goes_to_each_address_that_one_of_them_has_with_its_own_alone() -> None:
+    async def story(post: Post) -> None:
+        await asyncio.gather(
+            post.wish("a", severity="critical"),
+            post.wish("disk:b", severity="info"),
+            post.wish("c", severity="info"),
+        )
+        await asyncio.sleep(5)
+        told = {one.url: one.title + one.body for one in post.transport.arrived}
+        assert told.keys() == {PAGER, CHAT}
+        assert "about c" not in "".join(told.values())
+        assert "about a" not in told[CHAT]
+        assert "about disk:b" in told[CHAT]
+        assert "about disk:b" in told[PAGER]
+
+    tell(story, {**ROUTED, "notify": {"group": "1s"}})
 
 
 def test_without_an_address_a_notice_is_a_line_and_done() -> None:

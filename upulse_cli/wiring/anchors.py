@@ -48,7 +48,7 @@ def anchoring(
             )
 
     async def notice(line: str) -> None:
-        urls = [url for name in settings().notify.urls if (url := resolve_url(name))]
+        urls = [url for name in settings().notice_urls if (url := resolve_url(name))]
         if not urls:
             raise PulseError("[notify] urls has no address that it could go to")
         told = [OutgoingMessage(url, "The head of the log", line, good=True) for url in urls]

@@ -187,11 +187,11 @@ def changed_now(home: HomeContext, settings: "Settings") -> Mapping[str, str]:
 def checked_settings(path: "Path") -> "Settings":
     """The settings, once Apprise too has understood the addresses; raises SettingsRefused."""
     settings = settings_in(path)
-    if not settings.notify.urls:
+    if not settings.notice_urls:
         return settings
     from pulse_adapters.config.file import faults_found_later
     from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
 
-    if unknown := unknown_services(settings.notify):
-        raise faults_found_later(path, {("notify", "urls", place): words for place, words in unknown.items()})
+    if unknown := unknown_services(settings):
+        raise faults_found_later(path, unknown)
     return settings

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import DEGRADED, NETWORK, SLOW
+from pulse_core.model.names import DEGRADED, NETWORK, NOTICE_SEVERITIES, SLOW
 from pulse_core.model.text import count
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.projections.logs import NOWHERE, QUIET, LogSource, SimilarLines, rank
@@ -133,7 +133,11 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
     title = f"storm in {name}" if storm else _title(name, shown)
     text = "\n".join([*([f"{storm.evidence}."] if storm else []), *_shown(shown)])
     first = min(begun, key=curr.now.since, default=None)
-    return Verdict(notify_unless_told(TOPIC + name, title, text, curr, WATCHER, news=first))
+    worst = max((lines.severity for lines in shown), key=rank, default="error")
+    severity = worst if worst in NOTICE_SEVERITIES else "error"
+    return Verdict(
+        notify_unless_told(TOPIC + name, title, text, curr, WATCHER, news=first, severity=severity)
+    )
 
 
 def _notice_of_others(names: Sequence[str], curr: Snapshot) -> Sequence[Effect]:

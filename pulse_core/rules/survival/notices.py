@@ -8,11 +8,18 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.text import quoted
-from pulse_core.projections.notices import PREFIX
+from pulse_core.projections.notices import DEFAULT_SEVERITY, PREFIX
 from pulse_core.projections.state import Snapshot
 
 TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; longer texts are cut, since a notice that is refused reaches nobody."""
+SEVERITIES = {
+    **dict.fromkeys(("flapping", "safe-mode", "engine"), "critical"),
+    **dict.fromkeys(("resource:unwritten", "resource:log-gone", "resource:log-damaged"), "critical"),
+    "network:quality": "warning",
+    **dict.fromkeys(("network", "llm", "resource:engine-missing"), "error"),
+}
+"""How severe notices are by the beginning of their topic; others are warnings."""
 
 
 def survival_effect(
@@ -30,11 +37,13 @@ def notify_unless_told(
     *keys: str,
     news: Moment | None = None,
     printed: str = "",
+    severity: str = "",
 ) -> tuple[Effect, ...]:
     """A notice, unless one about this topic was sent and no reminder is due yet.
 
     keys: the watchers whose newest samples are the notice's evidence; news: since when there is something new, so
-    that a notice is sent again if the last one is older; printed: what a process printed last, told beside the text.
+    that a notice is sent again if the last one is older; printed: what a process printed last, told beside the text;
+    severity: if not that of the topic.
     """
     told = curr.notices[topic_text(topic)]
     later = told is not None and news is not None and curr.now.since(told.last) > curr.now.since(news)
@@ -42,14 +51,21 @@ def notify_unless_told(
         if is_known(topic_text(topic), curr):
             return ()
         title = f"still: {title}"
-    return (_notice(topic, title, text, curr, keys, printed),)
+    return (_notice(topic, title, text, curr, keys, severity or severity_of(topic), printed),)
 
 
 def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
     """The notice that it is over, if one was sent that it had begun."""
-    if not is_told(topic, curr):
+    told = curr.notices[topic_text(topic)]
+    if told is None or told.over:
         return ()
-    return (_notice(topic, f"resolved: {title}", text, curr, keys, over=True),)
+    return (_notice(topic, f"resolved: {title}", text, curr, keys, told.severity, over=True),)
+
+
+def severity_of(topic: str) -> str:
+    """How severe notices of a topic are: what keeps Pulse, or a process for good, from its work is critical."""
+    found = next((one for start, one in SEVERITIES.items() if (topic + ":").startswith(start + ":")), None)
+    return found or DEFAULT_SEVERITY
 
 
 def is_told(topic: str, curr: Snapshot) -> bool:
@@ -65,10 +81,22 @@ def topic_text(topic: str) -> str:
 
 
 def _notice(
-    topic: str, title: str, text: str, curr: Snapshot, keys: tuple[str, ...], printed: str = "", **over: bool
+    topic: str,
+    title: str,
+    text: str,
+    curr: Snapshot,
+    keys: tuple[str, ...],
+    severity: str,
+    printed: str = "",
+    **over: bool,
 ) -> Effect:
     whole = f"{text}\nIt printed last:\n{quoted(printed)}" if printed else text
-    params = {"title": _encodable(title)[:TITLE], "text": _encodable(whole)[:TEXT], **over}
+    params = {
+        "title": _encodable(title)[:TITLE],
+        "text": _encodable(whole)[:TEXT],
+        "severity": severity,
+        **over,
+    }
     return survival_effect(
         NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()
     )

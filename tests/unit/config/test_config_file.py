@@ -40,6 +40,7 @@ USUAL = {
     "agent": ['name = "other"', 'kind = "claude"'],
     "check": ['name = "other"', 'file = "/other"'],
     "silence": ['match = "other"', 'at = "00:00"', 'for = "1h"'],
+    "notify_route": ['urls = ["json://other"]'],
     "tasks": ['project = "other"'],
     "resources.sessions": ['root = "/srv/other"'],
 }
@@ -82,6 +83,7 @@ INSTEAD = {
             ("pause", 'file = "/other"', 'then = "run-command"', 'run = ["true"]'),
         )
     },
+    **{("process", key): ['name = "other"', 'start = ["true"]', "cpu_max = 1"] for key in ("for", "then")},
     ("log", "unit"): ['keywords = ["other"]'],
     ("log", "user"): ['unit = "other.service"', 'keywords = ["other"]'],
 }

@@ -92,4 +92,10 @@ def test_the_catalogue_knows_what_is_secret() -> None:
     secret = {
         (path, setting.key) for path, model in groups() for setting in settings_of(model) if setting.secret
     }
-    assert secret == {("notify", "urls"), ("heartbeat", "url"), ("process", "env"), ("agent", "env")}
+    assert secret == {
+        ("notify", "urls"),
+        ("notify_route", "urls"),
+        ("heartbeat", "url"),
+        ("process", "env"),
+        ("agent", "env"),
+    }

@@ -9,6 +9,7 @@ from pulse_adapters.notify.deliver import mask_secrets
 from pulse_adapters.notify.executor import ALONE, ENTRY, TITLE, RecordedNotice, compose_message, one_line
 from pulse_core.actions import NoticeParams
 from pulse_core.settings.notify import NotifySettings
+from pulse_core.settings.settings import Settings
 
 AT = 1_800_000_000_000_000  # 2027-01-15 08:00:00 UTC
 SECOND, HOUR = 1_000_000, 3_600_000_000
@@ -86,7 +87,7 @@ def test_a_variable_is_looked_up_when_it_is_used(name: str, url: str) -> None:
 
 def test_what_is_missing_is_said() -> None:
     def of(*urls: str) -> Any:
-        return delivery_faults(NotifySettings(urls=urls), {"THERE": "json://y"})
+        return delivery_faults(Settings(notify=NotifySettings(urls=urls)), {"THERE": "json://y"})
 
     assert of() == []
     assert of("json://x", "env:THERE") == []
@@ -96,8 +97,8 @@ def test_what_is_missing_is_said() -> None:
 
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.notify.addresses.PACKAGE", "no_such_package")
-    assert delivery_faults(NotifySettings(urls=("json://x",)), {}) == [NO_APPRISE]
-    assert delivery_faults(NotifySettings(), {}) == []
+    assert delivery_faults(Settings(notify=NotifySettings(urls=("json://x",))), {}) == [NO_APPRISE]
+    assert delivery_faults(Settings(), {}) == []
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ def test_a_topic_is_told_reminded_of_over_and_told_anew() -> None:
 def test_only_what_was_delivered_has_reached_somebody() -> None:
     rows = log(
         (1, *wish("x")), (2, EffectExecuting(), "id-1"), (3, EffectFailed(error="no"), "id-1"),
-        (4, *wish("y")), (5, EffectExecuting(), "id-4"), (6, EffectAcked(took_us=1), "id-4"),
+        (4, *wish("y")), (5, EffectExecuting(), "id-4"), (6, EffectAcked(took_us=1, result={"sent_to": ["a"]}), "id-4"),
     )  # fmt: skip
     assert after(Notices(), rows[:3]).reached is None
     assert after(Notices(), rows).reached == at(6)

@@ -64,7 +64,11 @@ def test_beyond_it_the_later_ones_are_held_back_and_that_is_told() -> None:
     assert story.layers[-1].notes == (
         "2 actions held back: 2 a minute over all targets are spent; wishes: c, d",
     )
-    assert story.emitted[-1].params == {"title": TITLE, "text": story.layers[-1].notes[0]}
+    assert story.emitted[-1].params == {
+        "title": TITLE,
+        "text": story.layers[-1].notes[0],
+        "severity": "warning",
+    }
     assert story.verdict.tick_ms == 60_001
 
 
@@ -115,6 +119,7 @@ def test_what_is_held_back_of_other_rules_is_told_once_and_called_off_when_it_is
     assert story.emitted[-1].params == {
         "title": "Pulse holds back what your rules wish for",
         "text": "1 effect of your rules held back: 1 a minute over all targets are spent; wishes: mine:b",
+        "severity": "warning",
     }
     for _ in range(9):
         assert keys(story.after("1s"), wishes, "mine:b", "mine:c") == []
@@ -169,6 +174,7 @@ def test_a_spell_is_over_when_nothing_was_held_back_for_ten_minutes() -> None:
         "title": f"resolved: {TITLE}",
         "text": "no action is held back; 0 were taken within the last minute",
         "over": True,
+        "severity": "warning",
     }
     assert keys(story.after("1h"), wishes) == []
     assert story.verdict.tick_ms == 86_400_000

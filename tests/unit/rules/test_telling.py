@@ -145,7 +145,7 @@ def test_no_topic_or_text_is_too_odd_to_be_told() -> None:
 def test_what_is_too_long_is_cut_and_not_more_than_that() -> None:
     (notice,) = notify_unless_told("t" * 401, "x" * 451, "y" * 10_001, given().snapshot)
     assert notice.key == "notify:" + "t" * 400
-    assert notice.params == {"title": "x" * 450, "text": "y" * 10_000}
+    assert notice.params == {"title": "x" * 450, "text": "y" * 10_000, "severity": "warning"}
 
 
 def test_a_notice_by_hand_under_a_key_of_its_own_is_no_rules_topic() -> None:
@@ -211,3 +211,28 @@ def test_without_a_limit_nothing_is_held_back_and_an_old_spell_is_called_off() -
     story.after("20m").tick()
     assert len([effect for effect in story.emitted if effect.action == "note"]) == 3
     assert titles(story) == ["resolved: Pulse holds back actions"]
+
+
+@pytest.mark.parametrize(
+    ("topic", "severity"),
+    [
+        ("flapping:a", "critical"),
+        ("resource:unwritten", "critical"),
+        ("resource:disk:/", "warning"),
+        ("engine:rollback", "critical"),
+        ("network", "error"),
+        ("network:quality", "warning"),
+        ("networks", "warning"),
+        ("usage:a:memory", "warning"),
+    ],
+)
+def test_a_topic_says_how_severe_its_notices_are_and_its_end_is_told_to_the_same(
+    topic: str, severity: str
+) -> None:
+    story = given()
+    (notice,) = notify_unless_told(topic, "t", "x", story.snapshot)
+    assert notice.params["severity"] == severity
+    (own,) = notify_unless_told(topic, "t", "x", story.snapshot, severity="info")
+    story.event(own, own.key)
+    (over,) = notify_over(topic, "t", "x", story.snapshot)
+    assert over.params["severity"] == "info"
