@@ -35,9 +35,10 @@ from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD as RULE_HEAD
 from tests.long_form import sample
 
-LATEST_US, TIMES = sample(200_000, 20_000), 3
-"""What is promised of the 99th of a hundred recoveries on a quiet machine, many times that where other tests run, too;
-and how many times as long as beside a harmless engine they may take."""
+TIMES = 3
+"""How many times as long as where nobody attacks the 99th of a hundred recoveries may take, on any machine."""
+LATEST_US, QUIET_US = 20_000, 10_000
+"""What it takes at most on a quiet machine: on one where it takes no longer than this without an attack."""
 PATIENCE = 60.0
 CONFIG = """
 [daemon]
@@ -335,6 +336,9 @@ CLASSES: Mapping[str, Callable[[], Sequence[Attack]]] = {
 }
 KILLS = sample(5, 12)
 """How often what is guarded is killed during each attack of a class, beside the same number where there is none."""
+MORE, ROUNDS = 10, sample(4, 0)
+"""How often it is killed beyond that where too many of so few recoveries were slow, and in how many rounds at most: of a
+handful a neighbour on the machine delays two, and of ten more not; a stall is there in each round."""
 
 
 @dataclass(frozen=True)
@@ -351,10 +355,11 @@ class Outcome:
 
     def verdict(self) -> str:
         """What is promised and does not hold; empty if all does."""
-        ours, theirs = p99(self.hostile), p99(self.harmless)
-        if ours > max(LATEST_US, TIMES * theirs):
-            return f"p99 is {ours} us, and {theirs} us beside a harmless engine: {self}"
-        return f"{self.wrong}" if self.wrong else "" if self.begun and self.traces else f"no attack: {self}"
+        if not is_in_time(self.hostile, self.harmless):
+            return f"too slow: {self}"
+        if self.wrong:
+            return str(self.wrong)
+        return "" if self.begun and self.traces else f"no attack: {self}"
 
     def __str__(self) -> str:
         spread = (
@@ -363,6 +368,12 @@ class Outcome:
         )
         begun = f"{self.begun} of {self.attacks} attacks in force"
         return f"{len(self.hostile)} kills, {begun}, {self.traces} traces; {'; '.join(spread)}"
+
+
+def is_in_time(hostile: Sequence[int], harmless: Sequence[int]) -> bool:
+    """Whether these recoveries hold what is promised, beside those where nobody attacks."""
+    ours, theirs = p99(hostile), p99(harmless)
+    return ours <= TIMES * theirs and (ours <= LATEST_US or theirs > QUIET_US)
 
 
 def p99(took: Sequence[int]) -> int:
@@ -375,12 +386,20 @@ def attack(name: str, hostile: Home, harmless: Home) -> Outcome:
     target, beside = Guarded(hostile), Guarded(harmless)
     dice, begun = random.Random(1), 0
     ours, theirs = list[int](), list[int]()
-    for begin in (attacks := CLASSES[name]()):
-        begun += begin(target, beside)
-        for _ in range(KILLS):
+
+    def kill(times: int) -> None:
+        for _ in range(times):
             for one, took in ((target, ours), (beside, theirs)):
                 time.sleep(dice.uniform(0.03, 0.1))
                 took.append(one.recovery_us())
+
+    for begin in (attacks := CLASSES[name]()):
+        begun += begin(target, beside)
+        kill(KILLS)
+    for _ in range(ROUNDS):
+        if is_in_time(ours, theirs):
+            break
+        kill(MORE)
     with Client(hostile.socket, timeout=PATIENCE) as client:
         wrong = [] if client.ask("status")["daemon"]["state"] == "running" else ["the daemon does not run"]
     errors = target.events("error", since=0)

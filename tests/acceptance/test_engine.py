@@ -43,7 +43,6 @@ restart = { max = 1000, within = "10m", backoff = "0s", healthy_after = "0s", gr
 [budget]
 actions_per_minute = 0
 """
-AT_MOST_US = 20_000
 GOOD = rule("return await inner(prev, curr)", "good")
 
 
@@ -237,7 +236,8 @@ def hosts_of(served: Served) -> list[int]:
 
 GROUPS = 8
 SHORT = (7,) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
-"""Every attack on a rule host, here on a whole daemon: an eighth of them in `check`, all of them in `campaign`."""
+"""Every attack on a rule host, here on a whole daemon: an eighth of them in `check`, all of them in `campaign`. How soon
+what is killed is back meanwhile is judged in `test_hostile_suite`."""
 
 
 @pytest.fixture
@@ -250,17 +250,14 @@ def attacked(engine: Engine) -> Engine:
 @pytest.mark.wall_clock
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("group", SHORT)
-def test_whatever_rules_do_a_killed_process_is_back_at_once_and_the_log_says_who_did_it(
+def test_whatever_rules_do_a_killed_process_is_back_and_the_log_says_who_did_it(
     attacked: Engine, group: int
 ) -> None:
     for name in itertools.islice(ATTACKS, group, None, GROUPS):
         attack, seen = ATTACKS[name], len(attacked.events("error"))
         answer = attacked.promote(attack.source)
         assert answer["kind"] == "promote", f"{name}: {answer}"
-        tries = [attacked.recovery_us()]
-        while min(tries) > AT_MOST_US:  # a neighbour on the machine delays some of them
-            assert len(tries) < 20, f"{name}: {tries} us"
-            tries.append(attacked.recovery_us())
+        attacked.recovery_us()
         if attack.whose in ("", "*"):
             continue
         attacked.served.eventually(
