@@ -15,6 +15,9 @@ FORK, SETSID = (f"exec {sys.executable} -c '{FORKS_ALONE.format(how)}' S" for ho
 """Programs whose helpers execute nothing, and show the command line of their main process."""
 DEAF = "trap '' TERM HUP INT; "
 
+ESCAPES = "(env -i setsid S &); exec S"
+"""It leaves its parents, its session and its environment at once, before it could be moved into a control group."""
+
 PROGRAMS = {  # by name: what sh is told, where S is a `sleep` that is known by its argument; and how many it leaves
     "nothing": ("exec S", 1),
     "fork": ("S & S & exec S", 3),

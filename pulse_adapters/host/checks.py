@@ -18,6 +18,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.untrusted_paths import hand_over, make_private
 from pulse_core import __version__
 from pulse_core.app.doctor import FAIL, OK, WARN, Finding
@@ -85,6 +86,18 @@ class HostChecks:
             words = f"the kernel ({os.uname().release}) has no pidfds: {error.strerror}"
             remedy = "use Linux 5.3 or later, or a container that allows pidfd_open"
             yield Finding("pidfd", FAIL, words, remedy)
+
+    def process_trees(self) -> Iterator[Finding]:
+        """Say what of a guarded process may not be ended with it."""
+        if can_spawn_in_group():
+            words = "guarded processes are born in their control groups, where those can be made"
+        else:
+            library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
+            words = (
+                f"{library or 'the C library'} starts no process in a control group (glibc 2.39 does): what leaves"
+                " its parents, session and environment within 40 ms of the start of a guarded process is not ended with it"
+            )
+        yield Finding("process trees", OK, words)
 
     def pressure(self) -> Iterator[Finding]:
         """Check for pressure stall information (PSI)."""

@@ -1,19 +1,22 @@
 """Control groups of the lives of guarded processes, where they may be made: whatever a member does, it stays one.
 
-A process is started first and moved then, in a thread: the kernel takes about ten milliseconds for that, which whoever waits
-for a dead process shall not lose. What it has forked meanwhile is moved after it, until a search finds nobody outside, and
-has lost nobody who may have forked while it went on: then the group is complete, and what it holds is all that there is.
+Where the C library can do that, a process is born in its group, which is complete then: what it holds is all that there is.
+Else, and with a user, limits or the like of its own, it is started first and moved then, in a thread: the kernel takes about
+ten milliseconds for that, which whoever waits for a dead process shall not lose. What it has forked meanwhile is moved after
+it, until a search finds nobody outside, and has lost nobody who may have forked while it went on.
 """
 
+import asyncio
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_evidence import is_in_group
 from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.host.spawner import Birthplace
 from pulse_adapters.workers.control_group import (
     CONTROLLERS,
     LIFE,
@@ -25,12 +28,15 @@ from pulse_adapters.workers.control_group import (
     own_group,
 )
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
+from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
 """Searches for who is outside, at most; who forks faster is known by session and mark."""
 PAUSE_S, MAX_PAUSE_S = 0.02, 0.08
 """Seconds between two searches: more and more while they find nobody, since each takes time from the loop."""
+READY_S = 0.2
+"""Seconds that the first start waits for the folder in which its group is made."""
 KILLED_S, PATIENCE_S = 0.1, 5.0
 """Seconds after which who is in a group is killed again, and after which the kernel itself holds who is left."""
 
@@ -45,6 +51,7 @@ class LifeGroups:
         self._pending: set[str] = set()
         self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
+        self._folder: asyncio.Future[ControlGroup] | None = None
 
     def fault(self) -> str:
         """Why limits have no effect on what is in a group; empty if they have. Blocks: for threads."""
@@ -53,6 +60,42 @@ class LifeGroups:
         except (NoControlGroups, OSError) as error:
             return str(error)
         return f"control groups here don't limit {', '.join(sorted(missing))}" if missing else ""
+
+    @asynccontextmanager
+    async def birthplace(self, effect: str) -> AsyncIterator[Birthplace | None]:
+        """A new group in which the life that this effect begins can be born; None where that is not possible."""
+        folder = await self._ready_folder() if can_spawn_in_group() else None
+        if folder is None:
+            yield None
+            return
+        self._pending.add(effect)  # nobody removes it meanwhile
+        try:
+            group = folder.child(LIFE + effect)
+            place = Birthplace(os.open(group.path, os.O_RDONLY | os.O_DIRECTORY))
+        except OSError:
+            self._pending.discard(effect)
+            yield None
+            return
+        try:
+            yield place
+            if place.is_used:
+                self._groups[effect] = group
+                self._complete.add(effect)
+        finally:
+            os.close(place.descriptor)
+            self._pending.discard(effect)
+
+    async def _ready_folder(self) -> ControlGroup | None:
+        """The folder of the home's groups, which takes time to make the first time; None if there is none."""
+        if self._folder is None:
+            try:
+                loop = asyncio.get_running_loop()
+                self._folder = loop.run_in_executor(self._thread, home_groups, self._home)
+            except RuntimeError:  # it was closed meanwhile
+                return None
+        if not self._folder.done():  # else the loop would do other things before the start
+            await asyncio.wait([self._folder], timeout=READY_S)
+        return self._folder.result() if self._folder.done() and not self._folder.exception() else None
 
     def begin(self, life: Life, limits: GroupLimits = UNLIMITED) -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
@@ -78,10 +121,16 @@ class LifeGroups:
     def _move(self, life: Life, limits: GroupLimits) -> None:
         with suppress(NoControlGroups, OSError):
             folder, own = home_groups(self._home), own_group()
+            was_born = life.effect in self._complete
             for one in list(folder.children()):
-                if one.name.startswith(LIFE) and not one.is_populated() and one.remove():
-                    self._groups.pop(one.name.removeprefix(LIFE), None)
+                effect = one.name.removeprefix(LIFE)
+                if effect == one.name or effect in self._pending - {life.effect} or one.is_populated():
+                    continue
+                if one.remove():
+                    self._groups.pop(effect, None)
             self._complete &= self._groups.keys()
+            if was_born:
+                return
             group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
             if is_alive(life.found):
                 self._add(group, life.found.pid)

@@ -9,7 +9,7 @@ Of lives that the log does not know (the disk was full), and of those before the
 import asyncio
 import signal
 from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import early_exit, end_all
@@ -17,7 +17,7 @@ from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of
 from pulse_adapters.host.relays import Relays
-from pulse_adapters.host.spawner import ProcessEnded, Spawner
+from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
@@ -63,6 +63,10 @@ class Lives:
 
     def _mark(self, name: str) -> str:
         return f"{name}@{self._home}"
+
+    def birthplace(self, effect: str) -> AbstractAsyncContextManager[Birthplace | None]:
+        """The control group in which the life that this effect begins can be born; None without."""
+        return self._groups.birthplace(effect) if self._groups else nullcontext()
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""

@@ -222,16 +222,18 @@ class RestartProcess:
             await self._lives.stop(process, left)
         elif process.kill == "tree":
             ended = await self._lives.end(process.name, self._known().get(process.name), died)
-        new = await self._spawner.start(
-            process.start,
-            cwd=process.cwd,
-            env={**env, **self._lives.marks(process.name, event.id), **start_mark(process)},
-            output=self._log(process),
-            unlogged=unlogged.append,
-            logged=logged.append,
-            user=user,
-            attributes=attributes,
-        )
+        async with self._lives.birthplace(event.id) as birthplace:
+            new = await self._spawner.start(
+                process.start,
+                cwd=process.cwd,
+                env={**env, **self._lives.marks(process.name, event.id), **start_mark(process)},
+                output=self._log(process),
+                unlogged=unlogged.append,
+                logged=logged.append,
+                user=user,
+                attributes=attributes,
+                birthplace=birthplace,
+            )
         self._lives.begin(process.name, Life(event.id, new))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
         begins = {"logged": logged[0]} if logged else {}

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -82,6 +83,14 @@ class CommandTimedOut(PulseError):
         self.left = left
 
 
+@dataclass
+class Birthplace:
+    """The folder of a control group, by its descriptor, and whether a process was born in it."""
+
+    descriptor: int
+    is_used: bool = False
+
+
 class Spawner:
     """Starts, runs and ends processes; each of its children is reaped as soon as it dies: by its pidfd, without a thread.
 
@@ -127,6 +136,7 @@ class Spawner:
         inherits: bool = True,
         status: Path | None = None,
         output_limit: int = 0,
+        birthplace: Birthplace | None = None,
     ) -> ProcessId:
         """Start a process in a session of its own, its output appended to a file; it outlives Pulse.
 
@@ -134,7 +144,7 @@ class Spawner:
         output begins; user: whom it runs as, if not as Pulse; attributes: what else it does not have of Pulse; stdin: the
         file that it reads, if any; inherits: else `env` is its whole environment; status: the file to which its exit status
         is written by whoever is started in its place; output_limit: bytes that it may print, 0 for any number: after one
-        more its output is a broken pipe.
+        more its output is a broken pipe; birthplace: the control group that it is born in, if that is possible.
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
@@ -156,7 +166,7 @@ class Spawner:
                 reader = self._start_reader(source, log.target, output_limit)
             found = launch(
                 program, argv, whole, target, cwd=cwd, user=user, attributes=attributes, stdin=reading,
-                errors=writing,
+                errors=writing, birthplace=birthplace,
             )  # fmt: skip
         if reader:
             self._readers[found] = reader
@@ -397,6 +407,7 @@ def launch(
     attributes: ProcessAttributes | None = None,
     stdin: int | None = None,
     errors: int | None = None,
+    birthplace: Birthplace | None = None,
 ) -> ProcessId:
     """Start a program and return as soon as it is being executed; raises PulseError if it cannot be.
 
@@ -406,7 +417,14 @@ def launch(
         before = ticks_now()
         given = {1: output, 2: output if errors is None else errors}
         given |= {} if stdin is None else {0: stdin}
-        pid = spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
+        pid = 0
+        if birthplace and user is None and attributes is None:
+            with suppress(
+                OSError
+            ):  # the group may be gone, or full; what is wrong with the program is said below
+                pid = spawn(program, argv, env, given, cwd=cwd, group=birthplace.descriptor)
+                birthplace.is_used = True
+        pid = pid or spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
     except (OSError, ValueError) as error:
         raise PulseError(_start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick

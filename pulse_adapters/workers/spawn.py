@@ -13,6 +13,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.spawn_in_group import spawn_in_group
 
 
 class ProcessUser(NamedTuple):
@@ -59,11 +60,13 @@ def spawn(
     blocked: Sequence[signal.Signals] = (),
     user: ProcessUser | None = None,
     attributes: ProcessAttributes | None = None,
+    group: int | None = None,
 ) -> int:
     """The pid of a new process, which must be waited for. Raises OSError or ValueError.
 
     descriptors: ours by the number that it has there; of the standard three, those that are not named lead nowhere. Ours
-    must be larger than every number there. blocked: signals that are blocked until the program unblocks them.
+    must be larger than every number there. blocked: signals that are blocked until the program unblocks them. group: a
+    descriptor of the control group that it is born in, where `can_spawn_in_group`; without user and attributes.
 
     An ignored signal stays ignored across exec: whoever starts the daemon by `nohup … &` has SIGINT ignored in all that
     comes out of it. So every disposition is set to its default, and the mask is emptied.
@@ -71,6 +74,8 @@ def spawn(
     posix_spawn takes half as long as Popen, but knows of no working directory, of no user, and of no attributes.
     """
     close_at_exec()
+    if group is not None:
+        return spawn_in_group(program, argv, env, descriptors, group, cwd, _RESET)
     if cwd is not None or user is not None or attributes is not None:
         return _opened(program, argv, env, descriptors, cwd, user, attributes)
     opened = [

@@ -51,6 +51,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.sqlite,
         needs.extras,
         host.pidfd,
+        host.process_trees,
         host.pressure,
         host.inotify,
         host.sandbox,

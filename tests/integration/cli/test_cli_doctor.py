@@ -23,6 +23,7 @@ from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.app.doctor import DaemonChecks
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted
@@ -69,9 +70,11 @@ def test_a_home_that_lives_is_well(live: CliHome, tmp_path: Path) -> None:
     live.upulse("backup", str(tmp_path / "backup"))
     found = findings(live, code=0)
     assert [one for one in found.values() if one["level"] == "fail"] == []
-    well = ("python", "packages", "sqlite", "extras", "pidfd", "locks", "access", "owner", "reserve", "log", "backup",
-            "settings", "daemon")  # fmt: skip
+    well = ("python", "packages", "sqlite", "extras", "pidfd", "process trees", "locks", "access", "owner", "reserve",
+            "log", "backup", "settings", "daemon")  # fmt: skip
     assert {name: found[name]["level"] for name in well} == dict.fromkeys(well, "ok")
+    is_born = "are born in their control groups" in found["process trees"]["words"]
+    assert is_born == can_spawn_in_group()
     assert found["sqlite"]["words"].startswith(f"SQLite {sqlite3.sqlite_version}")
     assert (
         "only whoever holds the home's lock writes" in found["sqlite"]["words"]

@@ -33,12 +33,14 @@ from pulse_adapters.workers.proc import (
     ticks_now,
 )
 from pulse_adapters.workers.process_tree import in_tree
+from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.actions import RestartParams, StopParams
+from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
 from tests.long_form import sample
-from tests.process_trees import PROGRAMS, is_of_program, script_of
+from tests.process_trees import ESCAPES, PROGRAMS, is_of_program, script_of
 
 
 class Scene:
@@ -53,7 +55,7 @@ class Scene:
         size: int = 0,
         lives: Callable[[], Mapping[str, Life]] = dict,
         groups: LifeGroups | None = None,
-        **more: str,
+        **more: str | None,
     ) -> None:
         self.seconds = f"9{uuid.uuid4().int % 10**12:012}"
         script, self.size = (program, size) if size else PROGRAMS[program]
@@ -151,6 +153,37 @@ async def test_nothing_is_left_of_a_killed_life_and_nobody_else_is_touched(
         assert it.alive() == set()
         assert it.lives.leftovers({"it": None}) == {}
         assert touched() == []
+
+
+@pytest.mark.skipif(not can_spawn_in_group(), reason="glibc 2.39 or later can")
+@pytest.mark.parametrize("cwd", [None, "/"])
+async def test_who_is_born_in_its_group_gets_nobody_out_of_it(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups | None, cwd: str | None
+) -> None:
+    if groups is None:
+        pytest.skip("a birthplace is a control group")
+    it = Scene(spawner, table, tmp_path, ESCAPES, 2, groups=groups, cwd=cwd)
+    await it.begin()
+    life = it.lives.last("it")
+    assert life is not None
+    assert groups.is_complete(life.effect)
+    for _ in range(sample(5, 40)):
+        before = it.alive()
+        await it.kill(it.main)
+        await it.begin()
+        assert len(it.alive()) == 2
+        assert not it.alive() & before
+    await it.stop()
+    assert it.alive() == set()
+
+
+async def test_a_program_that_cannot_be_started_leaves_no_group_and_says_why(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups | None
+) -> None:
+    it = Scene(spawner, table, tmp_path, "nothing", groups=groups)
+    it.settings = Settings.model_validate({"process": [{"name": "it", "start": ["/no/such/program"]}]})
+    with pytest.raises(PulseError, match="there is no such file"):
+        await it.begin()
 
 
 def helpers(it: Scene) -> set[ProcessId]:
