@@ -77,6 +77,8 @@ def vitals(
     found = [series(where, key, after, now)] if key else all_series(where, after, now)
     if as_json:
         put_json([to_json(one) for one in found])
+    elif not found:
+        say("Nothing was sensed in that time; choose a longer --since, or see: upulse daemon status")
     elif key:
         draw_plot(found[0])
     else:

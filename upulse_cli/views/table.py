@@ -14,6 +14,9 @@ from upulse_cli.time_args import local, zone
 KEPT = (10, 8, 6, 4)
 """Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date."""
 
+GAPS, RULED_GAPS = (2, 0), (3, 2)
+"""Characters between two columns, and at both edges together."""
+
 
 class PlainTable(Table):
     """A table with these columns. right: those of numbers, which stay whole; the others take several lines where there is
@@ -47,7 +50,20 @@ class PlainTable(Table):
                     column.min_width = min(column.min_width or 0, kept)
             if console.measure(self, options=options).minimum < options.max_width:
                 break
+        gap, edges = RULED_GAPS if self.box else GAPS
+        between = gap * (len(self.columns) - 1) + edges
+        if sum(column.min_width or 0 for column in self.columns) + between > options.max_width:
+            return self._blocks()
         return super().__rich_console__(console, options)
+
+    def _blocks(self) -> RenderResult:
+        """Each row as lines of heading and cell, for so little room that a table would leave out columns."""
+        heads = [str(column.header) for column in self.columns]
+        wide = max(map(len, heads), default=0) + 2
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            for head, cell in zip(heads, cells, strict=True):
+                yield Text.assemble((head.ljust(wide), "dim"), cell if isinstance(cell, Text) else str(cell))
+            yield Text()
 
 
 def facts(said: Mapping[str, Any], names: Sequence[str], times: Collection[str] = ()) -> Table:

@@ -23,6 +23,7 @@ from upulse_cli.views.engine import history
 from upulse_cli.views.incidents import tree as incident_tree
 from upulse_cli.views.process import report
 from upulse_cli.views.status import home_table, overview
+from upulse_cli.views.table import PlainTable
 
 KEPT = Path(__file__).with_name("screens")
 WIDTHS = (60, 80, 120)
@@ -138,6 +139,23 @@ def test_no_column_and_no_number_is_lost_at_any_width(width: int) -> None:
 def test_a_row_in_a_pipe_is_one_line() -> None:
     (row,) = (line for line in in_pipe().splitlines() if line.startswith("worker  ") and "1205" in line)
     assert row.endswith(LONG)
+
+
+def test_where_columns_would_be_left_out_each_row_is_a_block() -> None:
+    table = PlainTable(
+        "watcher", "every", "looks", "p50", "p99", "CPU", right=("every", "looks", "p50", "p99", "CPU")
+    )
+    table.line("system-resource", "5.0 s", 12_345, "1.25 ms", "12.50 ms", "0.123%")
+    table.line("process-alive", "5.0 s", 12_345, None, "12.50 ms", "0.123%")
+    console = Console(width=40, record=True, file=StringIO())
+    console.print(table)
+    lines = console.export_text().splitlines()
+    assert [line.split() for line in lines[:6]] == [
+        ["watcher", "system-resource"], ["every", "5.0", "s"], ["looks", "12345"], ["p50", "1.25", "ms"],
+        ["p99", "12.50", "ms"], ["CPU", "0.123%"],
+    ]  # fmt: skip
+    assert lines[6].strip() == ""
+    assert "process-alive" in lines[7]
 
 
 if __name__ == "__main__":
