@@ -11,7 +11,8 @@ class Backup(NamedTuple):
     """A backup that was made: where it is, when (UTC microseconds), up to which row, and what is in it.
 
     chain: the last row's chain value in hex; accepted: the damage in the log that a person had accepted;
-    left_out: folders that are deeper, or have longer paths, than a backup can hold.
+    left_out: folders that are deeper, or have longer paths, than a backup can hold; engine_fault: why the engine in it is
+    of no use, empty if it is whole.
     """
 
     path: str
@@ -23,6 +24,7 @@ class Backup(NamedTuple):
     bytes: int
     accepted: str
     left_out: Sequence[str] = ()
+    engine_fault: str = ""
 
 
 class Restored(NamedTuple):

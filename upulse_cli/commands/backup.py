@@ -23,16 +23,18 @@ def backup(
     """Copy the home to a new directory.
 
     The log, the objects that it names, vitals, settings and the engine, read back from the disk before it counts.
-    A running daemon is not disturbed.
+    A running daemon is not disturbed. Exits 1 if the engine is broken, also in the backup that was made then.
     """
     from pulse_core.model.text import format_size
     from upulse_cli.wiring.backup import backups_of
+    from upulse_cli.wiring.engine import engine_fault
 
-    where = open_home(home).layout
+    found = open_home(home)
     with progress_line("looking …") as progress:
-        made = backups_of(where).make(destination, progress)
+        made = backups_of(found.layout, lambda: engine_fault(found)).make(destination, progress)
     if as_json:
-        return put_json(made._asdict())
+        put_json(made._asdict())
+        raise typer.Exit(1 if made.engine_fault else 0)
     size = f"{count(made.seq, 'row')} and {count(made.files, 'file')}, {format_size(made.bytes)}"
     say(f"Backed up to {made.path}: {size}.")
     if made.accepted:
@@ -43,7 +45,10 @@ def backup(
                 f"LEFT OUT: {count(len(made.left_out), 'folder')} too deep for a backup: {made.left_out[0]}"
             )
         )
-    return None
+    if made.engine_fault:
+        say(one_line(f"BROKEN: the engine in it: {made.engine_fault}"))
+        say("Keep the last backup whose engine is whole; of that, put BACKUP/engine back.")
+        raise typer.Exit(1)
 
 
 def restore(

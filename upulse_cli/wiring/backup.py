@@ -1,6 +1,6 @@
 """The backups of a home on this machine."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pulse_adapters.config.home import Home
@@ -16,8 +16,8 @@ WAIT = 10.0
 """Seconds: a daemon that refuses to start, and is started again and again, holds the home for moments."""
 
 
-def backups_of(home: HomeLayout) -> HomeBackups:
-    """The backups of this home."""
+def backups_of(home: HomeLayout, engine_fault: Callable[[], str] = lambda: "") -> HomeBackups:
+    """The backups of this home. engine_fault: what is wrong with its engine."""
 
     @contextmanager
     def exclusive() -> Iterator[None]:
@@ -25,6 +25,5 @@ def backups_of(home: HomeLayout) -> HomeBackups:
         with HomeLock(home.lock, __version__, wait=WAIT):
             yield
 
-    return HomeBackups(
-        home, SystemClock(), FileObjects(home.objects), exclusive, lambda host: last_anchored(home, host)
-    )
+    clock, objects = SystemClock(), FileObjects(home.objects)
+    return HomeBackups(home, clock, objects, exclusive, lambda host: last_anchored(home, host), engine_fault)

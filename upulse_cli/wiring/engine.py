@@ -3,6 +3,7 @@
 What is slow to import, or is to stay out of the daemon's memory, is imported where it is used.
 """
 
+import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -59,6 +60,21 @@ async def repository_fault(home: HomeLayout, files: FileThreads, commit: str, th
     from pulse_adapters.git.git_client import GitClient
 
     return await GitClient(home.path, files=files).fault(commit, thorough)
+
+
+def engine_fault(home: HomeContext) -> str:
+    """What git finds wrong with the repository of the user's rules; empty if nothing, or there is to be none."""
+    from pulse_adapters.git.git_files import read_main
+    from pulse_core.app.state import current_state
+
+    try:
+        path, in_force = home.layout.path, current_state(home).engine.commit
+        if not (in_force or has_repository(path)):
+            return ""
+        commit = in_force or read_main(path)
+        return asyncio.run(repository_fault(home.layout, FileThreads(), commit, thorough=True))
+    except PulseError as error:
+        return str(error)
 
 
 def hosts_of(

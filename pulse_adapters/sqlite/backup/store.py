@@ -57,7 +57,8 @@ class HomeBackups:
     """Backups of one home, and restores from them.
 
     lock: makes the home if there is none, and holds it for the caller alone; raises HomeBusy while somebody else does.
-    anchored: the last row of this home's id that is known from outside of the home; 0 for none. patience_s: seconds within
+    anchored: the last row of this home's id that is known from outside of the home; 0 for none. engine_fault: what is wrong
+    with the repository of the user's rules, empty if nothing is, or there is to be none. patience_s: seconds within
     which the file system of each part has told how large that is.
     """
 
@@ -66,6 +67,7 @@ class HomeBackups:
     objects: Objects
     lock: Callable[[], AbstractContextManager[object]]
     anchored: Callable[[str], int] = lambda host: 0
+    engine_fault: Callable[[], str] = lambda: ""
     patience_s: float = 60.0
 
     def make(self, destination: str, progress: Progress) -> Backup:
@@ -103,6 +105,7 @@ class HomeBackups:
             sum(fact.bytes for fact in manifest.files.values()),
             manifest.accepted,
             writer.left_out,
+            self.engine_fault(),
         )
 
     def check(self, source: str, progress: Progress) -> HomeRestore:

@@ -180,7 +180,7 @@ def test_a_backup_holds_what_rows_and_ticks_name_and_the_engine(quiet: CliHome, 
     named = large_row(quiet)
     (quiet.path / "objects" / "ab").mkdir()
     (quiet.path / "objects" / "ab" / ("c" * 62)).write_text("an orphan")
-    quiet.upulse("backup", str(tmp_path / "backup"))
+    quiet.upulse("backup", str(tmp_path / "backup"), code=1)  # such an engine is none
     files = set(content(tmp_path / "backup"))
     assert named.relative_to(quiet.path).as_posix() in files
     assert files >= {"engine/rules.py", "engine/.git/HEAD", "engine/run.sh"}
@@ -472,3 +472,23 @@ def test_a_home_without_vitals_and_objects_is_backed_up(quiet: CliHome, tmp_path
     shutil.rmtree(quiet.path / "objects", ignore_errors=True)
     quiet.upulse("backup", str(tmp_path / "backup"))
     assert set(content(tmp_path / "backup")) == {"backup.json", "config.toml", "events.db"}
+
+
+@pytest.mark.parametrize("harm", ["refs", "object", "all"])
+def test_a_broken_engine_is_backed_up_and_said_to_be_broken(
+    quiet: CliHome, tmp_path: Path, harm: str
+) -> None:
+    quiet.upulse("init")
+    quiet.upulse("backup", str(tmp_path / "whole"))
+    git = quiet.path / "engine/.git"
+    if harm == "object":
+        one = next(path for path in (git / "objects").glob("??/*") if path.is_file())
+        one.chmod(0o600)
+        one.write_bytes(os.urandom(300))
+    else:
+        shutil.rmtree(git / "refs" if harm == "refs" else git / "objects")
+    said = quiet.upulse("backup", str(tmp_path / "broken"), code=1)
+    assert "BROKEN: the engine in it: " in said.err
+    told = quiet.upulse("backup", str(tmp_path / "as json"), "--json", code=1).json
+    assert told["engine_fault"]
+    assert (tmp_path / "broken" / "backup.json").exists()
