@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -21,7 +21,7 @@ from pulse_core.model.durations import UNITS, parse_duration
 from pulse_core.model.errors import Refused
 from pulse_core.ports.readers import EventQuery
 from pulse_core.tasks.admission import known_project
-from pulse_core.tasks.events import TaskHeartbeat
+from pulse_core.tasks.events import TaskHeartbeat, TaskMoved
 from pulse_core.tasks.fitness import ready_tasks
 from pulse_core.tasks.listing import find_task, project_json, task_json
 from pulse_core.tasks.projection import TASKS, PendingTasks
@@ -29,6 +29,11 @@ from pulse_core.tasks.projection import TASKS, PendingTasks
 MOST_INCIDENTS = MOST_EVENTS = 100
 MOST_TASKS = 50
 LEASE_US = 15 * UNITS["m"]
+OUTCOMES = ("released", "blocked", "failed")
+TRANSITIONS = (
+    "working: begins the lease anew; released, failed; blocked: a person must do something; else the column of the"
+    " project to which it moves, as Review"
+)
 PULL_REQUEST_S = 60.0
 """Seconds to wait for one."""
 
@@ -111,16 +116,16 @@ class Tools:
     def transition_task(
         self,
         task: TaskId,
-        to: Annotated[
-            Literal["working", "released", "blocked", "failed"],
-            Field(description="working: begins the lease anew; blocked: a person must do something"),
-        ],
+        to: Annotated[str, Field(description=TRANSITIONS, max_length=60)],
         why: Words = "",
         token: ClaimToken = None,
     ) -> Mapping[str, Any]:
-        """Say how it goes with a task that you hold."""
-        words = {} if to == "working" else {"error" if to == "failed" else "why": why or to}
-        return self._say(task, "task-heartbeat" if to == "working" else f"task-{to}", token, words)
+        """Say how it goes with a task that you hold, or move it to another column."""
+        if to == "working":
+            return self._say(task, TaskHeartbeat.kind, token, {})
+        if to in OUTCOMES:
+            return self._say(task, f"task-{to}", token, {"error" if to == "failed" else "why": why or to})
+        return self._say(task, TaskMoved.kind, token, {"column": to, "why": why})
 
     def complete_task(
         self, task: TaskId, result: ResultText = "", token: ClaimToken = None
@@ -192,7 +197,7 @@ class Tools:
         one = find_task(self._tasks(), task)
         if token is None and one.agent != self.agent:
             raise Refused(f"{one.id} is not held by {self.agent}; claim it before")
-        append(self.home, kind, one.id, {**data, "token": token or one.token})
+        append(self.home, kind, one.id, {**data, "token": token or one.token or None})
         return task_json(find_task(self._tasks(), one.id), self.home.clock.now())
 
     def _tasks(self) -> PendingTasks:

@@ -18,11 +18,10 @@ from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.projection import SILENCES
 from pulse_core.tasks.admission import known_task
-from pulse_core.tasks.events import TaskExecuting, TaskMoved
+from pulse_core.tasks.events import TaskExecuting
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import HELD_BY_TOKEN, TaskState
 
-HELD = frozenset({*HELD_BY_TOKEN, TaskMoved.kind})
 OWN = frozenset({ClientReads.kind, RuleProposed.kind})
 TOOLS = (
     "claim_task", "transition_task", "complete_task", "give_up_task", "open_pull_request", "add_silence", "propose_rule"
@@ -58,7 +57,7 @@ class ClientScope:
                 return replace(draft, payload=draft.payload.model_copy(update=wish), data="")
             case SilenceAdded() as silence:
                 self._check_silence(draft.subject, silence, state)
-            case payload if payload.kind in HELD:
+            case payload if payload.kind in HELD_BY_TOKEN:
                 if not (held := self._own(draft.subject, state)).token:
                     raise Refused(f"{held.id} is not held by {self.actor}; claim it before")
             case payload if payload.kind in OWN:

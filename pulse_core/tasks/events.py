@@ -165,6 +165,7 @@ class TaskMoved(Payload, kind="task-moved", by=Role.AGENT, wakes=Wake.NOW):
     """It lies in another column."""
 
     column: Column
+    token: Token | None = None
     why: Text = ""
 
 

@@ -86,9 +86,7 @@ COMMANDS: Mapping[str, str] = {
 }  # fmt: skip
 """The command of `upulse task` by which a person or an agent says each of them; of a failure only its run does."""
 
-HELD_BY_TOKEN = frozenset(
-    one.kind for one in (TaskHeartbeat, TaskAcked, TaskFailed, TaskReleased, TaskBlocked, TaskGivenUp)
-)
+HELD_BY_TOKEN = frozenset(MOVES[Status.EXECUTING]) - {TaskBlockersSet.kind}
 """Of an executing task only its holder may say these; with the token of the claim."""
 
 STUCK = frozenset({Status.FAILED, Status.GIVEN_UP, Status.BLOCKED})

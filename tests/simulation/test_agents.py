@@ -204,7 +204,7 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
         refused: list[tuple[str, str, dict[str, Any]]] = [
             ("task-acked", OTHER, {"token": 1}),
             ("task-closed", ONE, {}),
-            ("task-moved", ONE, {"column": "Done"}),
+            ("task-moved", OTHER, {"column": "Done"}),
             ("task-executing", OTHER, {"agent": "ada", "lease_us": 1}),
             ("task-created", "task_000003", {**part, "parent": OTHER}),
             ("task-created", "task_000003", {**part, "project": "other"}),
@@ -217,6 +217,8 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
         assert scene.task("task_000003").parent == ONE
         assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
         await say("task-heartbeat", token=99)  # whatever token it says: its own is meant
+        await say("task-moved", column="Test")
+        assert scene.task().column == "Test"
         await say("task-released", why="not for me")
         assert (scene.task().status, scene.task().error) == (Status.PENDING, "not for me")
         late: list[tuple[str, str, dict[str, Any]]] = [

@@ -121,10 +121,13 @@ async def test_a_client_claims_for_itself_and_ends_what_it_holds_alone() -> None
         ("ada", ProjectSet(), "mine", "nothing else"),
         ("ada", Paused(), "", "nothing else"),
         ("ada", TaskAcked(token=token + 1), TASK, "is over"),
+        ("ada", TaskMoved(column="Review", token=token + 1), TASK, "is over"),
+        ("ada", TaskMoved(column="Nowhere", token=token), TASK, "it has Backlog, Ready, In progress, Review"),
     ]
     for who, payload, subject, why in refused:
         with pytest.raises(Refused, match=why):
             await scene.says(who, payload, subject)
+    await scene.says("ada", TaskMoved(column="Review", token=token))
     await scene.says("ada", TaskAcked(token=token, result="mended"))
 
 

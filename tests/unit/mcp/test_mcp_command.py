@@ -84,6 +84,9 @@ async def over_stdio(params: StdioServerParameters) -> str:
             await call("transition_task", task=first["id"], to="working")
             async with asyncio.timeout(PATIENCE):
                 assert (await anext(aiter(changes))).uri == f"pulse://task/{first['id']}"  # type: ignore[union-attr]
+        assert (await call("transition_task", task=first["id"], to="Review"))["column"] == "Review"
+        asked = await client.call_tool("transition_task", {"task": first["id"], "to": "Nowhere"})
+        assert "it has Backlog, Ready, In progress, Review" in str(asked.content)
         silence = await call("add_silence", match="notify:guidance:*", lasting="30m", why="I am at it")
         assert silence["match"] == "notify:guidance:*"
         asked = await client.call_tool("add_silence", {"match": "*", "lasting": "1h", "why": "peace"})
@@ -144,11 +147,19 @@ async def test_agents_do_tasks_under_their_own_names(home: CliHome, tmp_path: Pa
     assert "mcp       reads: ada 7, bob 1" in home.upulse("status").out
     (held,) = home.upulse("silence", "list", "--json").json["silences"]
     assert held["by"] == "ada"
-    kinds = ("task-executing", "task-acked", "task-given-up", "task-released", "task-result-refused")
+    kinds = (
+        "task-executing",
+        "task-moved",
+        "task-acked",
+        "task-given-up",
+        "task-released",
+        "task-result-refused",
+    )
     events = home.upulse("events", "--json", *(word for kind in kinds for word in ("--kind", kind)))
     said = [(one["kind"], one["actor"]) for one in events.lines]
     assert [one for one in said if one[1] != "pulse"] == [
         ("task-executing", "ada"),
+        ("task-moved", "ada"),
         ("task-acked", "ada"),
         ("task-executing", "ada"),
         ("task-released", "ada"),
