@@ -19,7 +19,7 @@ from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer
 from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
-from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, start_time_of
+from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, session_of, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND
@@ -295,17 +295,37 @@ class Lives:
         bearers = [one for one in self._marked.bearers() if one.name in names and is_alive(one.found)]
         effects = {one.found: one.effect for one in bearers}
         # A life is of the process that its main one stands for, whatever that was called when it began.
-        owners = {life.effect: name for name, life in self.lasts().items() if name in mains}
+        lasts = self.lasts()
+        owners = {life.effect: name for name, life in lasts.items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
         left: dict[str, list[Bearer]] = {}
         for one in bearers:
-            main = mains[name := owners.get(one.effect, names[one.name])]
-            is_over = main is None or _is_older(one, main, effects.get(main))
+            main, life = mains[name := owners.get(one.effect, names[one.name])], lasts.get(name)
+            if main is not None:
+                is_over = self._is_older(one, main, effects.get(main))
+            else:
+                is_over = (
+                    life is None or life.effect == one.effect or self._is_older(one, life.found, life.effect)
+                )
             if is_over and is_of_home(one, bearers, self._home):
                 left.setdefault(name, []).append(one)
         return left
 
+    def _is_older(self, one: Bearer, main: ProcessId, effect: str | None) -> bool:
+        """Whether this belongs to a life before that of the main process; effect: of the main one, if it shows it.
 
-def _is_older(one: Bearer, main: ProcessId, effect: str | None) -> bool:
-    """Whether this belongs to a life before that of the main process; effect: of the main one, if it shows it."""
-    return one.effect != effect if effect else one.found.started < main.started
+        Another effect's mark alone shows nothing: who is in a session that was opened after the main process began, and
+        still has its leader, was given that environment by somebody, unless it is in the control group of that effect.
+        """
+        if not effect:
+            return one.found.started < main.started
+        if one.effect == effect:
+            return False
+        leader = read_stat(session_of(one.found.pid) or 0)
+        is_later = leader is not None and leader.alive and leader.started >= main.started
+        return not is_later or self._is_in_group(one)
+
+    def _is_in_group(self, one: Bearer) -> bool:
+        with suppress(OSError):  # the home is gone
+            return is_in_group(one.found.pid, one.effect, self._home)
+        return False

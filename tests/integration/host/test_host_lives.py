@@ -104,9 +104,14 @@ class Scene:
 
 
 @contextmanager
-def strangers(*environments: dict[str, str]) -> Iterator[Callable[[], Collection[int]]]:
-    """Processes that are none of its business; yields who of them was touched."""
-    begun = [subprocess.Popen(["sleep", "1000"], env={**os.environ, **one}) for one in environments]
+def strangers(
+    *environments: dict[str, str], sessions: bool = False
+) -> Iterator[Callable[[], Collection[int]]]:
+    """Processes that are none of its business, in sessions of their own or not; yields who of them was touched."""
+    argv = ["sleep", "1000"]
+    begun = [
+        subprocess.Popen(argv, env={**os.environ, **one}, start_new_session=sessions) for one in environments
+    ]
     try:
         yield lambda: [one.pid for one in begun if one.poll() is not None]
     finally:
@@ -302,6 +307,27 @@ async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
     assert len(it.alive()) == it.size
     await Lives(Spawner(), tmp_path).end("it")
     assert it.alive() == set()
+
+
+@pytest.mark.parametrize(
+    "effect", ["", "01a21e3b-0000-72ef-912b-741543353a9b"], ids=["of a life before", "invented"]
+)
+async def test_who_was_given_the_environment_of_another_life_later_is_no_leftover(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups | None, effect: str
+) -> None:
+    it = Scene(spawner, table, tmp_path, "nothing", groups=groups)
+    await it.begin(before := str(uuid.uuid4()))
+    await it.kill(it.main)
+    await it.begin()
+    time.sleep(0.03)  # start times are told in hundredths
+    marks = {"PULSE_EFFECT": effect or before, "PULSE_PROCESS": f"it@{tmp_path}"}
+    with strangers(marks, sessions=True) as touched:
+        assert it.lives.leftovers({"it": it.main}) == {}
+        await it.kill(it.main)
+        assert it.lives.leftovers({"it": None}) == {}
+        await it.begin()
+        assert touched() == []
+    await it.stop()
 
 
 async def test_who_bears_its_mark_but_is_older_is_not_touched(
