@@ -1,4 +1,5 @@
-"""Adding a line to one of the lists in engine.py, by the places that its syntax tree tells: all else stays as it is."""
+"""Adding a line to one of the lists in engine.py, and taking it back, by the places that its syntax tree tells: all else
+stays as it is."""
 
 import ast
 import re
@@ -6,6 +7,8 @@ from itertools import accumulate
 
 Edit = tuple[int, bytes]
 """Words, and the place in the source where they go."""
+_REST = re.compile(rb"[ \t]*,?[ \t]*(\r?\n|\Z)")
+"""What is behind an entry at the end of its line."""
 
 OWN = ("rules", "projections", "watchers", "executors")
 
@@ -30,6 +33,47 @@ def add_to_list(source: bytes, line: str, name: str, of: str, entry: str) -> byt
     if ast.dump(_list(after, of)) != ast.dump(value) or name not in _bound(after):
         raise CannotEdit(f"the end of {of} is written in a way that is too hard to add to")
     return source
+
+
+def remove_from_list(source: bytes, line: str, name: str, of: str) -> bytes:
+    """The source without the import `line` and without `name` in the list `of`, which `add_to_list` has put there, whatever
+    was edited since."""
+    tree, text = _parsed(source), _Text(source)
+    value, imported = _list(tree, of), ast.dump(ast.parse(line).body[0])
+    imports = [node for node in tree.body if ast.dump(node) == imported]
+    entries = [node for node in getattr(value, "elts", []) if isinstance(node, ast.Name) and node.id == name]
+    cuts = [(text.starts[one.lineno - 1], text.starts[one.end_lineno or one.lineno]) for one in imports]
+    for begin, end in sorted([*cuts, *(_cut(value, text, one) for one in entries)], reverse=True):
+        if b"#" in source[begin:end]:
+            raise CannotEdit(f"a comment belongs to {name}")
+        source = source[:begin] + source[end:]
+    tree.body = [node for node in tree.body if node not in imports]
+    if isinstance(value, ast.List):
+        value.elts = [node for node in value.elts if node not in entries]
+    left = ast.dump(_parsed(source))
+    if left != ast.dump(tree) or f"'{name}'" in left or f"'{line.split()[1]}'" in left:
+        raise CannotEdit(f"{name} is used in a way that is too hard to take back")
+    return source
+
+
+def _cut(value: ast.List | ast.Dict, text: "_Text", entry: ast.expr) -> tuple[int, int]:
+    """From where to where in the source an entry is, with its comma and, if it has one for itself, its line."""
+
+    def end_of(node: ast.expr) -> int:
+        return text.place(node.end_lineno or 0, node.end_col_offset or 0)
+
+    line, begin, end = (
+        text.starts[entry.lineno - 1],
+        text.place(entry.lineno, entry.col_offset),
+        end_of(entry),
+    )
+    if (rest := _REST.match(text.source, end)) and not text.source[line:begin].strip():
+        return line, rest.end()
+    entries = value.elts if isinstance(value, ast.List) else []
+    place = entries.index(entry)
+    if place:
+        return end_of(entries[place - 1]), end
+    return begin, text.place(entries[1].lineno, entries[1].col_offset) if entries[1:] else end
 
 
 def _parsed(source: bytes) -> ast.Module:

@@ -9,7 +9,7 @@ from pathlib import Path
 from string import Template
 from typing import NamedTuple
 
-from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
+from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list, remove_from_list
 from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError, UnknownName
 
@@ -36,21 +36,43 @@ SHELVES: Mapping[str, ScaffoldKind] = {
 
 
 class WrittenFile(NamedTuple):
-    """What a file held before it was written, None if it was not there, and what was written."""
+    """What a file held before it was written, None if it was not there, and what was written; added: where that is no more
+    than a line in a list, the import, the name and the list."""
 
     path: Path
     before: bytes | None
     after: bytes
+    added: tuple[str, str, str] | None = None
 
     def take_back(self) -> bool:
-        """Put back what was there; False if the file holds something else by now, which is left as it is."""
-        if _content(self.path) != self.after:
+        """Put back what was there; False if the file holds something else by now, which is left as it is. Of a file in which
+        somebody has edited the rest no more than the added line is taken back."""
+        now = before = _content(self.path)
+        if now == self.after:
+            before = self.before
+        elif self.added is None or now is None:
             return False
-        if self.before is None:
+        else:
+            try:
+                before = remove_from_list(now, *self.added)
+            except CannotEdit:
+                return False
+        if before is None:
             self.path.unlink()
-        elif self.before != self.after:
-            replace_plain(self.path, self.before, stat.S_IMODE(self.path.stat().st_mode))
+        elif before != now:
+            replace_plain(self.path, before, stat.S_IMODE(self.path.stat().st_mode))
         return True
+
+
+def take_back(written: Sequence[WrittenFile]) -> Sequence[Path]:
+    """Take back all of these; those that are left, since somebody has changed them. What a list still names is left, too."""
+    left: list[Path] = []
+    is_listed = False
+    for one in reversed(written):  # the list comes last
+        if is_listed or not one.take_back():
+            left.append(one.path)
+            is_listed = is_listed or one.added is not None
+    return left[::-1]
 
 
 def scaffold(
@@ -100,7 +122,7 @@ def scaffold(
             f"{module} and {test} are written, but not listed: {engine} can't be edited ({why});"
             f" add to it: {line}, and in {shelf.list}: {entry}"
         ) from error
-    tell(WrittenFile(engine, listed, edited))
+    tell(WrittenFile(engine, listed, edited, (line, imported, shelf.list)))
     new = engine.with_name(".engine.py.new")
     new.write_bytes(edited)
     os.chmod(new, engine.stat().st_mode)

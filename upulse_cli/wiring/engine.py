@@ -198,6 +198,7 @@ def _taken_back(
     """
     from pulse_adapters.git.git_command import STAGING, Git
     from pulse_adapters.git.locks import repository_lock
+    from pulse_adapters.git.scaffold import take_back
 
     git, paths = Git(home), [str(one.path.relative_to(before.path)) for one in written]
     with repository_lock(home):
@@ -205,7 +206,7 @@ def _taken_back(
         if paths and said.strip() == f"{before.commit}\n{ours}":
             git("reset", "--quiet", "--soft", before.commit, at=before.path)
             git("reset", "--quiet", before.commit, "--", *paths, at=before.path)
-        return [path for path, one in zip(paths, written, strict=True) if not one.take_back()]
+        return [str(path.relative_to(before.path)) for path in take_back(written)]
 
 
 def plugin_contents() -> Sequence[Mapping[str, Any]]:

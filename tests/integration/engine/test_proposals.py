@@ -83,6 +83,34 @@ def test_what_a_person_does_in_staging_while_the_gates_run_stays(
     assert set(after.dirty) == {"rules/own.py", "rules/theirs.py", "tests/test_quiet.py"}
 
 
+@pytest.mark.parametrize(
+    ("edit", "left"),
+    [
+        ("# a person's\n", []),
+        ("again = quiet\n", ["rules/quiet.py", "tests/test_quiet.py", "engine.py"]),
+        ("(\n", ["rules/quiet.py", "tests/test_quiet.py", "engine.py"]),
+    ],
+)
+def test_staging_can_be_loaded_after_a_person_has_edited_the_engine_while_the_gates_run(
+    edit: str, left: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = home_context(Home(new_home(tmp_path / "home", RULE.replace("quiet", "calm")).path))
+    staging = tmp_path / "home/staging"
+    engine = staging / "engine.py"
+    before = engine.read_text()
+
+    def beside_a_person(*values: Any) -> Iterator[GateResult]:
+        engine.write_text(engine.read_text() + edit)
+        yield from pass_gates(*values)
+
+    monkeypatch.setattr("pulse_core.app.engine.promote.pass_gates", beside_a_person)
+    bad = propose_rule(home, ADA, False, "quiet", ("async def quiet(:\n", TEST))
+    assert (bad.in_staging, bad.left) == (False, left)
+    assert ("rules.quiet" in engine.read_text()) == (staging / "rules/quiet.py").exists() == bool(left)
+    if not left:
+        assert engine.read_text() == before + edit
+
+
 def test_a_commit_that_a_person_makes_while_the_gates_run_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

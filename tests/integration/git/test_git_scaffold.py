@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.create_repository import template_folder
-from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list
+from pulse_adapters.git.edit_engine_list import CannotEdit, add_to_list, remove_from_list
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.scaffold import SHELVES, scaffold
 from pulse_core.model.errors import PulseError, UnknownName
@@ -224,3 +224,37 @@ def test_who_may_run_the_engine_stays_as_it_was(tmp_path: Path) -> None:
     git(folder, "init", "--quiet")
     git(folder, "add", "--all")
     assert not [name for name in git(folder, "ls-files").split() if name.endswith(".new")]
+
+
+ADDED = ("from rules.mine import mine", "mine", "RULES")
+
+
+@pytest.mark.parametrize(
+    ("edited", "without"),
+    [
+        ("RULES = [\n    calm,\n    mine,\n]\n", "RULES = [\n    calm,\n]\n"),
+        ("RULES = [\n    mine,\n    # theirs\n    calm,\n]\n", "RULES = [\n    # theirs\n    calm,\n]\n"),
+        ("RULES = [\n    calm,\n    mine\n]\n", "RULES = [\n    calm,\n]\n"),
+        ("RULES = [calm, mine]\n", "RULES = [calm]\n"),
+        ("RULES = [mine, calm]\n", "RULES = [calm]\n"),
+        ("RULES = [calm, mine, *more]\n", "RULES = [calm, *more]\n"),
+        ("RULES = [mine]\n", "RULES = []\n"),
+        ("RULES = [calm]\n", "RULES = [calm]\n"),
+        ("RULES = [calm,  # theirs\n    mine]\n", None),
+        ("RULES = [calm, mine]\nmine = None\n", None),
+        ("RULES = [calm, mine(3)]\n", None),
+        ("RULES = [calm, mine\n", None),
+        ("RULES = make(mine)\n", None),
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_what_was_added_to_a_list_is_taken_back_from_what_a_person_has_edited(
+    edited: str, without: str | None, end: str
+) -> None:
+    head = "from rules.calm import calm, more\n"
+    source = f"{head}{ADDED[0]}\n\n{edited}".replace("\n", end).encode()
+    if without is None:
+        with pytest.raises(CannotEdit):
+            remove_from_list(source, *ADDED)
+    else:
+        assert remove_from_list(source, *ADDED) == f"{head}\n{without}".replace("\n", end).encode()
