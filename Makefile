@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .PHONY: run test check style types collect bench campaign setup setup-dev docs clean
 
 run: setup ## set up, make a home if there is none, and run the daemon here in the foreground
-	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --home "$(UPULSE_HOME)"
+	@test -e "$(UPULSE_HOME)/config.toml" || $(BIN)/upulse init --demo --quiet --home "$(UPULSE_HOME)"
 	@exec $(BIN)/upulse daemon start --foreground --home "$(UPULSE_HOME)"
 
 test: setup-dev ## set up and pass all tests; make test TESTS=tests/unit passes some

@@ -1,6 +1,7 @@
 """Moments and durations as people write them on a command line, and as they read them."""
 
 import re
+import sys
 import time
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock
@@ -10,6 +11,7 @@ from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
 LONGEST_ROW = 18
 """Digits of a row's number, for SQLite."""
 
@@ -33,7 +35,9 @@ def _moment(text: str, option: str, other: str = "") -> int:
     try:
         if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
             return time.time_ns() // 1000 - parse_duration(span[1])
-        then = local_moment(text.lower(), datetime.now()) or datetime.fromisoformat(text)
+        then = local_moment(text.lower(), now := datetime.now()) or datetime.fromisoformat(text)
+        if words := yesterday_note(text, now):
+            print(f"{option} {text}: {words}", file=sys.stderr)
         return round(then.astimezone(UTC).timestamp() * US)
     except (ValueError, OverflowError, OSError) as error:
         words = f"expected 10m, 15:20, yesterday, monday, 2026-01-31 or 2026-01-31T08:15{other}, not {text!r}"
@@ -46,7 +50,7 @@ def local_moment(text: str, now: datetime) -> datetime | None:
     None for other words; raises ValueError for a time that no day has.
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    if re.fullmatch(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?", text):
+    if _CLOCK.fullmatch(text):
         then = datetime.combine(now, clock.fromisoformat(text.zfill(5)))
         return then if then <= now else then - timedelta(days=1)
     if text in ("today", "yesterday"):
@@ -54,6 +58,12 @@ def local_moment(text: str, now: datetime) -> datetime | None:
     if text in WEEKDAYS:
         return midnight - timedelta(days=(now.weekday() - WEEKDAYS.index(text) - 1) % 7 + 1)
     return None
+
+
+def yesterday_note(text: str, now: datetime) -> str:
+    """That this time of day is yesterday's, since today's has not come yet; empty for anything else."""
+    then = local_moment(text, now) if _CLOCK.fullmatch(text) else None
+    return f"yesterday's, since it is {now:%H:%M} now" if then and then.date() != now.date() else ""
 
 
 def duration_arg(text: str, option: str) -> int:

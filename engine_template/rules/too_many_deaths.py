@@ -20,5 +20,5 @@ async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
 def notice(name: str, times: int) -> Effect:
     """What people are told."""
     title = f"{name} died {times} times today"
-    text = f"{title}; find out why with: upulse events --subject {name}"
+    text = f"find out why with: upulse why {name}"
     return Effect(action="notify", key=f"notify:deaths:{name}", params={"title": title, "text": text}, reason=title)

@@ -18,7 +18,7 @@ from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
-from pulse_core.model.moment import US_PER_SECOND, iso
+from pulse_core.model.moment import US_PER_SECOND, local_text
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.transport import OutgoingMessage, Transport
@@ -282,18 +282,13 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
         for _, _, at, said, _ in notices:
             title = truncate(said.title, TITLE)
             text = f"{title}: {said.text}" if said.text else said.title
-            entries.append(f"{utc_text(at)}  {truncate(text, ENTRY)}")
+            entries.append(f"{local_text(at)}  {truncate(text, ENTRY)}")
         body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
     (notice,) = notices
     words = truncate(notice.said.text or notice.said.title, ALONE)
-    body = f"{words}\n\nIt is of {utc_text(notice.at)} and could not be sent before." if late else words
+    body = f"{words}\n\nIt is of {local_text(notice.at)} and could not be sent before." if late else words
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
-
-
-def utc_text(at: int) -> str:
-    """UTC microseconds, to the second: `2027-01-15 08:00:02 UTC`."""
-    return f"{iso(at)[:19].replace('T', ' ')} UTC"
 
 
 def truncate(text: str, most: int) -> str:

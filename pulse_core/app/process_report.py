@@ -28,13 +28,14 @@ def process_report(
         raise UnknownName("guarded process", name, by_name)
     process = by_name[name]
     with home.events() as log:
-        news = list(log.events(EventQuery(subject=name, kinds=NEWS), limit=NEWEST, newest_first=True))
+        news = list(log.events(EventQuery(subject=name, kinds=NEWS), limit=NEWEST + 1, newest_first=True))
     looked = status["vitals"].get(WATCHER, {}).get(name, {})
     return {
         **process,
         "last_known": why_last_known(status["daemon"]) or None,
         "tree": tree(process["pid"]).as_json() if process["pid"] else None,
         "probe": {"up": looked.get("up"), "answering": looked.get("answering"), **looked.get("probe", {})},
-        "events": [event.spelled() for event in reversed(news)],
+        "events": [event.spelled() for event in reversed(news[:NEWEST])],
+        "events_more": len(news) > NEWEST,
         "last_lines": list(last_lines()),
     }

@@ -10,7 +10,7 @@ from pulse_core.app.context import HomeContext, LoadedSettings
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, NoHome, PulseError, SettingsRefused
 from pulse_core.model.event import Checkpoint, Event, Head
-from pulse_core.model.moment import Moment, iso
+from pulse_core.model.moment import Moment, local_text
 from pulse_core.model.stored_data import REDACTED, damage_in, is_damaged
 from pulse_core.model.vitals import WINDOW_US, windows_after
 from pulse_core.ports.engine import History
@@ -59,11 +59,11 @@ def past_snapshot(home: HomeContext, at: int) -> CaveatedSnapshot:
     The settings are today's: of earlier ones the log keeps only the digest, and says if it differs.
     """
     if at > home.clock.now().at:
-        raise PulseError(f"{iso(at)} has not come yet; the newest state is told without --at")
+        raise PulseError(f"{local_text(at)} has not come yet; the newest state is told without --at")
     with home.events() as log, home.vitals() as vitals:
         last = log.last_before(at)
         if last is None:
-            raise PulseError(f"the log begins after {iso(at)}; nothing is known of that moment")
+            raise PulseError(f"the log begins after {local_text(at)}; nothing is known of that moment")
         state = state_at(home, log, last.seq, _kept(home, vitals.snapshot_before(at)))
         tick = vitals.tick_before(at)
         windows = windows_after({}, vitals.between(at - WINDOW_US, at))

@@ -50,11 +50,14 @@ class CheckPlan(NamedTuple):
     wait_us: int | None = None
 
 
+OVER = "it is well", "it is not checked any more"
+
+
 async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Do what is to follow from each check that fails, and tell a person if it says so, or if that did not help."""
-    words = "it is well, or is not checked any more"
-    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, _short_title, words, curr, KEY))
     checks = CHECKS.of(curr.settings)
+    checked = {name_of(check) for check in checks}
+    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, _short_title, OVER, checked, curr, KEY))
     if any(check.log for check in checks):
         verdict = _without_lines(checks, verdict, curr)
     for check in checks:

@@ -76,4 +76,4 @@ class Reporter:
             try:
                 await self.journal.append(draft)
             except PulseError as error:
-                LOG.error("%s: %s (not recorded: %s)", draft.subject, draft.payload, error)
+                LOG.error("%s: what was just reported of it is not recorded: %s", draft.subject, error)

@@ -72,6 +72,22 @@ def test_that_requests_are_refused_and_samples_are_lost_is_told_at_once_and_unti
     simulate(story, ONE)
 
 
+def test_an_error_that_is_not_recorded_is_told_once_in_the_daemons_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        fill_disk(world)
+        daemon.reporter("watcher:x", "it failed")
+        await asyncio.sleep(10)
+
+    simulate(story, ONE)
+    told = [message for message in caplog.messages if "watcher:x" in message]
+    assert len([message for message in told if "it failed" in message]) == 1
+    assert told[-1].startswith("watcher:x: what was just reported of it is not recorded: ")
+
+
 def test_what_was_held_is_written_in_order_when_there_is_space() -> None:
     async def story(world: World) -> None:
         await world.start()

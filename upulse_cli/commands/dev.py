@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def dev(
     execute: Annotated[
-        bool, typer.Option("--execute", help="Have the daemon do what they wish, in your name.")
+        bool, typer.Option("--execute", help="Have the daemon do what they request, in your name.")
     ] = False,
     just_once: Annotated[
         bool, typer.Option("--once", help="Fold one snapshot and leave; exits 1 if anything is wrong.")

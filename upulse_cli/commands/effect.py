@@ -1,4 +1,4 @@
-"""`upulse effect`: what Pulse wishes to do, by hand too."""
+"""`upulse effect`: what Pulse is requested to do, by hand too."""
 
 import json
 import time

@@ -60,7 +60,7 @@ def why(
 ) -> None:
     """Say why something is as it is.
 
-    A process, condition or silence: its state and why. Then the last effect about it: what made a rule wish for it, what
+    A process, condition or silence: its state and why. Then the last effect about it: what made a rule request it, what
     was sensed, in which tick, what was done, and what followed.
     """
     from pulse_core.app.why import why as explained

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pulse_core.app.engine.replay import Progress
 
 
-shadow_app = group("Run other rules beside those in force; nothing comes of what they wish.")
+shadow_app = group("Run other rules beside those in force; nothing comes of what they request.")
 
 
 @shadow_app.command()
@@ -24,7 +24,7 @@ def start(
 ) -> None:
     """Begin a shadow in the background.
 
-    It folds each tick of the daemon, and writes what it would have wished to shadow.jsonl in the home, and nowhere
+    It folds each tick of the daemon, and writes what it would have requested to shadow.jsonl in the home, and nowhere
     else. It goes on when the terminal is closed, until it is stopped. Prints its process id.
     """
     from upulse_cli.wiring import shadow
@@ -45,8 +45,8 @@ def stop(home: HomeDir = None) -> None:
 def report(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Show where the shadow differs from what is in force.
 
-    Wishes of one key within two seconds count as the same. Since nothing comes of what a shadow wishes, it may go on
-    wishing where the real one would have been content. Exit code 3 says that they differ.
+    Requests of one key within two seconds count as the same. Since nothing comes of what a shadow requests, it may go
+    on requesting where the real one would have been content. Exit code 3 says that they differ.
     """
     from upulse_cli.wiring import shadow
 
@@ -92,8 +92,8 @@ def replay(
 ) -> None:
     """Show what rules would have done.
 
-    Folds what was recorded through them again, executing nothing; shows what they would have wished, and where that
-    differs from other rules, or from what really happened. A wish that goes on counts as one. Exit code 3 says that
+    Folds what was recorded through them again, executing nothing; shows what they would have requested, and where that
+    differs from other rules, or from what really happened. A request that goes on counts as one. Exit code 3 says that
     it differs, or that rules fail here that do not there.
     """
     from pulse_core.app.engine.replay import compare_revisions

@@ -8,6 +8,9 @@ import typer
 from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
 from upulse_cli.output import draw, put, put_json, say
 
+NAMES = (".pid", ".started")
+"""Ends of numbers that name something and have no course."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -103,9 +106,9 @@ def draw_table(found: "Sequence[Series]") -> None:
     for one in found:
         values = [point.value for point in one.points]
         low, high = min(point.low for point in one.points), max(point.high for point in one.points)
-        drawn.line(
-            one.name, *(vital(one.name, value) for value in (values[-1], low, high)), sparkline(values)
-        )
+        shown = (vital(one.name, value) for value in (values[-1], low, high))
+        course = "" if one.name.endswith(NAMES) else sparkline(values)
+        drawn.line(one.name, *shown, course)
     draw(drawn)
 
 

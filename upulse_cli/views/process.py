@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count, format_size, one_line
@@ -24,7 +25,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     if one["since"] and one["state"] != "unknown":
         head.append(f"  since {local(one['since'])} {zone()} ({ago(one['since'])})")
     yield head.append(f"  {count(one['restarts'], 'restart')}")
-    yield Text(one_line(f"why       {one['why'] or 'nothing is known of it'}"))
+    yield _entry("why", one["why"] or "nothing is known of it")
     if tree := one["tree"]:
         descriptors = "" if tree["descriptors"] is None else f"  {count(tree['descriptors'], 'descriptor')}"
         sums = (
@@ -32,12 +33,25 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
         )
         yield Text(f"takes     {sums}{descriptors}")
         yield _tree(tree["processes"])
+    if one["events"]:
+        more = ", the newest; all: upulse events --subject " + one["name"] if one.get("events_more") else ""
+        yield Text(f"events{more}", style="dim")
     for event in one["events"]:
-        yield Text(one_line(f"{local(event['at'])}  {event['kind']}  {said(event)}"))
+        who = "" if event["actor"] == "pulse" else f"  by {event['actor']}"
+        yield _entry(local(event["at"]), f"{event['kind']}  {said(event)}{who}")
     if one["last_lines"]:
-        yield Text("last lines", style="dim")
+        yield Text(f"last lines; more: upulse process logs {one['name']}", style="dim")
     for line in one["last_lines"]:
         yield Text(one_line(f"  {line}"))
+
+
+def _entry(head: str, words: str) -> Table:
+    """A head and its words, which are indented as a whole where they take several lines."""
+    drawn = Table.grid(padding=(0, 2))
+    drawn.add_column(no_wrap=True, min_width=8)
+    drawn.add_column(overflow="fold")
+    drawn.add_row(Text(head), Text(one_line(words)))
+    return drawn
 
 
 def _tree(processes: Any) -> PlainTable:

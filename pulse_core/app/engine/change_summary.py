@@ -53,7 +53,11 @@ def summary(found: Sequence[EffectDifference]) -> str:
     """All differences in a few words."""
     come = sum(one.only == "new" for one in found)
     gone = len(found) - come
-    words = [f"{number} wished {what}" for number, what in ((come, "anew"), (gone, "no more")) if number]
+    words = [
+        f"{count(number, 'effect')} {what}"
+        for number, what in ((come, "newly requested"), (gone, "no longer requested"))
+        if number
+    ]
     return ", ".join(words) or "nothing changes"
 
 
@@ -78,7 +82,7 @@ def rule_sections(found: Sequence[EffectDifference]) -> Iterator[Sequence[str]]:
     for one in found:
         groups[one.wish.rule, one.only].append(one.wish)
     for (rule, only), wishes in sorted(groups.items(), key=lambda group: -len(group[1])):
-        sign, what = ("+", "anew") if only == "new" else ("-", "no more")
+        sign, what = ("+", "newly requested") if only == "new" else ("-", "no longer requested")
         first, last = utc_text(wishes[0].at), utc_text(wishes[-1].at)
         span = f"at {first}" if len(wishes) == 1 else f"from {first} to {last}"
         examples = (

@@ -17,7 +17,7 @@ from pulse_core.app.state import foldable, settings_for, state_at
 from pulse_core.composition import FOLD
 from pulse_core.model.errors import Damaged, PulseError
 from pulse_core.model.event import Event
-from pulse_core.model.moment import Moment, iso
+from pulse_core.model.moment import Moment, local_text
 from pulse_core.model.text import count
 from pulse_core.model.tick import NOBODY, TickRecord
 from pulse_core.model.vitals import WINDOW_US, Sample, Window, windows_after
@@ -63,7 +63,7 @@ class RecordedTicks:
         self.rows = self._vitals.ticks_since(self.since)
         if not self.rows:
             raise PulseError(
-                f"no tick was recorded since {iso(self.since)}; vitals are kept for [watch] keep"
+                f"no tick was recorded since {local_text(self.since)}; vitals are kept for [watch] keep"
             )
         self.state = state_at(self.home, self._log, self.rows[0].head.seq)
         self.settings, faults = settings_for(self.home, self.state)
@@ -78,11 +78,11 @@ class RecordedTicks:
     def _differences(self) -> Iterator[str]:
         """What is to be said where other settings were in force, the samples are gone, or several revisions were asked."""
         if other := [row.moment.at for row in self.rows if row.settings != self.settings.digest]:
-            until = iso(other[-1])
+            until = local_text(other[-1])
             yield f"other settings were in force for a part of it (until {until}); the present ones are used"
         if coarse := sum(self._is_coarse(row) for row in self.rows):
             yield (
-                f"before {iso(self.reach)} only ticks that emitted effects are kept ({coarse:,} of them);"
+                f"before {local_text(self.reach)} only ticks that emitted effects are kept ({coarse:,} of them);"
                 " what rules would have wished between them is not seen"
             )
         if len(asked := self.in_force) > 1:
@@ -100,7 +100,7 @@ class RecordedTicks:
         if not unsaid:
             return []
         return [
-            f"until {iso(unsaid[-1])} the records do not say which revision was asked; the log is believed"
+            f"until {local_text(unsaid[-1])} the records do not say which revision was asked; the log is believed"
         ]
 
     @property

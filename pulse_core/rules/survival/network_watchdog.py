@@ -28,7 +28,8 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     verdict = await inner(prev, curr)
     condition = curr.conditions[NETWORK]
     if condition is None:
-        over = "every target answers, or is not watched any more"
+        is_watched = curr.settings.network.dns or curr.settings.network.http
+        over = "every target answers" if is_watched else "the network is not watched any more"
         ends = (notify_over(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
         return verdict.plus(*(effect for end in ends for effect in end))
     topic, title = TITLES.get(condition.state, UNKNOWN)

@@ -15,6 +15,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.processes import (
     NOT_RUNNING_YET,
@@ -310,7 +311,7 @@ def _failed_start(history: ProcessHistory, look: Mapping[str, Json]) -> str:
     probe = look.get("probe", {})
     if history.starting is None or look.get("pid") is None or not probe.get("in_a_row"):
         return ""
-    return f"its probe failed: {probe.get('error', '')}, {probe['in_a_row']} in a row"
+    return f"its probe failed {count(probe['in_a_row'], 'time')} since its start: {probe.get('error', '')}"
 
 
 def _has_run(history: ProcessHistory) -> bool:

@@ -1,7 +1,7 @@
 """Plans the restart of a process because of a condition, with the budget and the pauses of one that has died."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from pulse_core.model.durations import rough_duration
@@ -104,15 +104,25 @@ TRIES = {RESTART_PROCESS: "restart", RUN_COMMAND: "command"}
 
 
 def over_notices(
-    beginning: str, title_of: Callable[[str], str], text: str, curr: Snapshot, *keys: str
+    beginning: str,
+    title_of: Callable[[str], str],
+    texts: tuple[str, str],
+    looked_at: Collection[str],
+    curr: Snapshot,
+    *keys: str,
 ) -> Iterator[Effect]:
-    """The notice that it is over, with what was tried, for each open one about a condition whose name begins so."""
+    """The notice that it is over, with what was tried, for each open one about a condition whose name begins so.
+
+    texts: how it is over; and the same of what is not among those conditions that are still `looked_at`.
+    """
+    known = {topic_text(name) for name in looked_at}
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(beginning) and not notice.over and topic not in wrong:
             tried = Counter(one.action for one in curr.conditions.last.get(topic, ()))
             done = [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]
             after = f", after {' and '.join(done)}" if done else ""
+            text = texts[topic not in known]
             yield from notify_over(topic, title_of(topic), f"{text}{after}", curr, *keys)
 
 

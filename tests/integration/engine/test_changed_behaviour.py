@@ -57,14 +57,14 @@ def test_each_rule_has_its_count_its_times_and_examples() -> None:
     )
     changed = {"rules/old.py", "rules/day.py", "rules/noon.py"}
     assert changes_in_words(old, new, changed).splitlines() == [
-        "7 ticks: 3 wished anew, 1 wished no more",
+        "7 ticks: 3 effects newly requested, 1 effect no longer requested",
         "new rules: day",
         "rules gone: old",
         "rules edited: noon",
-        "+ day 3 times anew, from 1970-01-01 00:00:40Z to 1970-01-01 00:01:00Z",
+        "+ day 3 times newly requested, from 1970-01-01 00:00:40Z to 1970-01-01 00:01:00Z",
         "    1970-01-01 00:00:40Z notify my:day: it is ↵ day",
         "    1970-01-01 00:00:50Z notify my:day: it is ↵ day",
-        "- night 1 time no more, at 1970-01-01 00:00:10Z",
+        "- night 1 time no longer requested, at 1970-01-01 00:00:10Z",
         "    1970-01-01 00:00:10Z notify my:night: it is late",
     ]
 

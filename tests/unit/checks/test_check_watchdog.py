@@ -50,6 +50,16 @@ def restarted(story: Story, pid: int = 8) -> None:
 # Tell
 
 
+def test_what_is_taken_out_of_the_settings_is_told_as_that() -> None:
+    story = a_story()
+    story.tick()
+    story.acked(TOPIC)
+    story.settings = story.settings.model_copy(update={"check": ()})
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", key=TOPIC, over=True, text="it is not checked any more")
+
+
 def test_a_person_is_told_once_and_when_it_is_over() -> None:
     story = a_story()
     story.tick()
@@ -60,7 +70,7 @@ def test_a_person_is_told_once_and_when_it_is_over() -> None:
     story.cleared(NAME)
     story.tick()
     story.expect("notify", key=TOPIC, title="resolved: check it", over=True)
-    assert story.expect("notify").params["text"] == "it is well, or is not checked any more"
+    assert story.expect("notify").params["text"] == "it is well"
 
 
 def test_a_reminder_says_how_long_it_lasts() -> None:
@@ -119,7 +129,7 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     restarted(story, 9)
     story.cleared(NAME)
     story.tick()
-    story.expect("notify", over=True, text="it is well, or is not checked any more, after 2 restarts")
+    story.expect("notify", over=True, text="it is well, after 2 restarts")
 
 
 def test_proof_of_before_a_restart_is_none_after_it() -> None:

@@ -7,7 +7,16 @@ import pytest
 import typer
 
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.time_args import WEEKDAYS, ago, duration_arg, local, local_moment, since_arg, took
+from upulse_cli.time_args import (
+    WEEKDAYS,
+    ago,
+    duration_arg,
+    local,
+    local_moment,
+    since_arg,
+    took,
+    yesterday_note,
+)
 
 
 def test_a_number_means_after_that_row() -> None:
@@ -41,6 +50,13 @@ def test_a_time_without_a_zone_is_local() -> None:
 def test_a_word_or_a_time_of_day_is_the_last_one_on_the_local_clock(text: str, then: str) -> None:
     a_tuesday = datetime(2026, 11, 24, 9, 30)
     assert local_moment(text, a_tuesday) == datetime.fromisoformat(then)
+
+
+@pytest.mark.parametrize(
+    ("text", "note"), [("18:59", "yesterday's, since it is 18:04 now"), ("18:03", ""), ("monday", "")]
+)
+def test_a_time_of_day_that_has_not_come_yet_is_told_to_be_yesterdays(text: str, note: str) -> None:
+    assert yesterday_note(text, datetime(2026, 11, 24, 18, 4)) == note
 
 
 def test_words_of_time_are_taken_in_any_case() -> None:

@@ -46,7 +46,11 @@ PROCESS = {
     **PROCESSES[1], "pid": 31940, "since": None, "last_lines": ["it failed:\n no space"],
     "tree": {"memory": 3 << 30, "cpu_us": 630_000_000, "threads": 12, "descriptors": 40, "processes": [
         {"pid": 31940, "memory": 3 << 30, "cpu_us": 630_000_000, "threads": 12, "descriptors": 40, "name": "bash"}]},
-    "events": [{"at": AT, "kind": "process-died", "subject": "worker", "data": {"evidence": LONG}}],
+    "events": [
+        {"at": AT, "kind": "process-died", "subject": "worker", "actor": "pulse", "data": {"evidence": LONG}},
+        {"at": AT, "kind": "process-restart-requested", "subject": "worker", "actor": "ada", "data": {"why": "new model"}},
+    ],
+    "events_more": True,
 }  # fmt: skip
 EFFECTS = [
     {"id": ID, "at": AT, "state": "acked", "took_ms": 13.4, "key": "restart-process:gateway-of-the-agents",
