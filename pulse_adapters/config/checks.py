@@ -44,7 +44,9 @@ class NeedChecks:
             yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
         strangers = self.bad_urls(settings) if _is_there("apprise") else {}
         for place, words in strangers.items():
-            fault = f"{'.'.join(map(str, place))}: {words}"
+            table, *number, _, nth = place
+            whose = f"the {int(number[0]) + 1}. [[{table}]], urls" if number else f"[{table}] urls"
+            fault = f"{whose}, the {int(nth) + 1}. of them: {words}"
             yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
         if not missing and not strangers:
             yield Finding(
