@@ -50,7 +50,7 @@ class Post:
         for id_ in ids:
             self.say(at, EffectExecuting(), id_)
         for id_ in ids:
-            self.say(at, EffectAcked(took_us=1), id_)
+            self.say(at, EffectAcked(took_us=1, result={"sent_to": ["json://a"]}), id_)
 
     def network(self, at: float, state: str) -> None:
         told = ConditionRaised(evidence="x", state=state) if state else ConditionCleared(evidence="x")
