@@ -1,12 +1,10 @@
 """When a look counts, and what follows from it for the check's condition. Pure."""
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from pulse_core.checks.outcomes import Outcome
 from pulse_core.checks.settings import CheckSettings
 from pulse_core.model.event import Draft
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RUN_COMMAND
 from pulse_core.projections.conditions import Conditions
@@ -37,7 +35,7 @@ def command_key(check: CheckSettings) -> str:
 
 def excuse_for(check: CheckSettings, state: State, now: Moment) -> str:
     """Why it need not be well at this moment; empty if it must."""
-    if check.runs and state.effects.by_key(command_key(check)):
+    if state.effects.by_key(command_key(check)):
         return "the command that mends it is running"
     return excuse_of(check.restart, check.grace, state, now) if check.restart else ""
 
@@ -98,24 +96,23 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
         history = CheckHistory(good=before.good + 1)
     if max(history.bad, history.good) < check.needed:  # too few to raise it, or to clear it
         if stands:
-            return (), history._replace(streak=before.streak)
+            return (), history
         gauge = gauge._replace(bound=FixedBound(gauge.bound.raise_, gauge.bound.clear, NEVER))
     known = {name: before.streak} if before.streak else {}
     patience = MINUTE + 2 * (check.every + check.timeout)
     drafts, streaks = conclude_gauges([gauge], (), History(look.conditions, known, patience), look.now)
-    if not look.outcome.is_measured:
-        drafts = tuple(map(_without_numbers, drafts))
     return drafts, history._replace(streak=streaks.get(name))
 
 
 def gauge_of(check: CheckSettings, outcome: Outcome) -> Gauge:
     """What was found beside its bound; without a value if nobody could look."""
-    name, bound = name_of(check), check.bound
-    if outcome.is_measured and bound:
+    name = name_of(check)
+    if outcome.is_measured and (bound := check.bound):
         fixed = FixedBound(bound.raise_, bound.clear, check.for_)
         return Gauge(name, fixed, outcome.value, outcome.words, LOW if bound.below else HIGH, bound.below)
     state = UNKNOWN if outcome.value is None else FAILING
-    return Gauge(name, FixedBound(1.0, 0.5, check.for_), outcome.value, outcome.words, state)
+    good_or_bad = FixedBound(1.0, 0.5, check.for_)
+    return Gauge(name, good_or_bad, outcome.value, outcome.words, state, is_number=False)
 
 
 def is_bad(check: CheckSettings, outcome: Outcome, conditions: Conditions) -> bool | None:
@@ -126,13 +123,3 @@ def is_bad(check: CheckSettings, outcome: Outcome, conditions: Conditions) -> bo
 
 def _is_over(gauge: Gauge, stands: bool) -> bool:
     return gauge.is_over(gauge.bound.clear if stands else gauge.bound.raise_)
-
-
-def _without_numbers(draft: Draft) -> Draft:
-    """A change of what is only good or bad: no number says how bad."""
-    match draft.payload:
-        case ConditionRaised() as raised:
-            return replace(draft, payload=raised.model_copy(update={"value": None, "bound": None}))
-        case ConditionCleared() as cleared:
-            return replace(draft, payload=cleared.model_copy(update={"value": None}))
-    return draft

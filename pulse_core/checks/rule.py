@@ -17,7 +17,7 @@ from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.kinds import Effect
-from pulse_core.model.names import NOTIFY, RESTART_PROCESS, RUN_COMMAND
+from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import FOR, Condition
 from pulse_core.projections.notices import PREFIX as NOTICE
@@ -148,18 +148,11 @@ def _without_lines(checks: tuple[CheckSettings, ...], verdict: Verdict, curr: Sn
     quiet = {
         NOTICE + topic_text(STORM + source)
         for source, history in curr.logs.of.items()
-        if any(check.log and is_source_of(check, source) for check in checks)
+        if any(is_source_of(check, source) for check in checks)
         and not curr.conditions[STORM + source]
         and not any(lines.severity == "critical" for lines in history.alike.values())
     }
-    held = {
-        one.key
-        for one in verdict.effects
-        if one.action == NOTIFY and one.key in quiet and not one.params.get("over")
-    }
-    if not held:
-        return verdict
-    kept = tuple(one for one in verdict.effects if one.key not in held)
-    return replace(verdict, effects=kept).noting(
-        *(f"{key} is left to a check that counts these lines" for key in held)
-    )
+    held = [one for one in verdict.effects if one.key in quiet and not one.params.get("over")]
+    kept = tuple(one for one in verdict.effects if one not in held)
+    notes = (f"{one.key} is left to a check that counts these lines" for one in held)
+    return replace(verdict, effects=kept).noting(*notes)

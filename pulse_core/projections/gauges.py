@@ -41,7 +41,8 @@ class FixedBound(NamedTuple):
 class Gauge(NamedTuple):
     """One measurement and its bounds: the condition's name, its value (None: not measurable), and words.
 
-    state: of the condition while it is raised; below: the value is bad when it falls to its bound, not when it rises.
+    state: of the condition while it is raised; below: the value is bad when it falls to its bound, not when it rises;
+    is_number: whether value and bound say something, and are told, or stand for good and bad.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Gauge(NamedTuple):
     words: str
     state: str = "high"
     below: bool = False
+    is_number: bool = True
 
     def is_over(self, bound: float) -> bool:
         """Whether the value is at this bound, or beyond."""
@@ -112,14 +114,14 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
     if gauge.value is None:
         return
     if stands is not None and not gauge.is_over(gauge.bound.clear):
-        yield Draft(ConditionCleared(evidence=gauge.words, value=gauge.value), subject=gauge.name)
+        value = gauge.value if gauge.is_number else None
+        yield Draft(ConditionCleared(evidence=gauge.words, value=value), subject=gauge.name)
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
         for_ = f", for {format_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
-        raised = ConditionRaised(
-            evidence=gauge.words + for_, state=gauge.state, value=gauge.value, bound=gauge.bound.raise_
-        )
+        numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
+        raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
         yield Draft(raised, subject=gauge.name)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.campaign.changes import Change, changes
 from tests.campaign.rehearsal import KILLED, MODULES, OUTCOMES, ROOT, attempt, file_of, prepare, recorded
 
-TESTS = ("tests/unit/rules", "tests/unit/silences", "tests/unit/llm")
+TESTS = ("tests/unit/rules", "tests/unit/silences", "tests/unit/llm", "tests/unit/checks")
 JUDGED = Path(__file__).with_name("judged_mutants.txt")
 
 

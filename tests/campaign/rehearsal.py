@@ -34,6 +34,8 @@ MODULES = {
     "silence": "pulse_core.silences.rule",
     "llm_watchdog": "pulse_core.llm.rule",
     "endpoint": "pulse_core.llm.endpoint",
+    "check_watchdog": "pulse_core.checks.rule",
+    "conclusions": "pulse_core.checks.conclusions",
 }
 """The modules that are changed, by the name under which a change of them is judged: also those of capabilities."""
 PATIENCE = 60

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from pulse_core.checks.conclusions import CheckHistory, Look, conclude, excuse_for, is_bad, is_outdated
+from pulse_core.checks.conclusions import (
+    CheckHistory,
+    Look,
+    conclude,
+    excuse_for,
+    gauge_of,
+    is_bad,
+    is_outdated,
+)
 from pulse_core.checks.outcomes import Outcome
 from pulse_core.checks.settings import CHECKS, CheckSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, ProcessStopRequested, ProcessUp
@@ -80,6 +88,14 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     assert checked.payloads[0].evidence == "it is bad, 3 times in a row"
 
 
+def test_the_words_say_how_often_where_once_is_not_enough() -> None:
+    once, twice = Checked(), Checked(evidence=2)
+    assert (once.looks(BAD), twice.looks(BAD, BAD)) == (["+failing"], ["", "+failing"])
+    assert [one.payloads[0].evidence for one in (once, twice)] == ["it is bad", "it is bad, 2 times in a row"]
+    twice.look(90, BAD)
+    assert (twice.history.bad, twice.history.first) == (3, at(0))
+
+
 def test_with_a_time_it_must_be_bad_for_as_long() -> None:
     checked = Checked(**{"for": "1m"})
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
@@ -102,6 +118,19 @@ def test_a_number_is_well_again_beyond_its_other_bound() -> None:
     assert low.looks(*(number(value) for value in (3, 2, 2.5, 3, 4))) == ["", "+low", "", "", "-"]
 
 
+def test_a_number_must_be_beyond_its_other_bound_as_often_as_evidence_says() -> None:
+    checked = Checked(vital="a.b", over=10, clear=8, evidence=2)
+    found = [number(value) for value in (10, 10, 9, 9, 7, 9, 7, 7)]
+    assert checked.looks(*found) == ["", "+high", "", "", "", "", "", "-"]
+
+
+def test_what_is_not_there_has_no_number_that_could_be_compared() -> None:
+    check = CheckSettings.model_validate({"name": "it", "file": "/x", "age_over": "1h"})
+    assert is_bad(check, Outcome(1, "/x is not there"), Conditions())
+    assert gauge_of(check, Outcome(1, "/x is not there")).state == "failing"
+    assert gauge_of(check, Outcome(3_600, "old", is_measured=True)).state == "high"
+
+
 def test_what_nobody_can_look_at_is_told_after_a_minute_and_is_otherwise_wrong_when_it_is_bad() -> None:
     checked = Checked()
     assert checked.looks(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN) == ["", "", "+unknown", ""]
@@ -118,16 +147,18 @@ def test_what_nobody_can_look_at_for_a_moment_ends_nothing() -> None:
 def test_looks_with_an_excuse_count_for_nothing() -> None:
     checked = Checked(evidence=2)
     checked.look(0, BAD)
+    assert checked.history.first == at(0)
     assert checked.look(30, BAD, "it is being restarted") == ""
     assert checked.looks(BAD, BAD) == ["", "+failing"]
     assert checked.look(90, GOOD, "it is being restarted") == ""
     assert checked.history == CheckHistory()
+    assert [checked.look(120, GOOD), checked.look(150, GOOD)] == ["", "-"]
 
 
 def test_a_time_over_the_bound_outlives_looks_that_are_late_but_no_long_gap() -> None:
     near, far = Checked(**{"for": "3m"}), Checked(**{"for": "3m"})
-    assert [near.look(0, BAD), near.look(120, BAD), near.look(200, BAD)] == ["", "", "+failing"]
-    assert [far.look(0, BAD), far.look(3_600, BAD)] == ["", ""]
+    assert [near.look(0, BAD), near.look(140, BAD), near.look(200, BAD)] == ["", "", "+failing"]
+    assert [far.look(0, BAD), far.look(141, BAD), far.look(200, BAD)] == ["", "", ""]
 
 
 @pytest.mark.parametrize(
@@ -178,8 +209,12 @@ def test_what_was_seen_before_something_was_done_counts_for_nothing() -> None:
     story.after("1m").event(Effect(action="run-command", key=key, params={"argv": ["true"]}), key)
     assert excuse(story) == "the command that mends it is running"
     assert not is_outdated(before, check, story.snapshot.state, story.now)
-    story.after("1m").acked(key)
+    done = story.after("1m").acked(key).moment
     assert excuse(story) == ""
     after = story.after("1s").now
     state = story.after("1s").snapshot.state
-    assert [is_outdated(moment, check, state, story.now) for moment in (before, after)] == [True, False]
+    assert [is_outdated(moment, check, state, story.now) for moment in (before, done, after)] == [
+        True,
+        True,
+        False,
+    ]

@@ -101,9 +101,10 @@ def test_an_outage_of_the_network_explains_a_page_elsewhere() -> None:
 
 
 def test_the_process_is_restarted_and_nobody_is_told() -> None:
-    story = a_story(**RESTARTS)
+    story = a_story(**RESTARTS).sample("network", state="")
     story.tick()
     effect = story.expect("restart-process", key=RESTART, process="gateway", for_condition=NAME)
+    assert effect.samples == (1,)
     assert effect.reason == "check it fails: /x is not there"
     story.expect_nothing("notify")
     restarted(story)
@@ -176,6 +177,22 @@ def test_nothing_is_done_while_nobody_can_look_but_a_person_is_told(then: dict[s
     assert len(story.emitted) == 1
 
 
+def test_nothing_is_done_without_any_sample() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x", **RUNS}]})
+    story.raised(NAME, "failing")
+    story.tick()
+    story.expect_nothing()
+
+
+def test_a_restart_that_failed_is_told_at_once() -> None:
+    story = a_story(**RESTARTS)
+    story.tick()
+    story.failed(RESTART, "no such program")
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    story.after("2m").tick()
+    assert "which failed: no such program" in str(story.expect("notify", key=TOPIC).params["text"])
+
+
 # Run a command
 
 
@@ -188,8 +205,23 @@ def test_the_command_is_run_and_nobody_is_told_if_it_helps() -> None:
     story.tick()
     story.expect_note("the command that mends it is running")
     story.after("1s").acked(COMMAND)
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("another look will say whether that helped")
     story.after("5s").cleared(NAME)
     assert story.ticks(every="1m", times=10) == []
+
+
+def test_that_a_command_helped_in_the_end_is_told_with_what_was_tried() -> None:
+    story = a_story(**RUNS)
+    story.tick()
+    story.after("1s").acked(COMMAND)
+    bad(story.after("30s")).tick()
+    story.acked(TOPIC)
+    story.cleared(NAME)
+    story.tick()
+    notice = story.expect("notify", over=True, text="it is well, or is not checked any more, after 1 command")
+    assert notice.samples
 
 
 def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more() -> None:
@@ -200,9 +232,11 @@ def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more
     story.expect_nothing("run-command")
     text = str(story.expect("notify", key=TOPIC).params["text"])
     assert "'/bin/mend' was run once, last 31s ago; it is run again in" in text
+    assert story.verdict.tick_ms == 270_001
     story.acked(TOPIC)
     bad(story.after("5m")).tick()
     story.expect("run-command", key=COMMAND)
+    story.expect_note("running '/bin/mend'")
     story.failed(COMMAND, "exit 1")
     bad(story.after("1m"))
     assert [one.action for one in story.ticks(every="30m", times=4)] == []
@@ -226,11 +260,25 @@ def test_the_pause_holds_over_episodes_and_the_number_of_tries_does_not() -> Non
         bad(story.after("5m"))
 
 
+def test_the_pause_is_as_long_as_the_settings_say() -> None:
+    story = a_story(**RUNS)
+    story.tick()
+    story.acked(COMMAND)
+    bad(story.after("299999999us")).tick()
+    story.expect_nothing("run-command")
+    bad(story.after("1us")).tick()
+    story.expect("run-command", key=COMMAND)
+
+
 def test_a_command_that_is_wished_for_and_not_begun_is_told() -> None:
     story = a_story(**RUNS)
-    bad(story.after("2m")).tick()
+    bad(story.after("20s")).tick()
+    story.expect_nothing("notify")
+    assert story.verdict.tick_ms == 40_001
+    story = a_story(**RUNS)
+    bad(story.after("1m")).tick()
     story.expect("run-command")
-    assert "'/bin/mend' should run, and does not: see upulse config check" in str(
+    assert "; it lasts for 1m; '/bin/mend' should run, and does not: see upulse config check" in str(
         story.expect("notify", key=TOPIC).params["text"]
     )
 
@@ -269,7 +317,7 @@ def lines(story: Story, severity: str = "error", source: str = "/log/app.log") -
 def a_log_story() -> Story:
     settings = {
         "log": [{"path": "/log/*.log", "keywords": ["ERROR"]}],
-        "check": [{"name": "it", "log": "/log/*.log", "lines": 3}],
+        "check": [{"name": "it", "log": "/log/*.log", "lines": 3}, {"name": "other", "file": "/x"}],
     }
     return given(check_watchdog, error_escalate, settings=settings)
 
@@ -286,6 +334,23 @@ def test_critical_lines_and_those_of_others_are_told_all_the_same(severity: str,
     story = lines(a_log_story(), severity, source)
     story.tick()
     story.expect("notify", key=f"notify:log:{source}")
+
+
+def test_other_lines_beside_a_critical_one_change_nothing_about_that() -> None:
+    story = a_log_story()
+    story.event(LogMatched(severity="error", lines=("ERROR: that",), count=1), "/log/app.log")
+    lines(story, "critical").tick()
+    story.expect("notify", key="notify:log:/log/app.log")
+
+
+def test_that_lines_are_over_is_told_if_they_were_told() -> None:
+    story = lines(a_log_story(), "critical")
+    story.tick()
+    story.acked("notify:log:/log/app.log")
+    lines(story.after("11m")).tick()
+    story.expect_nothing()
+    story.after("11m").tick()
+    story.expect("notify", key="notify:log:/log/app.log", over=True)
 
 
 def test_a_storm_of_lines_is_told_all_the_same() -> None:
