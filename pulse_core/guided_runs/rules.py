@@ -1,4 +1,4 @@
-"""A run that goes on by guidance that has changed is stopped, or paused until that is acknowledged."""
+"""A run that goes on by guidance that has changed is stopped, or paused until that is acknowledged; or people are told."""
 
 from pathlib import PurePosixPath
 
@@ -7,20 +7,24 @@ from pulse_core.agents.projection import RUNS, Run
 from pulse_core.guidance.projection import GUIDANCE
 from pulse_core.guided_runs.settings import SETTINGS
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.kinds import Effect
+from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
+from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS, PendingTasks
 
 UNACKNOWLEDGED = "changed, and it has not acknowledged that in"
 """Why a run is held, by which it is known that it was held here."""
+KEYS = {"remind": f"{PREFIX}guided-run", "pause": PAUSE_RUN.name, "stop": STOP_RUN.name}
+"""By `then`: how the keys of the effects begin."""
 
 
 async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Hold or end each run in a project with a change that has waited too long, once for each such change."""
+    """Hold or end each run in a project with a change that has waited too long, or tell people, once for each change."""
     verdict, settings = await inner(prev, curr), SETTINGS.of(curr.settings)
     pending = {root: one for root, one in curr.of(GUIDANCE).projects.items() if one.pending_id}
-    action = STOP_RUN if settings.then == "stop" else PAUSE_RUN
     for run in curr.of(RUNS).live:
         roots = [root for root in pending if _is_in(run, root, curr.of(TASKS))]
         if run.paused and UNACKNOWLEDGED in run.held and not roots:
@@ -32,7 +36,7 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
         for root in roots:
             project = pending[root]
             of = f"{run.id}:{project.pending_id}"
-            if f"{action.name}:{of}" in curr.effects.settled_at:
+            if f"{KEYS[settings.then]}:{of}" in curr.effects.settled_at:
                 continue
             waited = curr.now.at - max(project.pending_since, run.moment.at)
             if (left := settings.after - waited) > 0:
@@ -40,9 +44,18 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
                 continue
             files = " and ".join(project.pending)
             why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {rough_duration(settings.after)}"
-            verdict = verdict.plus(action.wish(of, {"run": run.id, "why": why}, why))
+            verdict = verdict.plus(_effect(settings.then, run, of, why))
             break
     return verdict
+
+
+def _effect(then: str, run: Run, of: str, why: str) -> Effect:
+    """What becomes of a run; of: it and the change, for the effect's key."""
+    if then != "remind":
+        return (STOP_RUN if then == "stop" else PAUSE_RUN).wish(of, {"run": run.id, "why": why}, why)
+    title = f"{run.agent} goes on by old guidance at {run.task}"
+    params = {"title": title, "text": f"The run {run.id} of {run.agent} at {run.task} goes on: {why}"}
+    return Effect(action=NOTIFY, key=f"{KEYS[then]}:{of}", params=params, reason=why)
 
 
 def _is_in(run: Run, root: str, tasks: PendingTasks) -> bool:

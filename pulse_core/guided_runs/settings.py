@@ -14,7 +14,9 @@ class GuidedRunsSettings(Group):
     after: Duration = Field(
         0, ge=0, description="how long a run may go on without an acknowledgement; 0: as long as it wants"
     )
-    then: Literal["pause", "stop"] = Field("pause", description="what becomes of it")
+    then: Literal["remind", "pause", "stop"] = Field(
+        "pause", description="what becomes of it; remind: people are told of the run, its task and its agent"
+    )
 
 
 SETTINGS: SettingsGroup[GuidedRunsSettings] = SettingsGroup(

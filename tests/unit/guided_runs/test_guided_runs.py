@@ -53,6 +53,22 @@ def test_a_run_is_held_once_for_each_change_that_it_does_not_acknowledge(then: s
     told.expect(action, key=f"{action}:{RUN}:{again}")
 
 
+def test_people_are_told_once_for_each_change_which_run_goes_on_by_old_guidance() -> None:
+    told = story("remind")
+    id_ = change(told)
+    told.after("10m").tick()
+    notice = told.expect("notify", key=f"notify:guided-run:{RUN}:{id_}")
+    for name in (RUN, TASK, "ada", "guidance.md"):
+        assert name in str(notice.params["text"])
+    told.begun(notice.key)
+    told.acked(notice.key)
+    told.after("1h").tick()
+    told.expect_nothing()
+    again = change(told, SECOND)
+    told.after("11m").tick()
+    told.expect("notify", key=f"notify:guided-run:{RUN}:{again}")
+
+
 def test_a_run_that_was_held_goes_on_once_the_change_is_acknowledged() -> None:
     told = story()
     id_ = change(told)
