@@ -61,7 +61,12 @@ class PulseServer:
     def mcp(self) -> "MCPServer[Any]":
         """What there is to ask, and to subscribe to."""
         server: MCPServer[Any] = MCPServer(
-            "Pulse", instructions=DATA, log_level="ERROR", subscriptions=self._changes, lifespan=self._served
+            "Pulse",
+            instructions=DATA,
+            log_level="ERROR",
+            subscriptions=self._changes,
+            middleware=(self._changes.hold,),
+            lifespan=self._served,
         )
         for tool in TOOLS:
             server.tool(name=tool.__name__, structured_output=False)(self._as_tool(tool))

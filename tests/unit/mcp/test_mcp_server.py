@@ -1,21 +1,23 @@
 """Pulse's own MCP server: its tools, how often they may be called, and which requests get there."""
 
+import asyncio
 import json
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
 from mcp import Client, MCPError
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.subscriptions import ResourceUpdated
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.mcp.resource_changes import ResourceChanges
+from pulse_adapters.mcp.resource_changes import TOLD, ResourceChanges
 from pulse_adapters.mcp.server import (
     BURST,
     CLIENT,
@@ -32,6 +34,10 @@ from pulse_adapters.mcp_http.http_server import stateless_app
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
+from pulse_core.model.payload import Payload
+from pulse_core.silences.events import SilenceAdded
+from pulse_core.tasks.events import ProjectSet, TaskCreated, TaskMoved
+from tests.processes import PATIENCE
 from upulse_cli.wiring.home import home_context
 from upulse_cli.wiring.offline import offline_gate, write_settings
 
@@ -129,6 +135,48 @@ async def test_one_incident_is_a_resource_under_the_id_that_the_list_of_them_tel
             assert await read(f"pulse://incident/{one['id']}") == (DATA, one)
         with pytest.raises(MCPError, match="no event"):
             await client.read_resource("pulse://incident/01900000-0000-7000-8000-000000000000")
+
+
+TASK, WISH = "task_000001", "01900000-0000-7000-8000-000000000001"
+HOLDS: list[tuple[str, Payload, str]] = [
+    ("pulse://projects", ProjectSet(), "app"),
+    ("pulse://tasks/app", TaskCreated(project="app", title="Mend it"), TASK),
+    (f"pulse://task/{TASK}", TaskMoved(column="Test"), TASK),
+    ("pulse://task/000001", TaskMoved(column="Ready"), TASK),
+    ("pulse://incidents/2d", ErrorReported(message="no such directory", repeats=1), "x"),
+    (f"pulse://incident/{WISH}", ErrorReported(message="no such file", repeats=1), "y"),
+    ("pulse://effect/daemon", ErrorReported(message="no such host", repeats=1), "z"),
+    ("pulse://effect/notify%3Aguidance%3A*", SilenceAdded(expires_us=1, why="tests"), "notify:guidance:*"),
+]
+
+
+async def test_every_resource_that_can_be_subscribed_to_is_told_and_vitals_are_refused(
+    tmp_path: Path,
+) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    write_settings(home, demo=False)
+    context = replace(home_context(home), progress=lambda batches, _: iter(batches))
+    with HomeLock(home.lock, "test", wait=1):
+        async with offline_gate(context) as gate:
+            await gate.record([Draft(ErrorReported(message="old", repeats=1), "old")])
+            changes, nothing = ResourceChanges(context), cast(Any, None)
+            own = Tools(context, "ada", nothing)
+            async with Client(PulseServer(lambda: own, changes, lambda: 0.0).mcp()) as client:
+                for uri, payload, subject in HOLDS:
+                    async with client.listen(resource_subscriptions=[uri, "pulse://task/other"]) as told:
+                        await gate.record([Draft(payload, subject)])
+                        await changes.look()
+                        async with asyncio.timeout(PATIENCE):
+                            assert await anext(aiter(told)) == ResourceUpdated(uri=uri)
+                for uri in ("pulse://vitals", "pulse://other/x", "file:///etc/passwd"):
+                    with pytest.raises(MCPError, match="nobody is told when that changes"):
+                        async with client.listen(resource_subscriptions=[uri]):
+                            pass
+    assert {one.partition("/{")[0] for one in RESOURCES} == {
+        "pulse://vitals",
+        *(f"pulse://{one}" for one in TOLD),
+    }
 
 
 async def test_who_calls_too_often_is_told_to_wait() -> None:
