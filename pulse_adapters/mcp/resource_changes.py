@@ -12,9 +12,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.incidents import KINDS
 from pulse_core.model.event import Event
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.incidents import KINDS
 
 MOST = 1_000
 """Events of one look."""

@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.incidents import PULSE, REQUESTS, incidents
+from pulse_core.app.incidents import incidents
 from pulse_core.app.state import snapshot
 from pulse_core.app.status import home_status
 from pulse_core.composition import ALL_RULES, current_holds
@@ -17,6 +17,7 @@ from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure
+from pulse_core.projections.incidents import PULSE, REQUESTS
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import compose
 from pulse_core.rules.onion import rule_name, run_synchronously

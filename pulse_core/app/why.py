@@ -14,7 +14,6 @@ from pulse_core.app.effect_timeline import (
     effect_timeline,
     last_effects,
 )
-from pulse_core.app.incidents import PULSE
 from pulse_core.app.sample_words import sample_words
 from pulse_core.app.state import usable_settings
 from pulse_core.app.subject_report import newest, subject_report
@@ -28,6 +27,7 @@ from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.effects import Phase
+from pulse_core.projections.incidents import PULSE
 from pulse_core.settings.settings import Settings
 
 NEWS = (

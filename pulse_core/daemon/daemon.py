@@ -7,6 +7,7 @@ from functools import partial
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
+from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
 from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
@@ -103,6 +104,12 @@ class Daemon:
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
+        self.incidents = IncidentCheckpoints(
+            p.log,
+            p.checkpoints,
+            lambda: p.current_settings().daemon.checkpoint_every / US_PER_SECOND,
+            self.reporter,
+        )
         self.garbage_collection = GarbageCollection(
             p.vitals, p.sweep, p.clock, p.current_settings, self.reporter
         )
@@ -206,6 +213,7 @@ class Daemon:
         settings, progressed = p.current_settings(), p.service_manager.extend_timeout
         before = await restore_state(p.log, p.vitals, p.checkpoints, p.view, settings, progressed)
         self.ticker.resume(before)
+        await self.incidents.load()
         restored()
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         self.journal.is_gone = p.view().conditions[GONE] is not None
@@ -299,6 +307,7 @@ class Daemon:
         return {
             **engine,
             "housekeeping": self.housekeeping.run(),
+            "incidents": self.incidents.run(),
             "tidying": self.garbage_collection.run(),
             "reporter": self.reporter.run(),
             "journal": self.journal.run(),
@@ -318,6 +327,7 @@ class Daemon:
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.journal.leave()
         await self.housekeeping.keep()
+        await self.incidents.save()
         await p.vitals.flush()
 
     # Signs of life

@@ -32,6 +32,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
     verb = "ended" if told["ended_by"] else "resolved"
     lasted = f", {verb} after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
+    if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
+        lasted += f", wrong for {took(told['wrong_ms'] * 1000)} of it"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     again = f", {told['times']} times" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
 from pulse_adapters.workers.control_group import NoControlGroups, home_groups
@@ -16,6 +17,7 @@ from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_adapters.workers.proc import command_line, start_time_of
 from pulse_adapters.workers.process_tree import end_chosen, in_tree
 from pulse_core.model.moment import iso
+from pulse_core.projections.incidents import NAME
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
 
 
@@ -117,6 +119,21 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     started = home.upulse("events", "--json", "--kind", "daemon-started").lines
     assert ["last_seen" in event["data"] for event in started] == [False, True, False]
     home.upulse("daemon", "stop")
+
+
+def test_incidents_read_the_same_from_the_checkpoint_of_the_daemon_and_from_the_whole_log(
+    home: CliHome,
+) -> None:
+    home.configure('[daemon]\ncheckpoint_every = "1s"\n', sleeper("demo", 86_396))
+    home.upulse("daemon", "start")
+    os.kill(pid := home.pid_when_up("demo"), signal.SIGKILL)
+    home.pid_when_up("demo", other_than=pid)
+    eventually(lambda: NAME in read_checkpoints(home.path / "state.db"), "a checkpoint of the incidents")
+    home.upulse("daemon", "stop")
+    told = home.upulse("incidents", "--json").json
+    assert [(one["subject"], one["helped"]) for one in told] == [("demo", True)]
+    (home.path / "state.db").unlink()
+    assert home.upulse("incidents", "--json").json == told
 
 
 def kept_later_than_told(home: CliHome) -> int:

@@ -5,9 +5,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pulse_adapters.memory.clock import VirtualClock
-from pulse_core.app.incidents import IncidentFold, incident, incidents_in
+from pulse_core.app.incidents import incident, incidents_in
+from pulse_core.composition import OWN_NAMES
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
@@ -36,6 +39,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damage_marker
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
 from tests.events import SECOND, event
 from upulse_cli.views.incidents import lines
 
@@ -50,7 +54,7 @@ def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
     chronicle = IncidentFold()
     for seq, (at, payload, subject) in enumerate(said, 1):
         chronicle.take(event(seq, payload, subject, at=at))
-    return [one.spelled() for one in chronicle.at(Moment(10**15 + now, "boot", now))]
+    return [one.spelled() for one in chronicle.state.at(Moment(10**15 + now, "boot", now))]
 
 
 def error(at: int) -> tuple[int, Payload, str]:
@@ -101,7 +105,7 @@ def test_evidence_that_was_altered_on_the_disk_is_said_to_be() -> None:
     chronicle = IncidentFold()
     row = event(1, LINES, LOG)
     chronicle.take(row._replace(data=damage_marker("it was altered")))
-    assert chronicle.all[0].spelled()["evidence"] == "(damaged: it was altered)"
+    assert chronicle.state.at(row.moment)[0].spelled()["evidence"] == "(damaged: it was altered)"
 
 
 def test_what_has_an_end_is_one_story_until_then() -> None:
@@ -142,6 +146,7 @@ def read_incident(log: CountedRows, row: int) -> dict[str, Any]:
 
     class Context:
         clock, events = VirtualClock(lambda: 0.0), lambda: nullcontext(log)
+        checkpoints = dict
 
     context: Any = Context
     return incident(context, log.rows[row].id).spelled()
@@ -188,15 +193,22 @@ def log_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> l
 
 
 def told_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> Sequence[dict[str, Any]]:
-    fold = IncidentFold()
+    fold = IncidentFold(own=OWN_NAMES)
     for row in log_of(*said):
         fold.take(row)
-    return [one.spelled() for one in fold.at(Moment(10**15 + MINUTE, "boot", MINUTE))]
+    return [one.spelled() for one in fold.state.at(Moment(10**15 + MINUTE, "boot", MINUTE))]
 
 
 STOP, START, AGAIN = ProcessStopRequested(expires_us=HOUR), ProcessStartRequested(), ProcessRestartRequested()
 ACKED, FAILED = EffectAcked(took_us=1, result={"pid": 8}), EffectFailed(error="no such program")
 WISH = (2, RESTART, "restart-process:web")
+SAID: Sequence[tuple[Payload, str]] = (
+    (DIED, "web"), (OWN, "web"), (UP, "web"), (STOP, "web"), (AGAIN, "web"), (RESTART, RESTART.key), (ACKED, "#1"),
+    (FAILED, "#1"), (LINES, LOG), (ErrorReported(message="no", repeats=2), "rule:mine"), (STARTED, ""),
+    (ConditionRaised(evidence="full", state="high"), "disk:/"), (ConditionCleared(evidence="room"), "disk:/"),
+    (RuleQuarantined(commit="c" * 40, why="it errs"), "mine"), (EngineLoaded(rules=("other",)), "d" * 40),
+)  # fmt: skip
+"""What may happen to incidents, in any order."""
 
 
 @pytest.mark.parametrize(
@@ -344,6 +356,55 @@ def test_errors_of_a_rule_end_when_it_is_gone() -> None:
     assert (one["ended_by"], other["ended"]) == ("the rule is gone", None)
     (one,) = told_of(mine, (1, EngineDisabled(), "", PERSON))
     assert one["ended_by"] == "the rule is gone"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, len(SAID) - 1), max_size=40), st.integers(0, 40))
+def test_a_fold_of_incidents_resumes_from_its_checkpoint(places: list[int], cut: int) -> None:
+    wish = (0, RESTART, RESTART.key)
+    rows = log_of(wish, *((20 * SECOND * turn, *SAID[place]) for turn, place in enumerate(places, 1)))
+    early = after(Incidents(), rows[:cut])
+    whole = after(Incidents(), rows)
+    assert after(load(dump(early)), rows[cut:]) == whole
+    assert load(dump(whole)) == whole
+
+
+def test_of_very_many_incidents_the_newest_that_are_over_are_kept_and_all_that_are_not() -> None:
+    standing = (0, ConditionRaised(evidence="full", state="high"), "disk:/")
+    many = (
+        (HOUR * turn + second, payload, f"web{turn}")
+        for turn in range(MOST + 2 * SLACK)
+        for second, payload in ((0, DIED), (SECOND, UP))
+    )
+    fold = IncidentFold()
+    for row in log_of(standing, *many):
+        fold.take(row)
+    told = [one.spelled() for one in fold.state.at(row.moment)]
+    assert MOST < len(told) <= MOST + SLACK + 1
+    assert (told[0]["subject"], told[-1]["subject"]) == ("disk:/", f"web{MOST + 2 * SLACK - 1}")
+    assert 0 < fold.state.left_out < min(one.began.at for one in list(fold.state.all.values())[1:])
+    assert len(fold.state.current) == len(told)
+
+
+def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
+    rows = (
+        (0, DIED, "web"),
+        (5 * SECOND, UP, "web"),
+        (4 * MINUTE, DIED, "web"),
+        (4 * MINUTE + SECOND, UP, "web"),
+    )
+    (one,) = told_of(*rows)
+    assert (one["times"], one["lasted_ms"], one["wrong_ms"]) == (2, 241_000, 6_000)
+    assert ", 2 times, resolved after 4 min, wrong for 6.0 s of it" in next(lines(one))
+
+
+def test_an_effect_is_part_of_the_incident_that_caused_it() -> None:
+    wish = Effect(action="run-command", key="mine", params={}, reason="tidy")
+    died, wished = log_of((0, DIED, "web"), (2, wish, "mine"))
+    fold = IncidentFold()
+    fold.take(died)
+    fold.take(wished._replace(cause=died.id))
+    assert fold.state.at(wished.moment)[0].measures["mine"].times == 1
 
 
 def test_an_incident_reads_the_same_whatever_the_time_that_is_told() -> None:

@@ -1,0 +1,525 @@
+"""Incidents: what went wrong, what was done because of it, and whether it helped.
+
+An incident begins with the first death, condition, error or log line, and ends when that is well again. What is intended
+is none: the first start of a process, and what people or Pulse itself end to restart or stop it. Such a start or restart
+becomes one when it fails.
+
+The daemon folds them beside its ticks, and keeps a checkpoint: no rule reads them. So a fold takes a state of its own, which
+it changes: `after` copies the one that it is given, and `IncidentFold` is for those who have it for themselves. Only what is
+told is kept, in words, so that nobody has to read the log for it.
+"""
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from pulse_core.model.event import Event
+from pulse_core.model.moment import Moment, iso
+from pulse_core.model.names import RESTART_PROCESS, SETTLING
+from pulse_core.model.stored_data import damage_in, is_damaged
+from pulse_core.projections.conditions import FOR
+
+VERSION = 1
+"""Raised whenever the same events would give another value."""
+NAME = "incidents"
+"""Under which its checkpoint is kept."""
+BEGINS = {"process-died": "process", "condition-raised": "condition", "log-matched": "log", "error": "error"}
+ENDS = {"process-up": "process", "condition-cleared": "condition", "process-stopped": "process"}
+ENGINE = (
+    "rollback",
+    "rule-quarantined",
+    "engine-loaded",
+    "engine-disabled",
+    "safe-mode-entered",
+    "safe-mode-left",
+)
+REQUESTS = {
+    "process-stop-requested": "stop",
+    "process-start-requested": "start",
+    "process-restart-requested": "restart",
+}
+ABOUTS = ("process", "condition", "log", "error")
+STARTED, STOPPED = "daemon-started", "daemon-stopped"
+DAEMON = "daemon"
+PULSE = "pulse"
+"""Who writes what the daemon decides."""
+KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, STARTED, STOPPED, *SETTLING, "effect"})
+TOLD = frozenset({"notify", "note"})
+"""Actions that only tell people: they help nobody."""
+FAILED = frozenset({"effect-failed", "effect-unknown"})
+QUIET_US = 300_000_000
+"""What comes again within five minutes belongs to the same story."""
+
+FADING = frozenset({"error", "log"})
+"""What nothing ends: it is over when it has not come again for long enough."""
+
+FADED_US = 3_600_000_000
+CHAINED = frozenset({"process", "condition"})
+"""What the causes of effects may name."""
+
+MOST_REQUESTS = 20
+"""How many requests of people are kept of one incident."""
+MOST, SLACK = 1_000, 100
+"""How many incidents are kept that are over, and how many more until the oldest are left out."""
+
+
+@dataclass(slots=True)
+class IncidentMeasure:
+    """What was done about it under one key, however often: the newest wish, and how all of them ended.
+
+    said: why the last one that is settled ended as it did.
+    """
+
+    action: str
+    key: str
+    effect: str = ""
+    reason: str = ""
+    times: int = 0
+    said: str = ""
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+    def spelled(self) -> dict[str, Any]:
+        """As JSON values; `open` are those that have not ended yet."""
+        left = self.times - sum(self.outcomes.values())
+        return {
+            "action": self.action, "key": self.key, "effect": self.effect, "times": self.times,
+            "outcomes": {**({"open": left} if left else {}), **self.outcomes},
+            "reason": self.reason, "said": self.said,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Incident:
+    """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
+
+    id: of the event that began it; since: when it was last well, and began again; wrong_us: for how long it was wrong
+    before that; evidence: what was seen, in words; printed: what a process had printed last, which are not Pulse's words;
+    event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
+    but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
+    worked: when something that Pulse did had last worked, with nothing done by a person since;
+    by_person: a person requested the start that comes next.
+    """
+
+    id: str
+    about: str
+    subject: str
+    began: Moment
+    since: Moment
+    last: Moment
+    evidence: str = ""
+    printed: str = ""
+    event: str = ""
+    commit: str = ""
+    over: bool = False
+    faded: bool = False
+    times: int = 1
+    wrong_us: int = 0
+    measures: dict[str, IncidentMeasure] = field(default_factory=dict)
+    ended_by: str = ""
+    requests: list[str] = field(default_factory=list)
+    worked: Moment | None = None
+    by_person: bool = False
+
+    def is_history(self, now: Moment) -> bool:
+        """Whether nothing that happens now belongs to it any more."""
+        settled = all(sum(one.outcomes.values()) >= one.times for one in self.measures.values())
+        return settled and (self.over or self.about in FADING) and now.since(self.last) > FADED_US
+
+    def end(self, at: Moment, by: str = "") -> None:
+        """It is over; by: why, if it did not recover."""
+        if not self.over:
+            self.wrong_us += at.since(self.since)
+        self.last, self.over, self.ended_by = at, True, by
+
+    def fade(self) -> None:
+        """It did not come again."""
+        self.faded = self.faded or not self.over
+        self.over = True
+
+    @property
+    def helped(self) -> bool | None:
+        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people."""
+        if all(measure.action in TOLD for measure in self.measures.values()):
+            return None
+        if not self.over or self.ended_by or self.worked is None:
+            return False
+        return self.about != "condition" or self.last.since(self.worked) <= QUIET_US
+
+    def take_outcome(self, row: Event, action: str) -> None:
+        """Take the outcome of an effect that Pulse wished for this."""
+        # A restart that finds its process up does nothing: one that did something may be known to be up before it is acked.
+        in_time = not self.over or action == RESTART_PROCESS
+        has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
+        if in_time and has_worked and not self.by_person:
+            self.worked = row.moment
+
+    def spelled(self) -> dict[str, Any]:
+        """The incident as JSON values; `wrong_ms` is `lasted_ms` without the times at which it was well in between."""
+        lasted = self.last.since(self.began) / 1000 if self.over else None
+        return {
+            "id": self.id,
+            "about": self.about,
+            "subject": self.subject,
+            "began": iso(self.began.at),
+            "ended": iso(self.last.at) if self.over else None,
+            "lasted_ms": lasted,
+            "wrong_ms": lasted if self.about in FADING or lasted is None else self.wrong_us / 1000,
+            "faded": self.faded,
+            "times": self.times,
+            "evidence": self.evidence,
+            "printed": self.printed,
+            "measures": [measure.spelled() for measure in self.measures.values()],
+            "requests": self.requests,
+            "helped": self.helped,
+            "ended_by": self.ended_by,
+        }
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """An effect that answers an incident, by its id: under which key, and whether Pulse wished it."""
+
+    incident: str
+    key: str
+    is_own: bool
+
+
+@dataclass(slots=True)
+class Incidents:
+    """all: by id, in the order in which they began; the newest thousand of those that are over; left_out: when the newest
+    of the others ended (UTC microseconds), 0 if there are none; current: the newest one's id by what it is about;
+    under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the process
+    that is started by a restart's id; causes: the newest event of an incident, to its id; alive: the last sign of a daemon
+    that has not been stopped."""
+
+    all: dict[str, Incident] = field(default_factory=dict)
+    left_out: int = 0
+    current: dict[str, str] = field(default_factory=dict)
+    under_way: dict[str, UnderWay] = field(default_factory=dict)
+    trials: dict[str, Incident] = field(default_factory=dict)
+    trying: dict[str, str] = field(default_factory=dict)
+    causes: dict[str, str] = field(default_factory=dict)
+    alive: Moment | None = None
+
+    def at(self, now: Moment) -> Sequence[Incident]:
+        """The incidents, after the last event: what did not come again for long is over."""
+        told = list(self.all.values())
+        for place, one in enumerate(told):
+            if one.about in FADING and not one.over and now.since(one.last) > FADED_US:
+                told[place] = one = deepcopy(one)
+                one.fade()
+        return told
+
+
+def after(state: Incidents, events: Iterable[Event], own: Collection[str] = ()) -> Incidents:
+    """The incidents after more events; own: the names of Pulse's own rules, which are never gone."""
+    fold = IncidentFold(deepcopy(state), own)
+    for event in events:
+        fold.take(event)
+    return fold.state
+
+
+def dump(state: Incidents) -> str:
+    """The state as JSON text."""
+    return json.dumps(asdict(state), separators=(",", ":"))
+
+
+def load(text: str) -> Incidents:
+    """The state from `dump`'s text; raises ValueError, TypeError or KeyError if it is not one."""
+    values = json.loads(text)
+    under_way = {id_: UnderWay(**one) for id_, one in values.pop("under_way").items()}
+    found, trials = (
+        {id_: _loaded(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
+    )
+    alive = _moment(values.pop("alive"))
+    return Incidents(all=found, trials=trials, under_way=under_way, alive=alive, **values)
+
+
+def _loaded(values: dict[str, Any]) -> Incident:
+    measures = {key: IncidentMeasure(**one) for key, one in values.pop("measures").items()}
+    moments = {name: _moment(values.pop(name)) for name in ("began", "since", "last", "worked")}
+    return Incident(**values, **moments, measures=measures)
+
+
+def _moment(values: Any) -> Any:
+    return Moment(*values) if values is not None else None
+
+
+class IncidentFold:
+    """Groups events into incidents; changes the state that it is given. own: the names of Pulse's own rules."""
+
+    def __init__(self, state: Incidents | None = None, own: Collection[str] = ()) -> None:
+        self.state, self.own = state or Incidents(), own
+
+    def take(self, row: Event) -> None:
+        """Take one event, in the order of the log."""
+        kind = row.kind
+        if kind == "effect":
+            self._wished(row)
+        elif kind in SETTLING:
+            self._settled(row)
+        elif about := BEGINS.get(kind):
+            if kind != "process-died" or self._is_incident(row):
+                self._began(about, row)
+        elif about := ENDS.get(kind):
+            self._ended(about, row)
+        elif kind in REQUESTS:
+            self._requested(row)
+        elif kind in ENGINE:
+            self._engine(row)
+        elif kind == STARTED:
+            self._started(row)
+        if kind == STOPPED:
+            self.state.alive = None
+        elif kind == STARTED or (self.state.alive and row.actor == PULSE):
+            self.state.alive = row.moment
+
+    def _current(self, about: str, subject: str) -> Incident | None:
+        id_ = self.state.current.get(f"{about} {subject}")
+        return self.state.all.get(id_) if id_ else None
+
+    def _add(self, story: Incident) -> None:
+        """One more; of very many, the oldest that are over are left out."""
+        self.state.all[story.id] = story
+        self.state.current[f"{story.about} {story.subject}"] = story.id
+        if len(self.state.all) > MOST + SLACK:
+            self._leave_out(story.last)
+
+    def _leave_out(self, now: Moment) -> None:
+        known = self.state.all
+        over = [
+            one
+            for one in known.values()
+            if one.over or (one.about in FADING and now.since(one.last) > FADED_US)
+        ]
+        more = len(over) - MOST
+        gone = over[:more] if more > 0 else []
+        if len(known) - len(gone) > 2 * MOST:  # whatever they are
+            gone = list(known.values())[: len(known) - MOST]
+        for one in gone:
+            del known[one.id]
+            self.state.left_out = max(self.state.left_out, one.last.at)
+        if gone:
+            state = self.state
+            state.current = {about: id_ for about, id_ in state.current.items() if id_ in known}
+            state.causes = {event: id_ for event, id_ in state.causes.items() if id_ in known}
+            state.under_way = {id_: one for id_, one in state.under_way.items() if one.incident in known}
+
+    def _began(self, about: str, row: Event, subject: str = "", words: str = "") -> Incident:
+        now, subject = row.moment, subject or row.subject
+        before = self._current(about, subject)
+        number = occurrences(row) if about in FADING else 1
+        # The same episode goes on if this came soon, or nothing has ended what has an end.
+        stands = before and not before.over and about not in FADING
+        if before and (stands or now.since(before.last) <= QUIET_US):
+            if before.over:
+                before.since = now
+            if before.over or about == "process":
+                before.worked, before.by_person = None, False
+            before.times, before.last, before.over, before.faded = before.times + number, now, False, False
+            before.ended_by = ""
+            if about != "log" or words or evidence(row):  # of a storm of lines, most are only counted
+                self._see(before, row, words)
+            return before
+        if before:
+            before.fade()
+        story = Incident(row.id, about, subject, now, now, now, times=number)
+        self._add(story)
+        self._see(story, row, words)
+        return story
+
+    def _see(self, story: Incident, row: Event, words: str = "") -> None:
+        """What was seen of it last."""
+        story.evidence, story.printed = words or evidence(row), printed(row)
+        if story.about in CHAINED:
+            self.state.causes.pop(story.event, None)
+            self.state.causes[row.id] = story.id
+        story.event = row.id
+
+    def _ended(self, about: str, row: Event) -> None:
+        if about == "process":
+            self.state.trials.pop(row.subject, None)
+        if (story := self._current(about, row.subject)) and not story.over:
+            story.end(row.moment, "its own manager stopped it" if row.kind == "process-stopped" else "")
+
+    # Processes: what is intended is no incident, unless it fails
+
+    def _is_incident(self, row: Event) -> bool:
+        """Whether this death is one; if not, it is what a start that fails will have begun with."""
+        name, is_intended = row.subject, '"intended"' in row.data and bool(decoded(row).get("intended"))
+        if (story := self._current("process", name)) and not story.over:
+            return True
+        if self.state.trials.pop(name, None):  # it was started, and was not up before it died
+            return not is_intended
+        if is_intended:
+            now = row.moment
+            self.state.trials[name] = Incident(row.id, "process", name, now, now, now, evidence(row))
+        return not is_intended
+
+    def _requested(self, row: Event) -> None:
+        story = self._current("process", row.subject)
+        if story is None or story.over:
+            return
+        verb, why = REQUESTS[row.kind], decoded(row).get("why")
+        story.worked, story.by_person = None, True
+        words = f"{row.actor} requested a {verb}{f': {why}' if why else ''}"
+        story.requests = [*story.requests[1 - MOST_REQUESTS :], words]
+        self.state.causes.pop(story.event, None)
+        self.state.causes[row.id], story.event = story.id, row.id
+        if verb == "stop":
+            story.end(row.moment, f"{row.actor} wants it down")
+
+    # The daemon and the engine
+
+    def _started(self, row: Event) -> None:
+        for id_ in self.state.current.values():
+            if (
+                one := self.state.all[id_]
+            ).about == "error":  # a daemon that starts says anew what is still wrong
+                one.fade()
+        if (last := self.state.alive) is None:
+            return
+        who = "the machine was restarted" if last.boot != row.boot else "it was killed, or it crashed"
+        story = self._began(DAEMON, row, PULSE, f"the daemon ended without a stop: {who}")
+        seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
+        story.since = last.plus(min(seen, row.moment.since(last)))
+        if story.times == 1:
+            story.began = story.since
+        story.end(row.moment)
+
+    def _engine(self, row: Event) -> None:
+        data = decoded(row)
+        if row.kind == "rollback":
+            asked = data.get("asked_by")
+            if asked and asked != PULSE:
+                return  # a person's own decision is no incident
+            rejected = str(data.get("rejected", ""))[:12]
+            self._began("engine", row, rejected, f"{rejected} was rolled back: {data.get('why', '')}").end(
+                row.moment
+            )
+        elif row.kind == "safe-mode-entered":
+            left_out = ", ".join(data.get("left_out", ())) or "nothing"
+            words = f"{data.get('crashes')} starts in a row ended within a minute; left out: {left_out}"
+            self._began(DAEMON, row, "safe mode", words)
+        elif row.kind == "safe-mode-left":
+            if story := self._current(DAEMON, "safe mode"):
+                story.end(row.moment)
+        elif row.kind == "rule-quarantined":
+            self._began("rule", row, words=str(data.get("why", ""))).commit = str(data.get("commit", ""))
+        else:
+            self._loaded(row, frozenset(data.get("rules", ())))
+
+    def _loaded(self, row: Event, rules: frozenset[str]) -> None:
+        """Other rules run now: what was wrong with those that are gone is over."""
+        for story in map(self.state.all.__getitem__, self.state.current.values()):
+            kind, _, name = story.subject.partition(":")
+            if story.over:
+                continue
+            if story.about == "rule" and story.commit != row.subject:
+                story.end(row.moment, "other rules were loaded")
+            elif story.about == "error" and kind == "rule" and name not in rules and name not in self.own:
+                story.end(row.moment, "the rule is gone")
+
+    # What was done
+
+    def _wished(self, row: Event) -> None:
+        # Most effects have to do with no incident, and need not be decoded.
+        if (
+            ":" not in row.subject
+            and row.cause is None
+            and '"process"' not in row.data
+            and f'"{FOR}"' not in row.data
+        ):
+            return
+        data = decoded(row)
+        action, params = str(data.get("action", "")), data.get("params") or {}
+        if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
+            self.state.trying[row.id] = name
+        story = self._concerned(row, params)
+        if story is None or (story.over and action not in TOLD):
+            return  # what is over needs nothing done but to be told of
+        measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
+        measure.effect, measure.reason = row.id, str(data.get("reason", ""))
+        measure.times += 1
+        self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
+        if row.actor != PULSE:
+            story.worked = None
+        if story.about in FADING and params.get("over"):
+            story.end(row.moment)
+            story.faded = False
+
+    def _settled(self, row: Event) -> None:
+        state = self.state
+        name = state.trying.pop(row.subject, None)
+        if name and row.kind in FAILED and (trial := state.trials.pop(name, None)):
+            trial.evidence = f"its start failed: {said(row)}"
+            self._add(trial)
+        if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
+            measure, outcome = story.measures[answer.key], row.kind.removeprefix("effect-")
+            measure.outcomes[outcome] = measure.outcomes.get(outcome, 0) + 1
+            measure.said = said(row)
+            if answer.is_own:
+                story.take_outcome(row, measure.action)
+            else:
+                story.worked = None
+
+    def _concerned(self, row: Event, params: Mapping[str, Any]) -> Incident | None:
+        """The incident that an effect answers: the one of its cause; else by its params, or what its key ends with."""
+        if row.cause and (id_ := self.state.causes.get(row.cause)) and (story := self.state.all[id_]):
+            return story
+        current, key = self.state.current, row.subject
+        named = (("condition", params.get(FOR)), ("process", params.get("process")))
+        keys = [f"{about} {subject}" for about, subject in named if subject]
+        if ":" in key:
+            ends = [key.split(":", cuts)[-1] for cuts in range(1, key.count(":") + 1)]
+            keys += [f"{about} {end}" for end in ends for about in ABOUTS]
+        over = None
+        for id_ in (current[one] for one in keys if one in current):
+            if not (story := self.state.all[id_]).over:
+                return story
+            over = over or story
+        return over
+
+
+def occurrences(row: Event) -> int:
+    """How often what this row tells of has happened: repeated errors and lines of a storm are only counted."""
+    if '"count"' not in row.data and '"repeats"' not in row.data:
+        return 1
+    data = decoded(row)
+    return max(1, int(data.get("count", 1))) + int(data.get("repeats", 0))
+
+
+def decoded(row: Event) -> Mapping[str, Any]:
+    """The row's data; empty where it was redacted."""
+    return json.loads(row.data) or {}
+
+
+def is_idle(row: Event) -> bool:
+    """Whether an effect was done and changed nothing: there was nothing to do any more, or nothing was freed."""
+    result = decoded(row).get("result") or {}
+    return "already" in result or result.get("bytes") == 0
+
+
+def evidence(row: Event) -> str:
+    """What was seen, in words."""
+    if is_damaged(row.data):
+        return f"(damaged: {damage_in(row.data)})"
+    data = decoded(row)
+    return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def printed(row: Event) -> str:
+    """What the process that died had printed last; these are not Pulse's words."""
+    if '"printed"' not in row.data or is_damaged(row.data):
+        return ""
+    return str(decoded(row).get("printed", ""))
+
+
+def said(row: Event) -> str:
+    """Why an effect ended as it did; nothing if it was done."""
+    if row.kind == "effect-acked":
+        return ""
+    data = decoded(row)
+    return str(data.get("error") or data.get("why") or "")
