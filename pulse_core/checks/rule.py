@@ -69,7 +69,8 @@ async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if plan.tell:
             text = describe_check(check, condition, plan, curr)
             title = f"{_short_title(name)} fails"
-            verdict = verdict.plus(*notify_unless_told(name, title, text, curr, KEY))
+            told = notify_unless_told(name, title, text, curr, KEY, severity=check.severity)
+            verdict = verdict.plus(*told)
         if plan.request:
             verdict = verdict.plus(plan.request)
     return verdict

@@ -146,6 +146,9 @@ class CheckSettings(Group):
         le=1000,
         description=f"looks in a row that must agree; 0: {OF_A_PAGE} at a page, 1 at all else",
     )
+    severity: Literal["info", "warning", "error", "critical"] = Field(
+        "warning", description="how severe its notices are, which decides about the addresses that they go to"
+    )
     then: Then = Field(
         TELL,
         description=f"what follows: a notice; or `{RESTART}NAME`, of a [[process]], or `{RUN_COMMAND}`, and a notice if that"

@@ -65,12 +65,22 @@ def test_a_person_is_told_once_and_when_it_is_over() -> None:
     story.tick()
     notice = story.expect("notify", key=TOPIC, title="check it fails", text="/x is not there")
     assert notice.samples
+    assert notice.params["severity"] == "warning"
     story.acked(TOPIC)
     assert story.ticks(every="1m", times=30) == []
     story.cleared(NAME)
     story.tick()
     story.expect("notify", key=TOPIC, title="resolved: check it", over=True)
     assert story.expect("notify").params["text"] == "it is well"
+
+
+def test_its_notices_are_as_severe_as_it_says() -> None:
+    story = a_story(severity="critical")
+    story.tick()
+    story.acked(story.expect("notify", severity="critical").key)
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", over=True, severity="critical")
 
 
 def test_a_reminder_says_how_long_it_lasts() -> None:
