@@ -25,6 +25,7 @@ from pulse_core.agents.settings import AgentSettings, workspaces_in
 from pulse_core.agents.tools import TOOLS, Amounts, RunAnswer, fill, read_text
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import as_data
 from pulse_core.ports.programs import ProgramSpec
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project, TaskState
@@ -193,7 +194,7 @@ def prompt_of(task: TaskState) -> str:
     """All that an agent is told: the title, the prompt, and what went wrong before."""
     parts = [f"# {task.title}", task.prompt.strip()]
     if task.error and task.attempts > 0:
-        parts.append(f"An earlier attempt did not succeed: {task.error}")
+        parts.append(f"An earlier attempt did not succeed. {as_data(task.error)}")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 

@@ -1,6 +1,7 @@
 """Rules of tasks: claims that have ended are taken back, what was done is closed, conditions that stay become tasks."""
 
 from pulse_core.model.durations import rough_duration
+from pulse_core.model.text import as_data
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
@@ -39,8 +40,7 @@ async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
 
 async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Make a task of a condition that has stood for as long as the settings say, whatever was done about it."""
-    verdict = await inner(prev, curr)
-    settings = SETTINGS.of(curr.settings)
+    verdict, settings = await inner(prev, curr), SETTINGS.of(curr.settings)
     if not settings.for_conditions:
         return verdict
     if settings.project not in curr.of(TASKS).projects:
@@ -67,5 +67,5 @@ def _prompt(name: str, condition: Condition) -> str:
         f"- {one.action}: {'worked' if one.worked else one.told or 'did not work'}"
         for one in condition.measures
     )
-    words = f"The condition {name} stands: {condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}\n"
-    return f"{words}\nFind out why, and mend the cause."
+    said = f"{condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}"
+    return f"The condition {name} stands. Find out why, and mend the cause.\n\n{as_data(said)}"

@@ -21,7 +21,6 @@ from pulse_adapters.mcp.resource_changes import TOLD, ResourceChanges
 from pulse_adapters.mcp.server import (
     BURST,
     CLIENT,
-    DATA,
     PATH,
     PROJECT,
     RATE,
@@ -35,6 +34,7 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
 from pulse_core.model.payload import Payload
+from pulse_core.model.text import DATA
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.tasks.events import ProjectSet, TaskCreated, TaskMoved
 from tests.processes import PATIENCE

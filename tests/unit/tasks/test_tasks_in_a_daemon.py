@@ -16,6 +16,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, Paused
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Role, parse
+from pulse_core.model.text import DATA
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.tasks.executors import executors
 from pulse_core.tasks.projection import FEW, TASKS
@@ -406,6 +407,7 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         await asyncio.sleep(20)
         made = world.events("task-created")[-1]
         assert "disk:/srv has been wrong for" in made.data
+        assert f"{DATA}\n\n```\n97 % full\n" in json.loads(made.data)["prompt"]
         await asyncio.sleep(600)
         await say(world, "task-closed", made.subject)
         await asyncio.sleep(600)
