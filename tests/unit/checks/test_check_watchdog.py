@@ -230,7 +230,7 @@ def test_that_a_command_helped_in_the_end_is_told_with_what_was_tried() -> None:
     story.acked(TOPIC)
     story.cleared(NAME)
     story.tick()
-    notice = story.expect("notify", over=True, text="it is well, or is not checked any more, after 1 command")
+    notice = story.expect("notify", over=True, text="it is well, after 1 command")
     assert notice.samples
 
 
