@@ -11,6 +11,8 @@ from pulse_core.model.errors import PulseError
 
 JOURNAL = Path("/run/systemd/journal/socket")
 NAME = "pulse-anchor"
+JOURNAL_PLACE = "journal"
+"""How the journal is named where others are named by their paths."""
 PATIENCE = 60.0
 _LONGEST = 64 * 1024
 

@@ -1,11 +1,13 @@
 """Writes the head of the log down outside of the home, so that a home that is forged as a whole is found out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 from pulse_core.daemon.services import Failed
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import AnchorPlaces
 from pulse_core.model.moment import US_PER_SECOND
 
 Place = Callable[[str], Awaitable[bool | None]]
@@ -33,6 +35,24 @@ async def write_anchors(
                         failed("anchor", f"{name}: {_begun(anchor.head.seq, last[name])}")
                     last[name] = anchor.head.seq
         await asyncio.sleep(every_us / US_PER_SECOND)
+
+
+async def record_places(
+    named: Collection[str],
+    recorded: Collection[str],
+    append: Callable[[Draft], Awaitable[object]],
+    failed: Failed,
+) -> None:
+    """Record where the head can be read again, unless the log says so: settings that are forged don't make that forgotten.
+
+    What the settings name no more is told. Raises PulseError if that can't be recorded now.
+    """
+    if set(named) == set(recorded):
+        return
+    if gone := sorted(set(recorded) - set(named)):
+        words = "the settings name it no more; if nobody meant that, put it back into [anchor], then: upulse verify"
+        failed("anchor", f"{', '.join(gone)}: {words}")
+    await append(Draft(AnchorPlaces(places=tuple(sorted(named)))))
 
 
 def _begun(row: int, before: int) -> str:

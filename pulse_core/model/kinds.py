@@ -71,6 +71,12 @@ class LogVerified(Payload, kind="log-verified", wakes=Wake.NEVER):
     fault: Text = ""
 
 
+class AnchorPlaces(Payload, kind="anchor-places", wakes=Wake.NEVER):
+    """From now on the log's head is written down at these places outside of the home, where it can be read again."""
+
+    places: tuple[str, ...] = Field(description="paths of files, and `journal`; none: nowhere any more")
+
+
 class DamageAccepted(Payload, kind="damage-accepted", wakes=Wake.NEVER):
     """A damaged store was set aside by a person's order and the daemon went on without the lost rows."""
 

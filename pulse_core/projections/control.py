@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
+    AnchorPlaces,
     DaemonHealthy,
     DaemonStarted,
     DaemonStopped,
@@ -37,7 +38,8 @@ class Control:
     verified: when the whole log was last read, and the damage found then;
     crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
     has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
-    redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it."""
+    redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
+    anchored: where its head is written down outside of the home."""
 
     paused: Moment | None = None
     by: str = ""
@@ -56,11 +58,13 @@ class Control:
     safe: Moment | None = None
     left_out: tuple[str, ...] = ()
     redacted: bool = False
+    anchored: tuple[str, ...] = ()
 
 
 KINDS = frozenset(
     kind.kind
     for kind in (
+        AnchorPlaces,
         DaemonHealthy,
         DaemonStarted,
         DaemonStopped,
@@ -99,6 +103,8 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 )
             case EventRedacted():
                 state = replace(state, redacted=True)
+            case AnchorPlaces(places=places):
+                state = replace(state, anchored=places)
             case LogVerified(fault=fault):
                 state = replace(state, verified=event.moment, damage=fault)
             case DaemonStopped():

@@ -32,6 +32,7 @@ from pulse_core.guidance.protocol import FILES, ChangeKind, make_event_id
 from pulse_core.mcp.events import ClientReads, RuleProposed
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
+    AnchorPlaces,
     ConditionCleared,
     ConditionRaised,
     DaemonHealthy,
@@ -128,6 +129,7 @@ RARE: tuple[Payload, ...] = (
     GcDone(samples=3, took_ms=1),
     LogRestored(source="/backup", made_at=5, rows=9, lost=2),
     EventRedacted(why="it held a password", sha256="0" * 64),
+    AnchorPlaces(places=("/elsewhere/anchor", "journal")),
 )
 """What a simulated life does not bring, or seldom."""
 

@@ -111,6 +111,7 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "workspace-kept": {"path": "x", "why": "x"},
         "task-result-refused": {"token": 1, "said": "task-acked"},
         "log-verified": {"rows": 1, "took_ms": 1},
+        "anchor-places": {"places": []},
         "damage-accepted": {"what": "x", "kept_at": "x"},
         "error": {"message": "x"},
         "process-up": {"pid": 1, "started": 1, "evidence": "x"},

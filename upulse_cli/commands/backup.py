@@ -103,17 +103,24 @@ def restored_in_words(restored: "Restored") -> Iterator[str]:
     yield "Next: upulse verify, then upulse daemon start"
 
 
-def verify(as_json: AsJson = False, home: HomeDir = None) -> None:
+def verify(
+    anchor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE|journal", help="An anchor that the settings and the log don't name, too."),
+    ] = None,
+    as_json: AsJson = False,
+    home: HomeDir = None,
+) -> None:
     """Check the whole log.
 
     Names the first row that was altered or is missing, and exits 1 if there is one. Indexes, the last backup and the
-    anchor outside of the home are compared with it.
+    anchors outside of the home are compared with it: those that the settings and the log name, and the journal.
     """
     from upulse_cli.wiring.verify import verify_log
 
     where = open_home(home)
     with progress_line("reading the log …"):  # a million rows take seconds
-        verdict = verify_log(where.layout)
+        verdict = verify_log(where.layout, anchor or ())
     if as_json:
         shown = {"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault}
         put_json(shown | {"is_accepted": verdict.is_accepted, "notes": list(verdict.notes)})

@@ -1,22 +1,24 @@
 """Writes the head of a home's log down outside of it, where the settings say."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from pulse_adapters.anchor.places import add_to_file, add_to_journal
+from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.addresses import resolve_url
 from pulse_adapters.notify.executor import ChildTransport
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.daemon import CurrentSettings
-from pulse_core.daemon.anchor_writer import Place, write_anchors
+from pulse_core.daemon.anchor_writer import Place, record_places, write_anchors
 from pulse_core.daemon.services import Failed
 from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Draft
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.transport import OutgoingMessage
 from pulse_core.settings.telemetry import AnchorSettings
@@ -31,8 +33,10 @@ def anchoring(
     spawner: Spawner,
     settings: CurrentSettings,
     failed: Failed,
+    recorded: Callable[[], Collection[str]],
+    append: Callable[[Draft], Awaitable[object]],
 ) -> Callable[[AnchorSettings], Awaitable[None]]:
-    """What writes the log's head down for ever, as these settings say."""
+    """What writes the log's head down for ever, as these settings say. recorded: where, as the log says."""
     files = FileThreads(is_needed=lambda: True)
 
     def newest() -> Anchor:
@@ -74,7 +78,22 @@ def anchoring(
             found["the notice"] = notice
         return found
 
-    return lambda wanted: write_anchors(newest, places(wanted), wanted.every, failed)
+    async def work(wanted: AnchorSettings) -> None:
+        while True:
+            try:
+                await record_places(readable_places(wanted), recorded(), append, failed)
+                break
+            except PulseError as error:
+                failed("anchor", str(error))
+                await asyncio.sleep(wanted.every / US_PER_SECOND)
+        await write_anchors(newest, places(wanted), wanted.every, failed)
+
+    return work
+
+
+def readable_places(wanted: AnchorSettings) -> list[str]:
+    """Where the settings have the head written that it can be read again: a path, the journal."""
+    return [place for place in (wanted.file, JOURNAL_PLACE if wanted.journal else "") if place]
 
 
 def outside(home: HomeLayout, path: Path) -> Callable[[], Path]:

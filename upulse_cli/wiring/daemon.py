@@ -152,7 +152,7 @@ async def real_daemon(
             log.listen,
         )
         services: dict[str, Service] = {
-            **log_services(home, log, clock, acting.spawner, view, current_settings, failed),
+            **log_services(home, log, clock, acting.spawner, view, current_settings, calls),
             **sidecars(home.path, current_settings, prober, calls.is_turning, failed),
             **engine_services(home, log, view, current_settings, engine, failed),
             **socket_services(home, current_settings, faults, context, failed),
@@ -203,14 +203,25 @@ def log_services(
     spawner: Spawner,
     view: View,
     settings: CurrentSettings,
-    failed: Failed,
+    calls: DaemonCallbacks,
 ) -> dict[str, Service]:
     """What proves the log: it is read again now and then, and its head is written down elsewhere."""
+    failed = calls.failed
     check = partial(check_log, log, view, log.written_by_others, partial(read_log, home, spawner), failed)
     return {
         "deep check": SettingsService(lambda: settings().daemon.verify_every, check),
         "anchor": SettingsService(
-            lambda: settings().anchor, anchoring(home, log, clock, spawner, settings, failed)
+            lambda: settings().anchor,
+            anchoring(
+                home,
+                log,
+                clock,
+                spawner,
+                settings,
+                failed,
+                lambda: view().control.anchored,
+                calls.append,
+            ),
         ),
     }
 

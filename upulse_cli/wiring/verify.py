@@ -3,27 +3,29 @@
 Every daemon asks soon after its start, in a process of its own: what only some homes need is imported where it is used.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
-from pulse_adapters.anchor.places import lines_of_file, lines_of_journal
+from pulse_adapters.anchor.places import JOURNAL_PLACE, lines_of_file, lines_of_journal
 from pulse_adapters.config.included import read_settings
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import compare_with_backup, last_checkpoint_row
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core.home import HomeLayout
-from pulse_core.model.anchor import read_anchors
+from pulse_core.model.anchor import Anchor, read_anchors
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.readers import EventQuery
 
 
-def verify_log(home: HomeLayout) -> VerifyResult:
-    """How many rows of the log are what was written, and what is wrong with the next."""
-    return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)))
+def verify_log(home: HomeLayout, anchors: Sequence[str] = ()) -> VerifyResult:
+    """How many rows of the log are what was written, and what is wrong with the next. anchors: more places to ask."""
+    return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)), anchors)
 
 
-def compared(home: HomeLayout, verdict: VerifyResult) -> VerifyResult:
+def compared(home: HomeLayout, verdict: VerifyResult, anchors: Sequence[str] = ()) -> VerifyResult:
     """What a reading of the log found, and what others say who know its rows: the last backup, and the anchors."""
     if verdict.fault:
         with suppress(PulseError):
@@ -31,7 +33,7 @@ def compared(home: HomeLayout, verdict: VerifyResult) -> VerifyResult:
         return verdict
     notes = list[str]()
     try:
-        for fault, note in (*compare_with_backup(home), *_anchors(home)):
+        for fault, note in (*compare_with_backup(home), *_anchors(home, anchors)):
             if fault:
                 return verdict._replace(fault=fault, notes=tuple(notes), fits_itself=True)
             notes += [note] if note else []
@@ -42,41 +44,70 @@ def compared(home: HomeLayout, verdict: VerifyResult) -> VerifyResult:
 
 def last_anchored(home: HomeLayout, host: str) -> int:
     """The last row of the home with this id that an anchor knows; 0 if none does, or none can be read."""
-    last = 0
+    places = {JOURNAL_PLACE}
     with suppress(PulseError):
-        for lines in _places(home).values():
-            with suppress(PulseError):
-                last = max([last, *(one.head.seq for one in read_anchors(lines()) if one.home == host)])
+        places.update(_named_by_settings(home))
+    with suppress(PulseError), SqliteEventReader(home.path) as log:
+        places.update(*_named_by_log(log))
+    last = 0
+    for place in places:
+        with suppress(PulseError):
+            found = read_anchors(_lines_of(place))
+            last = max([last, *(one.head.seq for one in found if one.home == host)])
     return last
 
 
-def _anchors(home: HomeLayout) -> Iterable[tuple[str, str]]:
-    if not (places := _places(home)):
-        return
-    from pulse_core.app.anchors import compare_anchors
+def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """What the anchors have against the log, or say of it: those that the settings, the log or the caller names.
 
+    The journal is asked whoever names it: settings and log may be forged with all else in the home.
+    """
+    by_settings: Sequence[str] | None = None
+    try:
+        by_settings = _named_by_settings(home)
+    except PulseError as error:
+        yield "", str(error)
     with SqliteEventReader(home.path) as log:
-        for name, lines in places.items():
+        first, recorded = next(log.events(limit=1), None), _named_by_log(log)
+        host = first.host if first else ""
+        named = dict.fromkeys((*asked, *(by_settings or ()), *chain.from_iterable(recorded)))
+        for place in (*named, *({JOURNAL_PLACE} - named.keys())):
+            where = f"the anchor {'in the journal' if place == JOURNAL_PLACE else place}"
+            is_named = place in named
             try:
-                found = compare_anchors(log, str(home.path), name, read_anchors(lines()))
+                anchors: Iterable[Anchor] = read_anchors(_lines_of(place))
+                if not is_named:
+                    anchors = [one for one in anchors if one.path == str(home.path) or one.home == host]
+                    if not anchors:
+                        continue
+                from pulse_core.app.anchors import compare_anchors  # and with it the models of all events
+
+                found = compare_anchors(log, str(home.path), where, anchors, is_named=is_named)
             except PulseError as error:
-                yield "", str(error)
+                yield "", str(error) if is_named else ""
                 continue
-            silent = "" if found.agreed or found.note or found.fault else f"{name} knows nothing of this log"
-            yield found.fault, found.note or silent
+            is_silent = is_named and not (found.agreed or found.note or found.fault)
+            yield found.fault, found.note or (f"{where} knows nothing of this log" if is_silent else "")
+    if by_settings is not None and recorded and (gone := sorted(set(recorded[-1]) - set(by_settings))):
+        words = "the log says that its head is written to {}, and the settings do not name it: put it back into [anchor]"
+        yield f"{words.format(', '.join(gone))}, or if it is not meant any more: upulse daemon reload", ""
 
 
-def _places(home: HomeLayout) -> Mapping[str, Callable[[], Iterable[str]]]:
-    """What reads the anchors that the settings name, by where they are; raises PulseError for settings with faults."""
+def _lines_of(place: str) -> Iterator[str]:
+    return lines_of_journal() if place == JOURNAL_PLACE else lines_of_file(Path(place))
+
+
+def _named_by_log(log: SqliteEventReader) -> list[tuple[str, ...]]:
+    """The places that the log's head was ever written to; the last are those of now."""
+    rows = log.events(EventQuery(kinds=("anchor-places",)))
+    return [tuple(map(str, row.spelled()["data"].get("places", ()))) for row in rows]
+
+
+def _named_by_settings(home: HomeLayout) -> Sequence[str]:
+    """The places that the settings name; raises PulseError for settings with faults."""
     if not read_settings(home.config).data.get("anchor"):
-        return {}
+        return ()
     from pulse_adapters.config.file import load_to_start  # the models of all settings, 0.1 s
+    from upulse_cli.wiring.anchors import readable_places
 
-    wanted = load_to_start(home.config)[0].anchor
-    places: dict[str, Callable[[], Iterable[str]]] = {}
-    if wanted.file:
-        path = Path(wanted.file)
-        places[f"the anchor {path}"] = lambda: lines_of_file(path)
-    if wanted.journal:
-        places["the anchor in the journal"] = lines_of_journal
-    return places
+    return readable_places(load_to_start(home.config)[0].anchor)

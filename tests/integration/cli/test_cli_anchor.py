@@ -6,7 +6,8 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ import pytest
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, link, seal
 from pulse_core.model.anchor import Anchor
 from pulse_core.model.event import Head
-from tests.integration.cli.cli_home import CliHome
+from tests.integration.cli.cli_home import CliHome, eventually
+from upulse_cli.wiring import verify as verify_wiring
 
 
 def forge(home: Path) -> None:
@@ -83,6 +85,75 @@ def test_a_home_that_was_forged_as_a_whole_is_found_by_its_anchor(quiet: CliHome
     quiet.upulse("verify")
     forge(quiet.path)
     assert "is not the one that the anchor" in quiet.upulse("verify", code=1).out
+
+
+@contextmanager
+def running(home: CliHome) -> Iterator[None]:
+    home.upulse("daemon", "start")
+    try:
+        yield
+    finally:
+        home.end_everything()
+
+
+def forget_settings(home: Path) -> None:
+    """Whoever forges the home forges its settings, too."""
+    config = home / "config.toml"
+    config.write_text(config.read_text().partition("[anchor]")[0])
+
+
+def test_an_anchor_that_the_caller_names_is_asked(quiet: CliHome) -> None:
+    path = anchored(quiet, head_of(quiet.path).line())
+    forge(quiet.path)
+    forget_settings(quiet.path)
+    quiet.upulse("verify")
+    assert "is not the one that the anchor" in quiet.upulse("verify", "--anchor", str(path), code=1).out
+    assert "is not there" in quiet.upulse("verify", "--anchor", "/nonexistent/anchor").err
+
+
+@pytest.mark.parametrize("who", ["this home", "another, that is older", "another, that is younger"])
+def test_the_journal_is_asked_whoever_names_it(
+    quiet: CliHome, monkeypatch: pytest.MonkeyPatch, who: str
+) -> None:
+    anchor = head_of(quiet.path)
+    if who != "this home":
+        at = 1 if who == "another, that is older" else anchor.at
+        anchor = anchor._replace(home="another", at=at)
+    lines = [anchor._replace(path="/elsewhere", home="any").line(), anchor.line()]
+    monkeypatch.setattr(verify_wiring, "lines_of_journal", lambda: iter(lines))
+    forge(quiet.path)
+    said = quiet.upulse("verify", code=int(who != "another, that is older"))
+    words = {
+        "this home": "is not the one that the anchor in the journal",
+        "another, that is older": "this one was begun later",
+        "another, that is younger": "it is another one",
+    }
+    assert words[who] in f"{said.out}{said.err}"
+
+
+def test_a_daemon_records_where_it_anchors_and_settings_that_name_it_no_more_are_a_fault(
+    quiet: CliHome,
+) -> None:
+    path = quiet.path.parent / "anchor"
+    with (quiet.path / "config.toml").open("a") as config:
+        config.write(f'\n[anchor]\nfile = "{path}"\n')
+    with running(quiet):
+        eventually(path.exists, "the anchor is written")
+    with running(quiet):
+        pass
+    (one,) = quiet.upulse("events", "--kind", "anchor-places", "--json").lines
+    assert one["data"]["places"] == [str(path)]
+    quiet.upulse("verify")
+    forget_settings(quiet.path)
+    assert "the settings do not name it" in quiet.upulse("verify", code=1).out
+    forge(quiet.path)
+    assert "is not the one that the anchor" in quiet.upulse("verify", code=1).out
+    with running(quiet):
+        eventually(
+            lambda: len(quiet.upulse("events", "--kind", "anchor-places", "--json").lines) == 2,
+            "it is recorded",
+        )
+    assert "put it back into [anchor]" in quiet.upulse("events", "--kind", "error").out
 
 
 def test_rows_that_the_anchor_knows_and_the_log_lacks_are_lost(quiet: CliHome) -> None:

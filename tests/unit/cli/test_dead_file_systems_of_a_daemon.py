@@ -50,7 +50,14 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
     clock: Any = SimpleNamespace(now=lambda: SimpleNamespace(at=1))
     nothing: Any = None
     write = anchors.anchoring(
-        HomeLayout(tmp_path / "home"), log, clock, nothing, nothing, lambda _, words: said.put_nowait(words)
+        HomeLayout(tmp_path / "home"),
+        log,
+        clock,
+        nothing,
+        nothing,
+        lambda _, words: said.put_nowait(words),
+        lambda: [str(tmp_path / "anchor")],
+        nothing,
     )
     writing = asyncio.ensure_future(
         write(AnchorSettings.model_construct(file=str(tmp_path / "anchor"), every=1_000))
