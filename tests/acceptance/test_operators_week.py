@@ -1,0 +1,113 @@
+"""Whatever an operator breaks, `status`, `incidents`, `why`, the notices and the journal tell it as it was."""
+
+import json
+import os
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.conftest import Served
+from tests.acceptance.operators_week import TABLE, Breakage, Operator, now_us
+from tests.long_form import sample
+from tests.postbox import postbox
+
+ROWS = [row for row in TABLE if row.short or sample(False, True)]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name.replace(" ", "-"))
+def test_it_is_told_as_it_was(served: Served, tmp_path: Path, row: Breakage) -> None:
+    with ExitStack() as owned, postbox() as box:
+        it = happened(served, tmp_path, row, box, owned)
+        assert told(it, row) == expected(row)
+        holds_in_time(it)
+
+
+def happened(served: Served, directory: Path, row: Breakage, box: Any, owned: ExitStack) -> Operator:
+    """The row's course on a daemon of its own, until nothing is under way any more."""
+    it = Operator(served, box, directory, owned)
+    os.mkfifo(directory / "fifo")
+    it.write("program", "echo no database >&2\nexit 3\n")
+    it.configure(row.settings)
+    it.breaks = now_us()
+    if not row.starts_itself:
+        served.start()
+    row.course(it)
+    it.until(lambda: len(it.notices()) >= len(row.truth.notices), "the notices")
+    it.until(it.is_quiet, "nothing is under way")
+    return it
+
+
+def told(it: Operator, row: Breakage) -> dict[str, Any]:
+    """What Pulse tells, with names for what differs from run to run."""
+    status = it.upulse("status", "--exit-code", code=None)
+    states = {one["name"]: one["state"] for one in it.served.status()["processes"]}
+    heads = {name: it.upulse("why", name).out.splitlines()[0] for name in states}
+    sent = sorted(post["title"] for _, post in it.box.posts)
+    assert sent == sorted(f"{one['title']} ({os.uname().nodename})" for one in it.notices())
+    return {
+        "states": states,
+        "wrong": {0: False, 4: True}[status.code],
+        "incidents": incidents(it),
+        "why": [head.partition("  since")[0] for head in heads.values()],
+        "notices": [(one["severity"], one["topic"]) for one in it.notices()],
+        "warnings": warnings(it),
+    }
+
+
+def expected(row: Breakage) -> dict[str, Any]:
+    truth = row.truth
+    return {
+        "states": dict(truth.states),
+        "wrong": truth.wrong,
+        "incidents": truth.incidents.splitlines(),
+        "why": [f"process {name}  {state}" for name, state in truth.states.items()],
+        "notices": list(truth.notices),
+        "warnings": list(truth.warnings),
+    }
+
+
+def incidents(it: Operator) -> list[str]:
+    """The lines of the tree, without what draws it."""
+    _, *lines = it.upulse("incidents").out.rstrip().splitlines()
+    found = []
+    for line in lines:
+        text = line.lstrip("│├└─ ")
+        indent = "  " if line[:4].strip() in ("", "│") and not line.startswith(("├", "└")) else ""
+        found.append(indent + it.plain(text).removeprefix("AT  "))
+    return found
+
+
+def warnings(it: Operator) -> list[str]:
+    """What the journal has of `warning` and above, each sentence once."""
+    lines = [json.loads(line) for line in it.served.said.read_text().splitlines()]
+    bad = [
+        " ".join(it.plain(one["message"]).split()) for one in lines if one["level"] not in ("debug", "info")
+    ]
+    return list(dict.fromkeys(bad))
+
+
+def holds_in_time(it: Operator) -> None:
+    """Each incident lies where it happened, and reads the same from wherever one looks."""
+    whole = it.upulse("incidents", "--json").json
+    for one in whole:
+        assert at(one["began"]) >= it.breaks
+        if one["ended"] and it.mends:
+            assert at(one["ended"]) >= it.mends
+            assert one["lasted_ms"] * 1000 >= it.mends - it.broken
+        if one["ended"]:
+            assert one["lasted_ms"] * 1000 <= now_us() - it.breaks
+    middle = [(at(one["began"]) + at(one["ended"])) // 2 for one in whole if one["ended"]]
+    for since in (it.breaks, *middle[:1], it.broken or now_us()):
+        seen = it.upulse("incidents", "--json", "--since", iso(since)).json
+        assert seen == [one for one in whole if one["ended"] is None or at(one["ended"]) >= since]
+
+
+def at(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1e6)
+
+
+def iso(us: int) -> str:
+    return datetime.fromtimestamp(us / 1e6).astimezone().isoformat()
