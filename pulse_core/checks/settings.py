@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import chain, islice
 from typing import Annotated, Literal, NamedTuple
 
@@ -243,6 +242,8 @@ def check_disagreements(checks: Sequence[CheckSettings], tables: NamedTables) ->
 
 
 def _unknown_names(checks: Sequence[CheckSettings], tables: NamedTables) -> Iterator[Disagreement]:
+    from difflib import get_close_matches  # each process composes the settings, and few have a check
+
     processes = {process.name for process in tables.process}
     logs = {name for log in tables.log for name in (log.path, log.unit) if name}
     for place, check in enumerate(checks):
