@@ -1,6 +1,7 @@
 """A client of the first SDK, in an environment of its own, over real HTTP: it notices, replans and acknowledges."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,7 +41,7 @@ asyncio.run(run())
 
 
 def python_of_the_first_sdk() -> Path:
-    """An interpreter with `mcp` 1.x; it skips the test where no package can be had."""
+    """An interpreter with `mcp` 1.x; it skips the test where no package can be had, but not in a CI."""
     if not ENVIRONMENT.exists():
         new = ENVIRONMENT.with_suffix(".new")
         words = (sys.executable, "-m", "venv", "--clear", "--without-pip", str(new))
@@ -56,7 +57,7 @@ def python_of_the_first_sdk() -> Path:
             "2",
         )
         done = subprocess.run((sys.executable, *install), capture_output=True, text=True, timeout=240)
-        if any(word in done.stderr for word in UNREACHABLE) and done.returncode:
+        if any(word in done.stderr for word in UNREACHABLE) and done.returncode and "CI" not in os.environ:
             pytest.skip("no package index is reached, so that no client of the first MCP SDK can be had")
         assert done.returncode == 0, done.stderr
         new.rename(ENVIRONMENT)
