@@ -165,7 +165,10 @@ class LifeGroups:
             found |= {pid for pid, session in sessions.items() if session == life.found.pid}
         known = {pid for pid, session in sessions.items() if session is not None}
         inside = group.members()
-        doubtful = here & (self._marked.unsure | self._marked.lost) | here - known - {0, os.getpid()}
+        doubtful = here & (self._marked.unsure | self._marked.hanging | self._marked.lost) | here - known - {
+            0,
+            os.getpid(),
+        }
         outside = found.union(*map(children, inside)) - inside
         # Who has moved itself elsewhere stays there, and is known by session and mark.
         is_all = not any(start_time_of(pid) is not None for pid in outside - here)

@@ -10,7 +10,9 @@ from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     ProcStat,
     environment,
+    environments,
     is_alive,
+    is_slow_to_show,
     read_stat,
     session_of,
     ticks_now,
@@ -52,6 +54,8 @@ class MarkedProcesses:
         self._read: dict[int, _Read] = {}
         self.unsure: set[int] = set()
         """Who showed no environment at the last search, as who is just being executed does."""
+        self.hanging: set[int] = set()
+        """Who did not answer at the last search: no search waits for it."""
         self.lost: set[int] = set()
         """Who was gone at the last search before it could be read, and each bearer that was: it may have forked."""
         self.pids: Collection[int] = ()
@@ -64,15 +68,20 @@ class MarkedProcesses:
         listing.pop(os.getpid(), None)
         self.unsure.clear()
         self.lost.clear()
-        for pid, inode in sorted(listing.items(), reverse=True):  # the newest may be gone soonest
+        known = {pid for pid, read in self._read.items() if listing.get(pid) == read.inode}
+        new = dict(
+            environments(sorted(listing.keys() - known, reverse=True))
+        )  # the newest may be gone soonest
+        self.hanging = {pid for pid, raw in new.items() if raw is None and is_slow_to_show(pid)}
+        for pid, inode in sorted(listing.items(), reverse=True):
             read = self._read.get(pid)
-            if read is None or read.inode != inode:
-                raw, seen = environment(pid), read_stat(pid)
+            if read is None or pid not in known:
+                raw, seen = new[pid], read_stat(pid)
                 if seen is None or not seen.alive:
                     self.lost.add(pid)
-                if seen is None:
+                if seen is None or pid in self.hanging:
                     continue
-                if not raw and seen.alive and ticks_now() - seen.started <= SETTLED:
+                if raw is None or (not raw and seen.alive and ticks_now() - seen.started <= SETTLED):
                     self.unsure.add(pid)
                     continue
                 # Who shows none for long is another user's, or the kernel's.
@@ -91,12 +100,13 @@ class MarkedProcesses:
         begun: Callable[[ProcStat, Bearer], None] = lambda seen, bearer: None,
     ) -> bool:
         """Whether this holds after the last search, or after another one, if that may have missed somebody."""
-        for pause in PAUSES_S:
+        for number, pause in enumerate(PAUSES_S):
             if is_found():
                 return True
-            if not (self.unsure or self.lost):
+            hanging = self.hanging if number == 0 else ()
+            if not (self.unsure or self.lost or hanging):
                 return False
-            if self.unsure:
+            if self.unsure or hanging:
                 await asyncio.sleep(pause)
             self.search(begun)
         return is_found()
@@ -110,7 +120,11 @@ class MarkedProcesses:
 
         A process joins no session but one of its own number: so who was in another one when it was read needs no look.
         """
-        for pid in (*self.unsure, *(pid for pid, read in self._read.items() if read.session in numbers)):
+        for pid in (
+            *self.unsure,
+            *self.hanging,
+            *(pid for pid, read in self._read.items() if read.session in numbers),
+        ):
             if (session := session_of(pid)) is None:
                 self.lost.add(pid)
             elif session in numbers:

@@ -11,11 +11,14 @@ from pulse_adapters.host.marked_processes import variable_in
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
 from pulse_adapters.workers.environment import PROCESS_MARK, START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
+from pulse_adapters.workers.process_memory import MEMORY
 from pulse_core.model.pattern import search_pattern
 from pulse_core.model.text import count
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.processes import ProcessSettings
 
+_HANGS_S = 10.0
+"""Seconds for which nobody is started while the one that is searched for may be among those that hang."""
 SHOWN = 5
 """How many of those that nobody can tell apart are named."""
 
@@ -122,6 +125,14 @@ def not_of_user(process: ProcessSettings, pid: int) -> str:
     if outside_pulse(pid, command_line_of(pid)) is None:
         return f"process {pid} is Pulse's own, or its engine's"
     return ""
+
+
+def hang_of_late(process: ProcessSettings) -> bool:
+    """Whether one that may be this process has just begun to keep its command line to itself."""
+    try:
+        return MEMORY.is_slow(pwd.getpwnam(process.user).pw_uid if process.user else os.getuid(), _HANGS_S)
+    except KeyError:
+        return False
 
 
 def is_of_its_user(process: ProcessSettings, pid: int) -> bool:

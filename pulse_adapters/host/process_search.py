@@ -3,18 +3,19 @@
 import asyncio
 import os
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import islice, pairwise
+from collections.abc import Collection, Mapping
+from itertools import pairwise
 
 from pulse_adapters.host.marked_processes import PAUSES_S, SETTLED
 from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.proc import (
+    arguments,
     environment,
     pids,
-    read_proc_file,
     read_stat,
     ticks_now,
 )
+from pulse_adapters.workers.process_memory import MEMORY, Hanging
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 
@@ -27,6 +28,8 @@ OWN = frozenset({"upulse_cli", "pulse_adapters"})
 
 _SLICE = 50  # processes after which the event loop is given a turn in any case: a fraction of a millisecond
 _EXEC_S = 0.01
+_HANGING_S = 0.01
+"""Up to which pause a process is asked for again that did not answer: many are only read in the background by then."""
 _BYTES = 4 * SEARCHED  # no character is longer than four bytes
 
 
@@ -35,14 +38,18 @@ async def find_matching(
 ) -> Mapping[str, tuple[ProcessId, ...]]:
     """The live processes whose argv, joined by spaces, match, by the pattern's name, oldest first.
 
-    Who is just being executed shows no command line: it is looked at again, a quarter of a second long.
+    Who is just being executed shows no command line: it is looked at again, a quarter of a second long. Of a user whose
+    processes hang, some may be missing.
     Pulse itself never matches, nor its command line, nor its children, nor what is in one of the sessions `besides`.
     """
     matching: dict[str, list[ProcessId]] = {name: [] for name in patterns}
     ahead, rested = list(pids()), time.perf_counter()
     for pause in (*PAUSES_S, 0.0):
-        lines, blank = command_lines(ahead), list[int]()
-        while some := list(islice(lines, _SLICE)):
+        blank, hanging = list[int](), list[int]()
+        for at in range(0, len(ahead), _SLICE):
+            lines = MEMORY.read_all("cmdline", ahead[at : at + _SLICE], _BYTES)
+            hanging += [pid for pid, raw in lines.items() if isinstance(raw, Hanging)]
+            some = [(pid, raw) for pid, raw in lines.items() if not isinstance(raw, Hanging)]
             blank += [pid for pid, raw in some if not raw]
             told = [(pid, raw, joined_argv(raw)) for pid, raw in some if raw]
             whole = b"\n".join(line for _, _, line in told)
@@ -54,15 +61,11 @@ async def find_matching(
                         await asyncio.sleep(0)
                         rested = time.perf_counter()
             await asyncio.sleep(0)
-        if not (ahead := [pid for pid in blank if may_be_in_exec(pid, pause)]):
+        ahead = [pid for pid in blank if may_be_in_exec(pid, pause)]
+        if not (ahead := [*ahead, *(hanging if pause < _HANGING_S else ())]):
             break
         await asyncio.sleep(pause)
     return {name: tuple(sorted(some, key=lambda one: one.started)) for name, some in matching.items()}
-
-
-def command_lines(among: Iterable[int]) -> Iterator[tuple[int, bytes]]:
-    """Each of these pids, and the searched part of its command line, as `command_line_of` reads it."""
-    return ((pid, command_line_of(pid)) for pid in among)
 
 
 def may_be_in_exec(pid: int, pause: float) -> bool:
@@ -76,17 +79,8 @@ def may_be_in_exec(pid: int, pause: float) -> bool:
 
 
 def command_line_of(pid: int) -> bytes:
-    """The searched part of a command line; empty if the process is gone, a zombie, in its exec, or the kernel's."""
-    try:
-        file = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
-    except OSError:
-        return b""
-    try:
-        return os.read(file, _BYTES)
-    except OSError:
-        return b""
-    finally:
-        os.close(file)
+    """The searched part of a command line; empty if the process is gone, a zombie, in its exec, the kernel's, or hangs."""
+    return arguments(pid, _BYTES)
 
 
 def argv_of(raw: bytes) -> list[str]:
@@ -110,7 +104,7 @@ def outside_pulse(pid: int, raw: bytes, besides: Collection[int] = ()) -> Proces
         return None
     if not (seen := read_stat(pid)) or not seen.alive or seen.session in besides:
         return None
-    leader = read_proc_file(f"/proc/{seen.session}/cmdline") if seen.session != pid else None
+    leader = arguments(seen.session) if seen.session != pid else None
     return None if leader and is_pulse(argv_of(leader)) else seen.found
 
 

@@ -29,6 +29,7 @@ from pulse_adapters.host.process_identity import (
     begun_otherwise,
     carries,
     choose,
+    hang_of_late,
     held_words,
     is_as_begun,
     is_produced_by,
@@ -289,7 +290,10 @@ class LinuxProcessTable:
         hits = await find_matching(patterns, self._spawner.running) if patterns else {}
         for process in processes:
             name = process.name
-            if (found := hits.get(name)) is not None:
+            if hits.get(name) == () and hang_of_late(process):
+                words = "nobody is searched for yet: processes of its user show no command line"
+                sights[name] = sights[name]._replace(busy=True, detail=words)
+            elif (found := hits.get(name)) is not None:
                 sights[name] = _with_choice(sights[name], self._choice(process, found))
             else:  # of a home that an earlier version has searched for; nobody may be started beside who is there
                 words = (

@@ -18,6 +18,7 @@ from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
+    arguments,
     descendants,
     environment,
     is_alive,
@@ -165,7 +166,7 @@ class LifePrograms:
 def _observation(main: ProcessId) -> ProgramObservation:
     session = [one for one in live_processes() if one.session == main.pid]
     members, program = [one.pid for one in session], main.pid
-    if (read_proc_file(f"/proc/{main.pid}/cmdline") or b"").startswith(_STATUS_WRITER):
+    if arguments(main.pid).startswith(_STATUS_WRITER):
         program = next((one.pid for one in session if one.parent == main.pid), main.pid)
     ticks = sum(int(part) for pid in members for part in _stat_fields(pid)[11:15])  # its dead children's, too
     cpu_us = ticks * 1_000_000 // TICKS_PER_SECOND

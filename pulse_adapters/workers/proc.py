@@ -1,12 +1,17 @@
-"""Raw reads of /proc: about ten microseconds a process, and a process that is gone is None, not an error."""
+"""Raw reads of /proc: about ten microseconds a process, and a process that is gone is None, not an error.
+
+What a process may keep locked, its command line and environment, is read by `process_memory`.
+"""
 
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
 from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
@@ -125,8 +130,14 @@ def is_alive(found: ProcessId) -> bool:
 
 def command_line(pid: int) -> list[str]:
     """The argv of a process; empty for kernel threads, zombies and what is gone."""
-    raw = read_proc_file(f"/proc/{pid}/cmdline")
+    raw = arguments(pid)
     return os.fsdecode(raw.removesuffix(b"\0")).split("\0") if raw else []
+
+
+def arguments(pid: int, most: int = MOST) -> bytes:
+    """The first bytes of a command line; empty if the process is gone, a zombie, in its exec, the kernel's, or hangs."""
+    told = MEMORY.read("cmdline", pid, most)
+    return b"" if isinstance(told, Hanging) else told
 
 
 def program_name(pid: int) -> str:
@@ -157,12 +168,35 @@ def uid_of(pid: int) -> int | None:
 
 def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
-    return f"\0{variable}={marker}\0".encode() in environment(pid)
+    return bool(with_marker((pid,), marker, variable))
+
+
+def with_marker(pids: Collection[int], marker: str, variable: str = EFFECT_MARK) -> list[int]:
+    """Those of these processes that were started with this marker."""
+    wanted = f"\0{variable}={marker}\0".encode()
+    return [pid for pid, raw in environments(pids) if raw and wanted in raw]
 
 
 def environment(pid: int) -> bytes:
-    """What a process was started with: `NAME=VALUE` between NULs; nothing if it is gone or not ours to read."""
-    raw = read_proc_file(f"/proc/{pid}/environ")
+    """What a process was started with: `NAME=VALUE` between NULs; nothing if it is gone, hangs, or is not ours to read."""
+    raw = MEMORY.read("environ", pid)
+    return b"" if isinstance(raw, Hanging) else _between_nuls(raw)
+
+
+def environments(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+    """The same of many; None of those that hang."""
+    for pid, raw in MEMORY.read_all("environ", pids).items():
+        yield pid, None if isinstance(raw, Hanging) else _between_nuls(raw)
+
+
+def is_slow_to_show(pid: int) -> bool:
+    """Whether processes of its user keep their environments to themselves for long, or have done so of late."""
+    with suppress(OSError):
+        return MEMORY.is_slow(os.stat(f"/proc/{pid}").st_uid)
+    return False
+
+
+def _between_nuls(raw: bytes) -> bytes:
     return b"\0" + raw + b"\0" if raw else b""
 
 

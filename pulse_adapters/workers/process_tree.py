@@ -12,13 +12,13 @@ from pulse_adapters.workers.environment import HANDS_MARK
 from pulse_adapters.workers.proc import (
     ProcStat,
     descendants,
-    environment,
-    has_marker,
+    environments,
     live_processes,
     own_line,
     send,
     ticks_now,
     uid_of,
+    with_marker,
 )
 from pulse_core.model.backoff import Backoff
 from pulse_core.ports.host import ProcessId
@@ -151,7 +151,7 @@ def in_session(session: int) -> Chosen:
 def marked(mark: str) -> Chosen:
     """Choose the processes with a mark, `NAME=VALUE`, in their environment."""
     name, _, value = mark.partition("=")
-    return lambda now: [pid for pid in now if has_marker(pid, value, name)]
+    return lambda now: with_marker(now, value, name)
 
 
 def of_user(uid: int) -> Chosen:
@@ -168,7 +168,8 @@ def orphans_of_user(uid: int) -> Chosen:
 
     def chosen(now: Table) -> Iterable[int]:
         theirs = set(of_user(uid)(now)) if not _is_ours(1) else set()
-        return [pid for pid in theirs if _answers(pid, theirs, now) == 1 and _MARKED not in environment(pid)]
+        orphans = [pid for pid in theirs if _answers(pid, theirs, now) == 1]
+        return [pid for pid, raw in environments(orphans) if _MARKED not in (raw or b"")]
 
     return chosen
 

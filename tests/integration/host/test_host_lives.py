@@ -25,7 +25,7 @@ from pulse_adapters.workers.control_group import NoControlGroups, home_groups
 from pulse_adapters.workers.proc import (
     ProcStat,
     command_line,
-    environment,
+    environments,
     is_alive,
     live_processes,
     read_stat,
@@ -381,12 +381,12 @@ def test_a_session_that_was_its_own_stays_so_while_it_has_members() -> None:
 def test_each_process_of_the_machine_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     marked, read = MarkedProcesses(), list[int]()
 
-    def counted(pid: int) -> bytes:
-        read.append(pid)
-        return environment(pid)
+    def counted(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        read.extend(pids)
+        return environments(pids)
 
     with strangers({"PULSE_EFFECT": "one"}):
-        monkeypatch.setattr(marked_processes, "environment", counted)
+        monkeypatch.setattr(marked_processes, "environments", counted)
         for _ in range(2):
             marked.search()
             mine = [one.found.pid for one in marked.bearers() if one.effect == "one"]
@@ -476,19 +476,19 @@ async def test_a_group_is_not_complete_while_who_forked_during_the_search_and_en
     program = f"(sh -c 'echo $$ >{parent}; until test -e {go}; do :; done; S & exit' &); exec S"
     it, reads = Scene(spawner, table, tmp_path, program, 1), list[int]()
 
-    def forks_when_read(pid: int) -> bytes:
-        if str(pid) == said(parent).strip() and not reads:
+    def forks_when_read(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        if (pid := int(said(parent))) in pids and not reads:
             reads.append(pid)
             go.touch()
             while len(it.alive()) < 2 or read_stat(pid) is not None:
                 time.sleep(0.001)
-        return environment(pid)
+        return environments(pids)
 
     await it.begin()
     await until(lambda: said(parent).endswith("\n"))
     life = it.lives.last("it")
     assert life is not None
-    monkeypatch.setattr(marked_processes, "environment", forks_when_read)
+    monkeypatch.setattr(marked_processes, "environments", forks_when_read)
     groups.begin(life)
     await until(lambda: groups.is_complete(life.effect))
     assert reads

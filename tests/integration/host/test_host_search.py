@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,12 @@ from pulse_adapters.host.process_search import (
     SEARCHED,
     argv_of,
     command_line_of,
-    command_lines,
     find_matching,
     may_be_in_exec,
 )
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import command_line, pids, read_stat, start_time_of
+from pulse_adapters.workers.process_memory import MOST, ProcessMemory, Told
 from pulse_core.model.pattern import SearchPattern
 from pulse_core.ports.host import ProcessId
 from tests.engine_user import ROOT_ALONE
@@ -169,15 +170,16 @@ async def test_who_shows_no_command_line_is_waited_for_unless_it_is_old(
 ) -> None:
     pid, asked = child(*sleeper(word)), list[int]()
 
-    def blank(one: int) -> bytes:
-        asked.append(one)
-        return b"" if one == pid else command_line_of(one)
+    class Blank(ProcessMemory):
+        def read_all(self, name: str, pids: Collection[int], most: int = MOST) -> Mapping[int, Told]:
+            asked.extend(pids)
+            return {**super().read_all(name, pids, most), **({pid: b""} if pid in pids else {})}
 
     try:
         born = start_time_of(pid)
         assert born
         monkeypatch.setattr(process_search, "ticks_now", lambda: born + age)
-        monkeypatch.setattr(process_search, "command_line_of", blank)
+        monkeypatch.setattr(process_search, "MEMORY", Blank())
         assert await found(word) == ()
         assert asked.count(pid) == looks
     finally:
@@ -186,7 +188,7 @@ async def test_who_shows_no_command_line_is_waited_for_unless_it_is_old(
 
 
 async def test_nobody_who_has_a_command_line_is_passed_over(mark: str) -> None:
-    before, seen, after = everybody(), {pid: argv_of(raw) for pid, raw in command_lines(pids())}, everybody()
+    before, seen, after = everybody(), {pid: argv_of(command_line_of(pid)) for pid in pids()}, everybody()
     stayed = {
         pid: argv
         for pid, argv in before.items()

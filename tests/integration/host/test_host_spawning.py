@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -83,11 +84,11 @@ async def test_only_what_is_younger_is_asked_for_its_mark(
     now[old.pid] = now[old.pid]._replace(started=young.started - 1)
     asked = list[int]()
 
-    def bears(pid: int, *_: str) -> bool:
-        asked.append(pid)
-        return True
+    def bear(pids: Collection[int], *_: str) -> list[int]:
+        asked.extend(pids)
+        return list(pids)
 
-    monkeypatch.setattr(process_tree, "has_marker", bears)
+    monkeypatch.setattr(process_tree, "with_marker", bear)
     assert set(process_tree.in_tree(young, "IT=1")(now)) == {young.pid}
     assert asked == [young.pid]
 

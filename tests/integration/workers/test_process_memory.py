@@ -1,0 +1,110 @@
+"""Processes that keep what they show of themselves locked: nobody waits for them, and the others are read all the same."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from subprocess import Popen
+
+import pytest
+
+from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
+from pulse_adapters.host.process_search import find_matching
+from pulse_adapters.workers import proc
+from pulse_adapters.workers.environment import EFFECT_MARK
+from pulse_adapters.workers.process_memory import MEMORY, Hanging, ProcessMemory
+from pulse_adapters.workers.process_tree import in_tree, live_process_table
+from pulse_core.model.pattern import SearchPattern
+from pulse_core.ports.host import ProcessId
+from tests.memory_hog import memory_hog
+from tests.processes import child_of_test
+
+SECONDS, SLOW = 3.0, 0.05
+NOBODY = 65534
+
+
+@pytest.fixture
+def hog() -> Iterator[int]:
+    with memory_hog(NOBODY if os.getuid() == 0 else None) as process:
+        yield process.pid
+    MEMORY.__init__()  # type: ignore[misc] # of this user no process hangs any more
+
+
+def test_a_process_that_works_on_its_memory_would_hold_who_reads_it(hog: int) -> None:
+    slowest, until = 0.0, time.monotonic() + 20
+    while slowest < SLOW and time.monotonic() < until:
+        begun = time.monotonic()
+        with open(f"/proc/{hog}/environ", "rb") as file:
+            file.read()
+        slowest = max(slowest, time.monotonic() - begun)
+    assert slowest >= SLOW
+
+
+@pytest.mark.wall_clock
+async def test_no_search_waits_for_a_process_that_keeps_its_memory_locked(hog: int) -> None:
+    took, until = list[float](), time.monotonic() + SECONDS
+    marked, root = MarkedProcesses(), ProcessId(hog, proc.start_time_of(hog) or 0)
+    while time.monotonic() < until:
+        for ask in (
+            marked.search,
+            lambda: proc.has_marker(hog, "any"),
+            lambda: proc.described(hog),
+            lambda: list(in_tree(root, f"{EFFECT_MARK}=any")(live_process_table())),
+        ):
+            begun = time.monotonic()
+            ask()
+            took.append(time.monotonic() - begun)
+        await asyncio.sleep(0.01)
+    assert sorted(took)[len(took) * 3 // 4] < SLOW, sorted(took)[len(took) // 2 :]
+
+
+async def test_beside_a_process_that_hangs_the_others_are_found(hog: int) -> None:
+    marked = MarkedProcesses()
+    for _ in range(20):
+        marked.search()
+        await asyncio.sleep(0.02)
+    env = {**os.environ, EFFECT_MARK: "of-the-test"}
+    with child_of_test(Popen(["sleep", "987.25"], env=env)) as one:
+        async with asyncio.timeout(20):
+            while not (borne := await find_bearers(effect="of-the-test")):
+                await asyncio.sleep(0.01)
+            while not (found := (await find_matching({"it": SearchPattern("sleep 987[.]25")}))["it"]):
+                await asyncio.sleep(0.01)
+        assert [[each.pid for each in some] for some in (borne, found)] == [[one.pid]] * 2
+        one.kill()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+async def test_the_processes_of_a_user_are_read_at_once_while_those_of_another_one_hang() -> None:
+    memory = ProcessMemory()
+    with memory_hog(NOBODY) as process:
+        async with asyncio.timeout(20):
+            while not memory.is_slow(NOBODY):
+                memory.read_all("environ", [process.pid])
+                await asyncio.sleep(0.01)
+        assert not memory.is_slow(0)
+        assert isinstance(memory.read_all("environ", [process.pid, os.getpid()])[os.getpid()], bytes)
+
+
+async def test_what_was_read_in_the_end_is_the_answer_to_a_later_question(hog: int) -> None:
+    memory = ProcessMemory()
+    async with asyncio.timeout(30):
+        while not isinstance(memory.read("cmdline", hog), Hanging):
+            await asyncio.sleep(0)
+        while isinstance(told := memory.read("cmdline", hog), Hanging):
+            await asyncio.sleep(0.01)
+    assert told.endswith(b"hog\x008\x0016\x00")
+
+
+def test_what_is_gone_and_what_may_not_be_read_shows_nothing() -> None:
+    one, memory = Popen(["true"]), ProcessMemory()
+    one.wait()
+    assert memory.read_all("environ", [one.pid, 2]) == {one.pid: b"", 2: b""}
+    assert memory.read("environ", os.getpid())
+
+
+def test_a_forked_child_reads_with_threads_of_its_own() -> None:
+    assert proc.environment(os.getpid())
+    if (pid := os.fork()) == 0:
+        os._exit(0 if proc.environment(os.getppid()) else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
