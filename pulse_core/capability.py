@@ -15,6 +15,7 @@ from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.payload import Payload, Role
+from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.commands import CommandProber
@@ -28,6 +29,13 @@ from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
+
+FoldWithout = Callable[[Rule | None], Verdict]
+"""Folds the package's rules at this moment without one of them, or all: what they would request."""
+
+SubjectReport = Callable[[str, Snapshot, FoldWithout], Mapping[str, Json] | None]
+"""What a name means to a capability, and why that is as it is: `kind`, `name`, `state`, `since`, `why` and more; None if
+nothing."""
 
 Check = Callable[[Draft, Role, State, Settings], None]
 """Checks a draft from a caller of this role before it is recorded; raises Refused with the reason if it may not be.
@@ -124,7 +132,8 @@ class Capability:
     there; they are survival's, so nothing but this package brings any. holds: what is held back at this moment. topics:
     of notices that only survival may tell. reserved: beginnings of other keys that only survival may request. explains:
     which log lines a condition explains, by the beginning of the condition's name. settings: its groups, fields of the
-    root. status: lines for `upulse status`, or none. watchers: those that need no adapter of their own. actions: what its
+    root. status: lines for `upulse status`, or none. subject: what
+    `upulse why NAME` says of names that it knows. watchers: those that need no adapter of their own. actions: what its
     executors carry out, each as its declaration. executors: those that need no adapter of their own.
     """
 
@@ -141,6 +150,7 @@ class Capability:
     explains: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     settings: tuple[SettingsGroup[Any], ...] = ()
     status: Callable[[Snapshot], Iterable[str]] | None = None
+    subject: SubjectReport | None = None
     watchers: Callable[[WatcherContext], Sequence[Watcher]] = lambda context: ()
     actions: tuple[ActionDeclaration, ...] = ()
     executors: Callable[[ExecutorContext], Sequence[Executor]] = lambda context: ()

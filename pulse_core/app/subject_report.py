@@ -1,31 +1,27 @@
-"""Why a process, a condition, a silence or Pulse itself is as it is now, whether or not anything was ever done about it."""
+"""Why something is as it is now, whether or not anything was ever done about it: a process, a condition, Pulse itself."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.incidents import incidents
 from pulse_core.app.state import snapshot
 from pulse_core.app.status import home_status
-from pulse_core.composition import ALL_RULES, current_holds
-from pulse_core.model.errors import PulseError
+from pulse_core.composition import ALL_RULES, LOADED, current_holds
 from pulse_core.model.event import Event
-from pulse_core.model.glob import glob_matches
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure
 from pulse_core.projections.incidents import PULSE, REQUESTS
 from pulse_core.projections.state import Snapshot
-from pulse_core.rules import compose
+from pulse_core.rules import Rule, compose
 from pulse_core.rules.onion import rule_name, run_synchronously
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import restart_key
 from pulse_core.rules.survival.resource_guard import describe_measure
-from pulse_core.silences.listing import find_silence, list_silences
-from pulse_core.silences.rule import silence as silence_rule
 
 Told = dict[str, Any]
 
@@ -33,7 +29,7 @@ CONDITION = (ConditionRaised.kind, ConditionCleared.kind)
 
 
 def subject_report(home: HomeContext, log: EventReader, name: str) -> Told | None:
-    """What the name means, a process, a condition, a silence or `pulse`, in this order; None if it is none of them.
+    """What the name means, a process, a condition, something of a capability or `pulse`, in this order; None if nothing.
 
     `kind`, `name`, `state`, `since` and `why` are told of each; the rest depends on the kind.
     """
@@ -43,8 +39,9 @@ def subject_report(home: HomeContext, log: EventReader, name: str) -> Told | Non
     told = newest(log, name, CONDITION)
     if told or curr.conditions[name]:
         return _condition(name, told, curr)
-    if found := _silence(name, curr):
-        return found
+    for capability in LOADED:
+        if capability.subject and (found := capability.subject(name, curr, partial(_folded, curr))):
+            return dict(found)
     return _pulse(home) if name == PULSE else None
 
 
@@ -97,37 +94,8 @@ def _notes_about(name: str, curr: Snapshot) -> Iterator[str]:
             yield note.removeprefix(head)
 
 
-def _silence(name: str, curr: Snapshot) -> Told | None:
-    listed = list_silences(curr.state, curr.settings, curr.now)
-    found: Mapping[str, Any] | None = None
-    with suppress(PulseError):
-        found = find_silence(listed["silences"], name)
-    everything: Sequence[Mapping[str, Any]] = (*listed["silences"], *listed["recurring"])
-    found = found or next((one for one in everything if one["match"] == name), None)
-    if found is None:
-        return None
-    is_active = found.get("active", True)
-    held = [one for one in _wished_without_silences(curr) if glob_matches(found["match"], one.key)]
-    return {
-        "kind": "silence",
-        "name": found["match"],
-        "state": "active" if is_active else "waiting",
-        "since": found.get("since"),
-        "why": found["why"],
-        "by": found.get("by", "the settings"),
-        "ends": iso(curr.now.at + round(found["left_s"] * 1e6)) if is_active else None,
-        "next": found.get("next"),
-        "holds_back": [{"key": one.key, "reason": one.reason} for one in held] if is_active else [],
-    }
-
-
-def _wished_without_silences(curr: Snapshot) -> Sequence[Effect]:
-    """What Pulse's own rules would wish for if there were no silence."""
-    return _folded(curr, leave_out=rule_name(silence_rule)).effects
-
-
-def _folded(curr: Snapshot, leave_out: str = "") -> Verdict:
-    rules = [rule for rule in ALL_RULES if rule_name(rule) != leave_out]
+def _folded(curr: Snapshot, leave_out: Rule | None = None) -> Verdict:
+    rules = [rule for rule in ALL_RULES if leave_out is None or rule_name(rule) != rule_name(leave_out)]
     verdict = run_synchronously(compose(rules)(curr, curr))
     assert verdict is not None, "the package's rules await nothing but what is inside them"
     return verdict

@@ -4,6 +4,7 @@ from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.silences.admission import check_silence
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from pulse_core.silences.projection import SILENCES
+from pulse_core.silences.report import silence_report
 from pulse_core.silences.rule import silence, silences_in_force, silences_without_effect
 from pulse_core.silences.settings import WINDOWS
 
@@ -16,5 +17,6 @@ CAPABILITY = Capability(
     survival_rules=(SurvivalRule(silence, inside_of="blast_radius"),),
     holds=silences_in_force,
     status=silences_without_effect,
+    subject=silence_report,
     settings=(WINDOWS,),
 )

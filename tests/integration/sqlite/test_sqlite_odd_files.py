@@ -107,7 +107,7 @@ async def test_vitals_that_can_be_neither_used_nor_set_aside_are_left_and_kept_i
         path.write_bytes(b"no database" * 500)
     if way == "a folder of that name":
         (aside / "full").mkdir(parents=True)
-    if way == "immutable" and subprocess.run(["chattr", "+i", path], check=False).returncode:
+    if way == "immutable" and subprocess.run(["chattr", "+i", path], check=False, timeout=60).returncode:
         pytest.skip("no file can be made immutable here")
     try:
         async with SqliteVitals.open(path) as vitals:
@@ -118,4 +118,4 @@ async def test_vitals_that_can_be_neither_used_nor_set_aside_are_left_and_kept_i
         assert path.is_dir() or path.read_bytes().startswith(b"no database")
     finally:
         if way == "immutable":
-            subprocess.run(["chattr", "-i", path], check=True)
+            subprocess.run(["chattr", "-i", path], check=True, timeout=60)
