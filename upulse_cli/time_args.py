@@ -33,7 +33,7 @@ def moment_arg(text: str | None, option: str) -> int | None:
 
 def _moment(text: str, option: str, other: str = "") -> int:
     try:
-        if span := re.fullmatch(r"([0-9.]+[a-z]+)( ago)?", text):
+        if span := re.fullmatch(r"((?:[0-9.]+[a-z]+)+)( ago)?", text):
             return time.time_ns() // 1000 - parse_duration(span[1])
         then = local_moment(text.lower(), now := datetime.now()) or datetime.fromisoformat(text)
         if words := yesterday_note(text, now):

@@ -1,24 +1,25 @@
-"""Durations as people write them: `500ms`, `1.5s`, `10m`, `2h`, `7d`."""
+"""Durations as people write them: `500ms`, `1.5s`, `10m`, `1h30m`, `7d`."""
 
 import re
 
 UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LONGEST = 36_500 * UNITS["d"]
 
-_SHAPE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h|d)")
+_PART = r"([0-9]+(?:\.[0-9]+)?)(us|ms|s|m|h|d)"
+_SHAPE = re.compile(f"(?:{_PART})+")
 
 
 def parse_duration(value: object) -> int:
-    """Microseconds of a duration such as `10m`; an integer is taken as microseconds already."""
+    """Microseconds of a duration such as `10m` or `1h30m`; an integer is taken as microseconds already."""
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    if isinstance(value, str) and (shape := _SHAPE.fullmatch(value.strip())):
-        microseconds = float(shape[1]) * UNITS[shape[2]]
+    if isinstance(value, str) and _SHAPE.fullmatch(value.strip()):
+        microseconds = sum(float(number) * UNITS[unit] for number, unit in re.findall(_PART, value))
         if microseconds > LONGEST:
             raise ValueError(f"{value!r} is longer than 100 years; write at most '36500d'")
         return round(microseconds)
     raise ValueError(
-        f"{value!r} is no duration; write a number and a unit, as '500ms', '10s', '5m', '2h', '7d'"
+        f"{value!r} is no duration; write a number and a unit, as '500ms', '10s', '5m', '1h30m', '7d'"
     )
 
 

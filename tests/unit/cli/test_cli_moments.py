@@ -70,6 +70,14 @@ def test_anything_else_is_a_usage_error_with_examples(text: str) -> None:
         since_arg(text)
 
 
+def test_a_duration_may_have_several_units() -> None:
+    assert duration_arg("1h30m", "--for") == duration_arg("90m", "--for")
+    assert duration_arg("1m30s500ms", "--for") == 90_500_000
+    since = since_arg("1h30m ago").since_at
+    assert since is not None
+    assert abs(time.time_ns() // 1000 - 5_400_000_000 - since) < 60_000_000
+
+
 def test_a_bad_duration_names_its_option() -> None:
     with pytest.raises(typer.BadParameter, match="'10' is no duration") as refused:
         duration_arg("10", "--for")

@@ -68,7 +68,7 @@ at = "2:30"
         "5: resources.clean[2]: 'cache' is no absolute path; write one from \"/\" or \"~/\" on",
         "6: resources.sessions.archive: 'up/../here' is no absolute path; write one from \"/\" or \"~/\" on",
         "6: resources.sessions.keep: '7 days' is no duration; "
-        "write a number and a unit, as '500ms', '10s', '5m', '2h', '7d'",
+        "write a number and a unit, as '500ms', '10s', '5m', '1h30m', '7d'",
         "6: resources.sessions.root: is missing (directory whose entries are sessions); "
         'write root = "~/.openclaw/sessions"',
         "7: resources.stop[1]: '(' is no regular expression: missing ): (",
