@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.guidance.project_folder import ProjectFolder
-from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.file_formats import state_text
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import EVENTS, FILES, FOLDER, STATE, TEMPLATES
-from pulse_core.guidance.service import Lines
+from pulse_core.guidance.service import FileObservation, Lines
 from pulse_core.model.errors import PulseError
 
 LONGEST_TEXT = 256 * 1024

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.workers.plain_file import open_plain
-from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.protocol import FOLDER
+from pulse_core.guidance.service import FileObservation
 
 LARGEST = 64 << 20
 """Bytes of a file that is read; a larger one counts as none."""

@@ -16,6 +16,7 @@ from pulse_core.app.state import current_value, usable_settings
 from pulse_core.app.status import home_status, offline_status
 from pulse_core.app.why import why
 from pulse_core.mcp.client_scope import OPEN_PULL_REQUEST
+from pulse_core.mcp.client_scope import TOOLS as CHANGING
 from pulse_core.mcp.events import ClientReads, RuleProposed
 from pulse_core.model.durations import UNITS, parse_duration
 from pulse_core.model.errors import Refused
@@ -204,10 +205,7 @@ class Tools:
         return current_value(self.home, TASKS)
 
 
-CHANGES: tuple[Callable[..., Any], ...] = (
-    Tools.claim_task, Tools.transition_task, Tools.complete_task, Tools.give_up_task, Tools.open_pull_request,
-    Tools.add_silence, Tools.propose_rule,
-)  # fmt: skip
+CHANGES: tuple[Callable[..., Any], ...] = tuple(getattr(Tools, name) for name in CHANGING)
 TOOLS: tuple[Callable[..., Any], ...] = (
     Tools.status, Tools.recent_incidents, Tools.why, Tools.get_my_projects, Tools.get_ready_tasks,
     Tools.get_task_context, *CHANGES,

@@ -4,8 +4,7 @@ from pulse_core.capability import Capability
 from pulse_core.guidance.admission import ADMITS
 from pulse_core.guidance.events import KINDS
 from pulse_core.guidance.projection import GUIDANCE, lines
-from pulse_core.guidance.rules import remind_of_guidance
-from pulse_core.guidance.settings import SETTINGS
+from pulse_core.guidance.rules import SETTINGS, remind_of_guidance
 
 CAPABILITY = Capability(
     "guidance",

@@ -1,14 +1,30 @@
 """People are told of guidance that no agent has acknowledged."""
 
+from pydantic import Field
+
 from pulse_core.guidance.projection import GUIDANCE
-from pulse_core.guidance.settings import SETTINGS
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.settings_group import SettingsGroup
+
+
+class GuidanceSettings(Group):
+    """`[guidance]`: changes of plans, and the agents that must notice them."""
+
+    remind_after: Duration = Field(
+        15 * UNITS["m"],
+        ge=0,
+        description="how long a change may wait for an acknowledgement before people are told; 0: they are not",
+    )
+
+
+SETTINGS: SettingsGroup[GuidanceSettings] = SettingsGroup("guidance", GuidanceSettings, GuidanceSettings())
 
 
 async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

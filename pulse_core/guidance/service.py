@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from pulse_core.guidance import answers
 from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.answers import Answer
-from pulse_core.guidance.change_detection import FileObservation, next_change
-from pulse_core.guidance.events import GuidanceAcknowledged
+from pulse_core.guidance.events import GuidanceAcknowledged, GuidanceChanged
 from pulse_core.guidance.file_formats import imports, read_earlier
 from pulse_core.guidance.projection import Guidance, GuidedProject
-from pulse_core.guidance.protocol import PLAN, Change
+from pulse_core.guidance.protocol import FILES, PLAN, Change, ChangeKind, make_event_id, row_id
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 
@@ -20,6 +19,37 @@ MOST_TRIES = 100
 """Looks of one question, each of which another process has made of no use."""
 Lines = Callable[[], Iterator[str] | None]
 """The lines of `events.jsonl`, from the first one on, as often as they are asked for; None where they are not known."""
+
+
+class FileObservation(NamedTuple):
+    """The bytes of a file as they were read at once: their hash and number. None and 0: there is no such file."""
+
+    sha256: str | None = None
+    size: int = 0
+
+
+def next_change(
+    root: str, project: GuidedProject, seen: Mapping[str, FileObservation], now: int, digits: str
+) -> tuple[Draft, GuidedProject] | None:
+    """The event of the first difference between what is recorded and what was seen, and the project after it.
+
+    What was seen is compared with nothing newer: the next difference is one to that project, and whoever was quicker is
+    noticed by the number. now: UTC microseconds; digits: eight random ones, hexadecimal. The times in ids of a project only
+    grow.
+    """
+    for name in FILES:
+        before, found = project.hashes.get(name), seen[name]
+        if found.sha256 == before:
+            continue
+        kind = ChangeKind.of(before, found.sha256)
+        at = max(now, project.latest_at + 1)
+        size = None if found.sha256 is None else found.size
+        change = Change(project.count + 1, make_event_id(at, digits), at, kind, name, found.sha256, size)
+        payload = GuidanceChanged(
+            number=change.number, event_id=change.id, change=kind, file=name, sha256=found.sha256, size=size
+        )
+        return Draft(payload, root, id=row_id(root, change.id)), project.after_changes(change)
+    return None
 
 
 def until_first(look: Callable[[], T]) -> T:

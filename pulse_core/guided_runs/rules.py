@@ -1,11 +1,13 @@
 """A run that goes on by guidance that has changed is stopped, or paused until that is acknowledged; or people are told."""
 
 from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import Field
 
 from pulse_core.agents.actions import PAUSE_RUN, STOP_RUN
 from pulse_core.agents.projection import RUNS, Run
 from pulse_core.guidance.projection import GUIDANCE
-from pulse_core.guided_runs.settings import SETTINGS
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import NOTIFY
@@ -13,12 +15,30 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections.notices import PREFIX
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.settings.groups import Duration, Group
+from pulse_core.settings.settings_group import SettingsGroup
 from pulse_core.tasks.projection import TASKS, PendingTasks
 
 UNACKNOWLEDGED = "changed, and it has not acknowledged that in"
 """Why a run is held, by which it is known that it was held here."""
 KEYS = {"remind": f"{PREFIX}guided-run", "pause": PAUSE_RUN.name, "stop": STOP_RUN.name}
 """By `then`: how the keys of the effects begin."""
+
+
+class GuidedRunsSettings(Group):
+    """`[guided_runs]`: runs of agents in projects whose guidance or constraints have changed."""
+
+    after: Duration = Field(
+        0, ge=0, description="how long a run may go on without an acknowledgement; 0: as long as it wants"
+    )
+    then: Literal["remind", "pause", "stop"] = Field(
+        "pause", description="what becomes of it; remind: people are told of the run, its task and its agent"
+    )
+
+
+SETTINGS: SettingsGroup[GuidedRunsSettings] = SettingsGroup(
+    "guided_runs", GuidedRunsSettings, GuidedRunsSettings()
+)
 
 
 async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:

@@ -4,8 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from pydantic import Field
+
 from pulse_core.mcp.events import ClientReads, RuleProposed
-from pulse_core.mcp.settings import SETTINGS
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
@@ -14,7 +15,9 @@ from pulse_core.model.kinds import Effect, PromoteRequested
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import OUTWARD
 from pulse_core.projections.state import State
+from pulse_core.settings.groups import Group
 from pulse_core.settings.settings import Settings
+from pulse_core.settings.settings_group import SettingsGroup
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.silences.projection import SILENCES
 from pulse_core.tasks.admission import known_task
@@ -30,6 +33,18 @@ TOOLS = (
 OPEN_PULL_REQUEST = "open-pull-request"
 MOST_SILENCES, LONGEST_SILENCE = 10, UNITS["d"]
 """Of one client at a time, and how long one lasts at most."""
+
+
+class McpSettings(Group):
+    """`[mcp]`: agents that ask over MCP."""
+
+    promote: bool = Field(
+        False,
+        description="whether a rule that an agent proposes comes into force once it has passed all gates",
+    )
+
+
+SETTINGS: SettingsGroup[McpSettings] = SettingsGroup("mcp", McpSettings, McpSettings())
 
 
 @dataclass(frozen=True)

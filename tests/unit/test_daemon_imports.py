@@ -12,7 +12,6 @@ UNUSED = {
     "pulse_core.agents.executors",
     "pulse_core.agents.watcher",
     "pulse_core.checks.watcher",
-    "pulse_core.guidance.change_detection",
     "pulse_core.guidance.service",
 }
 

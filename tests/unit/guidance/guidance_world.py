@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from random import Random
 
 from pulse_core.composition import ADMITS
-from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.projection import GUIDANCE, Guidance, GuidedProject, changes_in
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change
-from pulse_core.guidance.service import GuidanceService, Lines
+from pulse_core.guidance.service import FileObservation, GuidanceService, Lines
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Role, encode
 from pulse_core.projections.state import State

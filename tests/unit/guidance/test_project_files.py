@@ -13,10 +13,9 @@ import pytest
 
 from pulse_adapters.guidance import project_folder
 from pulse_adapters.guidance.disk_project_files import LONGEST_TEXT, DiskProjectFiles
-from pulse_core.guidance.change_detection import FileObservation
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change, make_event_id
-from pulse_core.guidance.service import GuidanceService
+from pulse_core.guidance.service import FileObservation, GuidanceService
 from pulse_core.model.errors import PulseError
 from tests.unit.guidance.guidance_world import GuidanceWorld
 

@@ -13,7 +13,7 @@ from pulse_adapters.ipc.daemon_client import SocketDaemonClient
 from pulse_adapters.mcp.client_config import ClientConfig, client_config, write_config
 from pulse_adapters.mcp.client_tokens import name_of, token_of
 from pulse_core.home import HomeLayout
-from pulse_core.mcp.settings import SETTINGS
+from pulse_core.mcp.client_scope import SETTINGS
 from pulse_core.model.errors import NotAnswering, PulseError
 from upulse_cli.capabilities.guidance.wiring import guidance_service, port_taken, require_mcp
 
