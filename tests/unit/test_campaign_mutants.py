@@ -1,5 +1,6 @@
 """The campaign that changes the survival rules: what it changes, and that nothing which lives through it is passed over."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -75,9 +76,8 @@ def test_what_lives_must_be_judged(tmp_path: Path) -> None:
     done = campaign("--tests", "tests/unit/rules/test_stopping.py", "--judged", str(judged))
     assert done.returncode == 1, done.stdout + done.stderr
     assert "mutants: 10 of 10 lived, 9 of them not judged" in done.stdout
-    assert (
-        "kill_switch.py:13: kill_switch.kill_switch: not verdict.effects => verdict.effects\n" in done.stdout
-    )
+    change = re.escape("kill_switch.kill_switch: not verdict.effects => verdict.effects\n")
+    assert re.search(rf"kill_switch\.py:\d+: {change}", done.stdout)
     assert done.stdout.count("judged: Nobody cares.") == 1
 
 
