@@ -64,7 +64,7 @@ def banners(standing: Standing) -> Iterator[Text]:
     if damage := standing["log"]["damage"]:
         yield Text(one_line(f" DAMAGED LOG {damage} "), style="white on red")
     if unwritten := standing["log"].get("unwritten"):
-        words = f" THE LOG CAN'T BE WRITTEN (is the disk full?); held in memory: {count(unwritten, 'event')} "
+        words = f" THE LOG CAN'T BE WRITTEN; held in memory: {count(unwritten, 'event')} "
         if left_out := standing["log"].get("left_out"):
             words += f"(dropped: {left_out:,}) "
         yield Text(words, style="white on red")

@@ -7,12 +7,13 @@ import hashlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, FileFact
+from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, TREES, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.untrusted_paths import open_folder
@@ -24,6 +25,14 @@ _ANY = 2**63
 _LONGEST = 2_048
 """Bytes of a folder's path in a backup: the path of the backup comes before it."""
 PRIVATE = 0o700
+_UNFINISHED = ".unfinished"
+_JUST_MADE = 10.0
+"""Seconds."""
+_DATABASES = {"events.db", "vitals.db"}
+_PARTS = {NAME, "objects", "config.toml", "shadow.jsonl", "shadow.jsonl.1", *TREES, *_DATABASES} | {
+    f"{name}-journal" for name in _DATABASES
+}
+"""What can be in a backup, at its top."""
 INODES = 100
 """Files and directories beyond those that are counted."""
 _REFS_FIRST = ("HEAD", "packed-refs", "refs", "logs")
@@ -205,9 +214,12 @@ def demand_room(place: Path, needed: int, files: int, what: str) -> None:
 def under_construction(path: Path) -> Iterator[Path]:
     """A directory beside `path` that gets its name at the end; what fails leaves nothing.
 
-    What a killed backup left there is removed first. Raises PulseError if another backup is being made there.
+    What killed backups left in the folder is removed first. Raises PulseError if another backup is being made there.
     """
-    work = path.with_name(f".{path.name}.unfinished")
+    work = path.with_name(f".{path.name}{_UNFINISHED}")
+    for other in path.parent.glob(f".*{_UNFINISHED}"):
+        if other != work:
+            _remove_left(other)
     work.mkdir(mode=PRIVATE, exist_ok=True)
     handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -228,6 +240,20 @@ def under_construction(path: Path) -> Iterator[Path]:
             raise
     finally:
         os.close(handle)
+
+
+def _remove_left(work: Path) -> None:
+    """Remove what a killed backup left: nobody holds it, and nothing is in it but what a backup has."""
+    with suppress(OSError):
+        handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            found = os.fstat(handle)
+            is_old = time.time() - found.st_mtime > _JUST_MADE  # whoever has made it may not hold it yet
+            if found.st_uid == os.geteuid() and is_old and set(os.listdir(handle)) <= _PARTS:
+                shutil.rmtree(work)
+        finally:
+            os.close(handle)
 
 
 def empty_directory(directory: Path) -> None:

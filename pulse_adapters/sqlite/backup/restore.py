@@ -170,6 +170,7 @@ class HomeRestore:
         if self.home.events.is_symlink():
             words = f"events.db was a link to {files_of(self.home.events).database}, which stays as it is"
             self.notes.append(f"{words}; the log lies in the home itself now")
+        was_there = os.path.lexists(self.home.vitals)
         if not is_usable(self.home.vitals) and "vitals.db" in self.manifest.files:
             self._copy("vitals.db")
             # The next samples get ids that none had before: an id in the log must not come to mean another sample.
@@ -177,7 +178,8 @@ class HomeRestore:
             with closing(sqlite3.connect(self.staging / "vitals.db")) as connection:
                 connection.execute("INSERT INTO sample VALUES (?, 'restored', ?, ?, ?, '{}')", (now.at, *now))
                 connection.commit()
-            self.notes.append("vitals.db could not be used and is the backup's now")
+            if was_there:
+                self.notes.append("vitals.db could not be used and is the backup's now")
         for name in ADDED:
             if not os.path.lexists(self.home.path / name):
                 for part in self.manifest.files:

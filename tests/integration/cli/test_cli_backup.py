@@ -492,3 +492,27 @@ def test_a_broken_engine_is_backed_up_and_said_to_be_broken(
     told = quiet.upulse("backup", str(tmp_path / "as json"), "--json", code=1).json
     assert told["engine_fault"]
     assert (tmp_path / "broken" / "backup.json").exists()
+
+
+def test_what_killed_backups_left_in_the_folder_is_removed_but_nothing_else(
+    quiet: CliHome, tmp_path: Path
+) -> None:
+    folder = tmp_path / "backups"
+    for name, part in ((".monday.unfinished", "events.db"), (".notes.unfinished", "letter")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / part).touch()
+        os.utime(folder / name, (0, 0))
+    with under_construction(folder / "at work"):
+        os.utime(folder / ".at work.unfinished", (0, 0))
+        quiet.upulse("backup", str(folder / "tuesday"))
+        left = {path.name for path in folder.iterdir()}
+    assert left == {".at work.unfinished", ".notes.unfinished", "tuesday"}
+
+
+def test_a_restore_into_a_new_home_has_no_vitals_to_speak_of(quiet: CliHome, tmp_path: Path) -> None:
+    quiet.upulse("daemon", "start")
+    quiet.end_everything()
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    said = CliHome(tmp_path / "new").upulse("restore", str(tmp_path / "backup"))
+    assert "vitals.db" not in f"{said.out}{said.err}"
+    assert (tmp_path / "new" / "vitals.db").exists()
