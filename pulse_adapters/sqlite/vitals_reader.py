@@ -1,9 +1,9 @@
 """Reads vitals.db beside a running daemon or without one: synchronous, read-only, quick to import."""
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,12 @@ class SqliteVitalsReader:
 
     def __init__(self, home: Path) -> None:
         self._connection: sqlite3.Connection | None = None
-        with suppress(sqlite3.Error):
-            self._connection = connect_readonly(home / "vitals.db")
+        self.fault, self._path = "", home / "vitals.db"
+        try:
+            self._connection = connect_readonly(self._path)
+        except sqlite3.Error as error:
+            if os.path.lexists(self._path):
+                self.fault = self._spelled(error)
         # A file that no daemon of this version has opened yet lacks the last column.
         self._tick_columns = TICK_COLUMNS if self._rows(KNOWS_ENGINES) else OLDER_TICK_COLUMNS
 
@@ -112,5 +116,9 @@ class SqliteVitalsReader:
     def _rows(self, sql: str, *values: Any) -> list[Any]:
         try:
             return self._connection.execute(sql, values).fetchall() if self._connection else []
-        except sqlite3.Error:
+        except sqlite3.Error as error:
+            self.fault = self._spelled(error)
             return []
+
+    def _spelled(self, error: sqlite3.Error) -> str:
+        return f"{self._path} can't be read as a whole ({error}); a start of the daemon sets it aside and begins a new one"

@@ -48,6 +48,14 @@ def rolled_up(vitals: VitalsReader, key: str, after: int, upto: int) -> Iterator
         yield f"{key}.{row.field}", Point(row.at, row.mean, row.low, row.high)
 
 
+def nothing_sensed(home: HomeContext) -> str:
+    """Why nothing is known of a time, in words."""
+    with home.vitals() as vitals:
+        vitals.last_samples()
+        words = "nothing was sensed in that time; choose a longer --since, or see: upulse daemon status"
+        return vitals.fault or words
+
+
 def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
     """One number over time. Raises UnknownName with the nearest there is, or says that nothing was sensed."""
     with home.vitals() as vitals:
@@ -57,9 +65,7 @@ def series(home: HomeContext, name: str, after: int, upto: int) -> Series:
         return one
     known = [one.name for one in all_series(home, after, upto)]
     if not known:
-        raise PulseError(
-            "nothing was sensed in that time; choose a longer --since, or see: upulse daemon status"
-        )
+        raise PulseError(nothing_sensed(home))
     raise UnknownName("vital", name, known)
 
 

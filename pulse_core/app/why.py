@@ -48,7 +48,8 @@ class EffectExplanation:
     """Everything that is still known about one effect.
 
     process: the one it concerns, if any; seen: what made the rule wish for it, as far as the log tells; words: what each
-    sample says about it; held: how many events of each kind the daemon holds, since the log takes none.
+    sample says about it; held: how many events of each kind the daemon holds, since the log takes none;
+    vitals_fault: why samples and ticks could not be read.
     """
 
     timeline: EffectTimeline
@@ -61,6 +62,7 @@ class EffectExplanation:
     origin: Event | None
     followed: Event | None
     held: Mapping[str, int]
+    vitals_fault: str = ""
 
     @property
     def began(self) -> Moment:
@@ -141,6 +143,8 @@ class EffectExplanation:
             yield f"the record of tick {tick}: not written yet, or vitals.db was trimmed or deleted"
         if self.tick and self.tick.snapshot and not self.snapshot_kept:
             yield f"the snapshot of tick {tick}: its object was deleted"
+        if self.vitals_fault:
+            yield self.vitals_fault
         if self.held:
             yield _words_of(self.held)
 
@@ -209,6 +213,7 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str,
         tick = vitals.tick(number) if number is not None else None
         kept = bool(tick and tick.snapshot and home.objects().exists(tick.snapshot))
         samples = vitals.samples(list(one.data.get("samples", ())))
+        fault = vitals.fault
     abouts = tuple(_abouts(wish.subject, str(params.get(FOR, "")), process))
     settings = usable_settings(home) if samples else Settings()
     words = [sample_words(sample, abouts, settings) for sample in samples]
@@ -219,7 +224,7 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str,
         seen = origin
     later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
     after = next(log.events(later, limit=1), None) if process and one.outcome else None
-    return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, held)
+    return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, held, fault)
 
 
 def _origin(log: EventReader, wish: Event) -> Event | None:

@@ -42,7 +42,13 @@ class EventReader(Protocol):
 
 
 class VitalsReader(Protocol):
-    """Reads samples and tick records; vitals that are missing or unusable read as empty."""
+    """Reads samples and tick records; vitals that are missing or unusable read as empty.
+
+    fault: why something could not be read by now, in words; empty if all could, or there are none yet.
+    """
+
+    @property
+    def fault(self) -> str: ...
 
     def last_samples(self) -> Sequence[Sample]:
         """The newest sample of each key, by key."""

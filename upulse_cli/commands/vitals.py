@@ -72,7 +72,7 @@ def vitals(
 
     Every number with its course; or, if one is named, a plot of it.
     """
-    from pulse_core.app.series import all_series, series
+    from pulse_core.app.series import all_series, nothing_sensed, series
     from upulse_cli.time_args import moment_arg
 
     where, now = open_home(home), time.time_ns() // 1000
@@ -81,7 +81,8 @@ def vitals(
     if as_json:
         put_json([to_json(one) for one in found])
     elif not found:
-        say("Nothing was sensed in that time; choose a longer --since, or see: upulse daemon status")
+        words = nothing_sensed(where)
+        say(f"{words[0].upper()}{words[1:]}")
     elif key:
         draw_plot(found[0])
     else:

@@ -1,7 +1,10 @@
 """What was sensed long ago is still there, by the minute."""
 
 import asyncio
+import os
 import time
+
+import pytest
 
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_core.model.moment import Moment
@@ -46,3 +49,19 @@ def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
     )
     assert line.split()[1:4] == ["40.0%", "10.0%", "60.0%"]
     assert "system-resource.up" in quiet.upulse("vitals", "--since", "4d").out
+
+
+@pytest.mark.parametrize("rest", [0.5, 5_000, 100])
+def test_vitals_that_can_not_be_read_are_said_to_be_so(quiet: CliHome, rest: float) -> None:
+    quiet.upulse("daemon", "start")
+    try:
+        quiet.pid_when_up("demo")
+    finally:
+        quiet.upulse("daemon", "stop")
+        quiet.end_everything()
+    vitals = quiet.path / "vitals.db"
+    os.truncate(vitals, int(vitals.stat().st_size * rest) if rest < 1 else int(rest))
+    words = "vitals.db can't be read as a whole"
+    assert words in quiet.upulse("why").out
+    assert words in quiet.upulse("vitals").err
+    assert words in quiet.upulse("vitals", "system-resource.memory", code=1).err
