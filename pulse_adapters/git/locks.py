@@ -1,13 +1,13 @@
 """Locks the repository among Pulse's own processes, and removes stale locks of killed git processes."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pulse_adapters.workers.plain_file import locked
 from pulse_core.model.errors import PulseError
 
 if TYPE_CHECKING:
@@ -26,25 +26,20 @@ _LOCKS = ("*.lock", "worktrees/*/*.lock", "refs/**/*.lock")
 @contextmanager
 def repository_lock(home: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Inside, no other process of Pulse changes the repository, and no killed git's lock is in the way."""
+    words = f"another upulse is changing the engine of {home}; wait for it, then try again"
     until = time.monotonic() + wait
     try:
         handle = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise PulseError(f"{home} can't be used as a home: {error.strerror}") from error
-    try:
-        while True:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    words = f"another upulse is changing the engine of {home}; wait for it, then try again"
-                    raise PulseError(words) from None
-            time.sleep(_PAUSE_S)
+    with ExitStack() as stack:
+        stack.callback(os.close, handle)
+        try:
+            stack.enter_context(locked(handle, wait, _PAUSE_S))
+        except BlockingIOError:
+            raise PulseError(words) from None
         _clear(home, until)
         yield
-    finally:
-        os.close(handle)
 
 
 def _clear(home: Path, until: float) -> None:

@@ -35,13 +35,11 @@ Signature = tuple[int, int, int, int, int]
 
 
 class Published(NamedTuple):
-    """Both files as they were when they were looked at last, for which state of the project, and how many changes were in
-    `events.jsonl`; None: it is not known to be right."""
+    """Both files as they were when they were looked at last, and for which state of the project."""
 
     project: GuidedProject
     state: Signature
     events: Signature
-    changes: int | None
 
 
 class DiskProjectFiles:
@@ -105,7 +103,7 @@ class DiskProjectFiles:
         # Without the folder there is no place for them.
         with suppress(OSError), ProjectFolder.open(root) as folder:
             last = self._published.get(root)
-            if last and last[:3] == (project(), _signature(folder, STATE), _signature(folder, EVENTS)):
+            if last and last == (project(), _signature(folder, STATE), _signature(folder, EVENTS)):
                 return
             self._published.pop(root, None)
             with folder.locked():
@@ -113,35 +111,25 @@ class DiskProjectFiles:
                 text = state_text(root, newest)
                 if not _is_same(folder, STATE, iter(text.splitlines(keepends=True))):
                     folder.replace(STATE, (text,))
-                count = _publish_events(folder, last, newest, lines)
-                signatures = _signature(folder, STATE), _signature(folder, EVENTS)
-                self._published[root] = Published(newest, *signatures, count)
+                _publish_events(folder, last, newest, lines)
+                self._published[root] = Published(
+                    newest, _signature(folder, STATE), _signature(folder, EVENTS)
+                )
 
 
 def _publish_events(
     folder: ProjectFolder, last: Published | None, project: GuidedProject, lines: Lines
-) -> int | None:
-    """Append what is missing at the end of a file that is known; another one is compared with the log, line by line. The
-    changes that are in it then; None if that is not known."""
-    count, recent = None, [change.line() for change in project.recent]
-    now = _signature(folder, EVENTS)
-    if last and last.changes is not None:
-        is_longer = now[:2] == last.events[:2] and now[2] > last.events[2]
-        count = (
-            last.changes if now == last.events else _known_end(folder, project, recent) if is_longer else None
-        )
-    if count is None or not 0 <= project.count - count <= len(recent):
-        known: Lines = (lambda: iter(recent)) if project.count == len(recent) else lines
-        if (whole := known()) is None:
-            count = _known_end(folder, project, recent)
-        else:
-            if not _is_same(folder, EVENTS, whole):
-                folder.replace(EVENTS, known() or ())
-            count = project.count
-    if count is not None and (missing := recent[len(recent) - (project.count - count) :]):
-        folder.append(EVENTS, "".join(missing))
-        count = project.count
-    return count
+) -> None:
+    """Append what is missing at the end of a file that is known, or only longer by now; another one is compared with `lines`."""
+    recent, now = [change.line() for change in project.recent], _signature(folder, EVENTS)
+    is_known = last and (now == last.events or (now[:2] == last.events[:2] and now[2] > last.events[2]))
+    count = _known_end(folder, project, recent) if is_known else None
+    known: Lines = (lambda: iter(recent)) if project.count == len(recent) else lines
+    if count is None and (whole := known()) is not None:
+        if not _is_same(folder, EVENTS, whole):
+            folder.replace(EVENTS, known() or ())
+    elif (count := count or _known_end(folder, project, recent)) and count < project.count:
+        folder.append(EVENTS, "".join(recent[count - project.count :]))
 
 
 def _observed(root: str) -> tuple[Mapping[str, FileObservation], int]:

@@ -4,14 +4,12 @@ import errno
 import fcntl
 import hashlib
 import os
-import secrets
 import signal
-import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import locked, open_plain, replace_plain
 from pulse_core.guidance.protocol import FOLDER
 from pulse_core.guidance.service import FileObservation
 
@@ -83,67 +81,29 @@ class ProjectFolder:
         with self.file(name) as descriptor, open(descriptor, "rb", closefd=False) as file:
             return file.read(most)
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Nobody else publishes here meanwhile. Raises OSError if somebody else has the lock for too long."""
-        until = time.monotonic() + LOCK_WAIT_S
-        while True:
-            try:
-                fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                if time.monotonic() >= until:
-                    raise
-            time.sleep(LOCK_STEP_S)
-        try:
-            yield
-        finally:
-            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        return locked(self.descriptor, LOCK_WAIT_S, LOCK_STEP_S)
 
     def create(self, name: str, text: str) -> None:
         """A new file with this text; one that is there, or a link of that name, is left as it is."""
-        part = self._written((text,))
-        try:
-            with suppress(FileExistsError):
-                os.link(part, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-        finally:
-            os.unlink(part, dir_fd=self.descriptor)
+        with suppress(FileExistsError):
+            replace_plain(name, text.encode(), _MODE, within=self.descriptor, keep=True)
 
-    def replace(self, name: str, texts: Iterable[str]) -> os.stat_result:
+    def replace(self, name: str, texts: Iterable[str]) -> None:
         """Put a file with this text there at once, instead of whatever bears the name."""
-        part = self._written(texts)
-        try:
-            os.rename(part, name, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
-        except BaseException:
-            os.unlink(part, dir_fd=self.descriptor)
-            raise
-        return self.stat(name)
+        replace_plain(name, (text.encode() for text in texts), _MODE, within=self.descriptor)
 
-    def append(self, name: str, text: str) -> os.stat_result:
+    def append(self, name: str, text: str) -> None:
         """Add to a file that is there, in one write."""
         descriptor, data = open_plain(name, os.O_WRONLY | os.O_APPEND, within=self.descriptor), text.encode()
         with open(descriptor, "ab", buffering=0) as file:
             if file.write(data) != len(data):
                 raise OSError(errno.ENOSPC, "it was written in part", name)
-            return os.fstat(descriptor)
 
     def stat(self, name: str) -> os.stat_result:
         """What is known of a file, or of a link of that name."""
         return os.stat(name, dir_fd=self.descriptor, follow_symlinks=False)
-
-    def _written(self, texts: Iterable[str]) -> str:
-        """A new file with another name and this text."""
-        name = f".{secrets.token_hex(8)}.new"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(name, flags, _MODE, dir_fd=self.descriptor)
-        try:
-            with open(descriptor, "w", encoding="utf-8", newline="\n") as file:
-                file.writelines(texts)
-                os.fchmod(file.fileno(), _MODE)
-        except BaseException:
-            os.unlink(name, dir_fd=self.descriptor)
-            raise
-        return name
 
 
 def _hashed(descriptor: int) -> tuple[str, int]:

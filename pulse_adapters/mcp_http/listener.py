@@ -31,13 +31,15 @@ def take_port(host: str, port: int) -> socket.socket:
     return taken
 
 
-def open_port(taken: socket.socket, host: str, port: int) -> None:
-    """Let clients in; raises PortBusy if somebody else was quicker."""
+def open_port(taken: socket.socket, host: str, port: int) -> str:
+    """Let clients in; the beginning of the addresses at which they find what is served. Raises PortBusy if somebody else was
+    quicker."""
     try:
         taken.listen(BACKLOG)
     except OSError as error:
         raise _explained(error, host, port) from error
     taken.setblocking(False)
+    return f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"
 
 
 def _explained(error: OSError, host: str, port: int) -> PulseError:
@@ -55,8 +57,3 @@ def _holder(port: int) -> str:
     except (psutil.Error, OSError):
         pass
     return "another process"
-
-
-def endpoint(taken: socket.socket, host: str) -> str:
-    """The beginning of the addresses at which clients find what this socket serves."""
-    return f"http://{f'[{host}]' if ':' in host else host}:{taken.getsockname()[1]}"

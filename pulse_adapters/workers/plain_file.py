@@ -1,10 +1,13 @@
 """Opens plain files whose names others may have given to a link, a pipe or a device meanwhile: none is waited for."""
 
 import errno
+import fcntl
 import os
-import pathlib
 import secrets
 import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
 Path = str | os.PathLike[str]
@@ -60,15 +63,53 @@ def cut_middle(file: BinaryIO, most: int, end: int) -> None:
     file.truncate(most)
 
 
-def replace_plain(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Put a file there at once, which is on disk before it has its name. Raises OSError, and then leaves what was there."""
-    new = pathlib.Path(path).with_name(f".{secrets.token_hex(8)}.new")
+def replace_plain(
+    path: Path,
+    data: bytes | Iterable[bytes],
+    mode: int = 0o600,
+    *,
+    within: int | None = None,
+    keep: bool = False,
+) -> None:
+    """Put a file there at once, which is on disk before it has its name. Raises OSError, and then leaves what was there.
+
+    within: the open folder in which it has this name; keep: raise FileExistsError where something has the name already.
+    """
+    new = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    file = os.open(new, flags, mode, dir_fd=within)
     try:
-        with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        with open(file, "wb") as opened:
+            opened.writelines((data,) if isinstance(data, bytes) else data)
+            opened.flush()
+            os.fchmod(file, mode)
+            os.fsync(file)
+        if keep:
+            os.link(new, path, src_dir_fd=within, dst_dir_fd=within)
+            os.unlink(new, dir_fd=within)
+        else:
+            os.replace(new, path, src_dir_fd=within, dst_dir_fd=within)
     except BaseException:
-        new.unlink(missing_ok=True)
+        os.unlink(new, dir_fd=within)
         raise
+
+
+@contextmanager
+def locked(descriptor: int, wait: float, step: float) -> Iterator[None]:
+    """Hold the lock of an open file or folder. Raises BlockingIOError if another has it for longer.
+
+    wait, step: seconds to wait, and between two tries.
+    """
+    until = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise
+        time.sleep(step)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)

@@ -24,13 +24,12 @@ def init(
     Its directory, commented settings, an empty log, and a git repository for your own rules; what is there already
     is kept.
     """
-    from upulse_cli.wiring.home import home_context, meant_home
-    from upulse_cli.wiring.offline import make_engine, make_log, write_settings
+    from upulse_cli.wiring.home import meant_home
+    from upulse_cli.wiring.offline import make_engine, make_home
 
     made = meant_home(home)
-    made.create()
-    wrote = write_settings(made, demo)
-    make_log(home_context(made))
+    wrote = not made.config.exists()
+    make_home(made, demo)
     done = make_engine(made) if engine else ()
     say(f"{made.path} is a Pulse home.")
     if not wrote:

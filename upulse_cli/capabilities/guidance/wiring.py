@@ -45,16 +45,12 @@ def guidance_service(home: "HomeContext") -> tuple[GuidanceService, RecordedGuid
 def home_to_use(option: str | None) -> "HomeContext":
     """The home that is meant; a new one if there is none."""
     from upulse_cli.wiring.home import found_home, home_context, meant_home
-    from upulse_cli.wiring.offline import make_log, write_settings
+    from upulse_cli.wiring.offline import make_home, make_log
 
     try:
-        home = found_home(option)
+        make_log(context := home_context(found_home(option)))
     except NoHome:
-        home = meant_home(option)
-        home.create()
-        write_settings(home, demo=False)
-    context = home_context(home)
-    make_log(context)
+        context = make_home(meant_home(option), demo=False)
     return context
 
 
@@ -85,16 +81,16 @@ def serve_project(
     with port_taken(host, port, token) as (taken, secret):
         from pulse_adapters.guidance.mcp_server import GuidanceServer
         from pulse_adapters.mcp_http.http_server import RequireToken, beside, serve, stateless_app
-        from pulse_adapters.mcp_http.listener import endpoint, open_port
+        from pulse_adapters.mcp_http.listener import open_port
 
         service, _ = guidance_service(home_to_use(home))
         server = GuidanceServer(service, lambda: root)
         if unread := server.in_thread(lambda: service.begin(root)):
             words = "could not be read; all others were taken over"
             say(f"{unread} lines of {root}/.pulse/events.jsonl {words}.")
-        open_port(taken, host, port)
+        address = open_port(taken, host, port)
         say(f"Watching {root}/.pulse")
-        say(f"MCP endpoint: {endpoint(taken, host)}{ENDPOINT}")
+        say(f"MCP endpoint: {address}{ENDPOINT}")
         app = stateless_app(server.mcp(), ENDPOINT, host)
 
         async def run() -> None:

@@ -30,7 +30,7 @@ def serve_http(
         from pulse_adapters.guidance.mcp_server import GuidanceServer
         from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door
         from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
-        from pulse_adapters.mcp_http.listener import endpoint, open_port
+        from pulse_adapters.mcp_http.listener import open_port
 
         service, log = guidance_service(home)
         guidance = GuidanceServer(service, PROJECT.get)
@@ -46,9 +46,9 @@ def serve_http(
             door = Door(pulse, guarded, partial(name_of, home.layout.path), is_watched)
             await serve(door, taken, pulse, inner)
 
-        open_port(taken, host, port)
-        say(f"Pulse's tools: {endpoint(taken, host)}{PATH}")
-        say(f"Guidance: {endpoint(taken, host)}{GUIDANCE}/PATH of a project that was added")
+        address = open_port(taken, host, port)
+        say(f"Pulse's tools: {address}{PATH}")
+        say(f"Guidance: {address}{GUIDANCE}/PATH of a project that was added")
         asyncio.run(run())
         guidance.close()
 
