@@ -120,7 +120,7 @@ class DiskProjectFiles:
 def _publish_events(
     folder: ProjectFolder, last: Published | None, project: GuidedProject, lines: Lines
 ) -> None:
-    """Append what is missing at the end of a file that is known, or only longer by now; another one is compared with `lines`."""
+    """Append what is missing at the end of a file that is known, or only longer by now; compare another one with `lines`."""
     recent, now = [change.line() for change in project.recent], _signature(folder, EVENTS)
     is_known = last and (now == last.events or (now[:2] == last.events[:2] and now[2] > last.events[2]))
     count = _known_end(folder, project, recent) if is_known else None

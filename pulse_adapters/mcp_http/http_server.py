@@ -14,8 +14,6 @@ import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
 
-from pulse_adapters.mcp_http.listener import LOOPBACK
-
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
     from starlette.applications import Starlette
@@ -27,13 +25,14 @@ LOCAL = TransportSecuritySettings(
     allowed_origins=[f"http://{name}{port}" for name in NAMES for port in ("", ":*")],
 )
 """Who was led to this machine by another name is not answered; with port 80 clients name none."""
+ANYWHERE = TransportSecuritySettings(enable_dns_rebinding_protection=False)
 LONGEST_REQUEST = 1 << 20
 GRACE_S = 2
 
 
-def stateless_app(server: "MCPServer[Any]", path: str, host: str) -> "Starlette":
-    """The application of an MCP server, without sessions; host: the address that it listens on. Where
-    others reach it, `RequireToken` stands before it."""
+def stateless_app(server: "MCPServer[Any]", path: str, is_local: bool) -> "Starlette":
+    """The application of an MCP server, without sessions; is_local: whether this machine alone reaches it. Where
+    others do, `RequireToken` stands before it."""
     # It logs a traceback for each client that hangs up before it has sent its whole request.
     logging.getLogger("mcp.server.streamable_http").setLevel(logging.CRITICAL)
     return server.streamable_http_app(
@@ -41,8 +40,7 @@ def stateless_app(server: "MCPServer[Any]", path: str, host: str) -> "Starlette"
         json_response=True,
         stateless_http=True,
         max_request_body_size=LONGEST_REQUEST,
-        transport_security=LOCAL if host in LOOPBACK else None,
-        host=host,
+        transport_security=LOCAL if is_local else ANYWHERE,
     )
 
 

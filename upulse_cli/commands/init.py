@@ -24,8 +24,8 @@ def init(
     Its directory, commented settings, an empty log, and a git repository for your own rules; what is there already
     is kept.
     """
-    from upulse_cli.wiring.home import meant_home
-    from upulse_cli.wiring.offline import make_engine, make_home
+    from upulse_cli.wiring.home import make_home, meant_home
+    from upulse_cli.wiring.offline import make_engine
 
     made = meant_home(home)
     wrote = not made.config.exists()

@@ -58,6 +58,16 @@ def found_home(option: str | None) -> Home:
     return home
 
 
+def make_home(home: Home, demo: bool) -> HomeContext:
+    """Make a home with settings and an empty log, or what is missing of it."""
+    from upulse_cli.wiring.offline import make_log, write_settings
+
+    home.create()
+    write_settings(home, demo)
+    make_log(context := home_context(home))
+    return context
+
+
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """What each child process of a daemon costs."""
     from pulse_adapters.host.system_watcher import child_costs as costs

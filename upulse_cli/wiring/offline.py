@@ -27,7 +27,6 @@ from pulse_core.model.payload import Role, parse
 from pulse_core.record.gate import Gate, RecordedDraft
 from pulse_core.record.view import View, advance_state, restore_from_checkpoints, save_checkpoints
 from upulse_cli.wiring.executors import machine_executors
-from upulse_cli.wiring.home import home_context
 
 LOCK_WAIT = 2.0
 LONG = 0.2
@@ -46,14 +45,6 @@ def write_settings(home: Home, demo: bool) -> bool:
     except OSError as error:
         raise PulseError(f"{home.config} can't be written: {error.strerror}") from error
     return True
-
-
-def make_home(home: Home, demo: bool) -> HomeContext:
-    """Make a home with settings and an empty log, or what is missing of it."""
-    home.create()
-    write_settings(home, demo)
-    make_log(context := home_context(home))
-    return context
 
 
 def make_log(home: HomeContext) -> None:

@@ -19,10 +19,10 @@ from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.health_prober import LocalHealthProber
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_table import LinuxProcessTable
+from pulse_adapters.host.server_port import PortBusy, take_port
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.host.tree_usage import tree_usage
-from pulse_adapters.mcp_http.listener import PortBusy, take_port
 from pulse_adapters.network.prober import ChildProber
 from pulse_adapters.workers.proc import program_name, read_stat
 from pulse_core.ports.host import ProcessId

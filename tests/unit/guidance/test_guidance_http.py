@@ -11,6 +11,7 @@ import pytest
 from mcp import Client
 
 from pulse_adapters.guidance.mcp_server import GuidanceServer
+from pulse_adapters.host.server_port import LOOPBACK
 from pulse_adapters.mcp_http.http_server import LONGEST_REQUEST, RequireToken, stateless_app
 from pulse_core.guidance.protocol import ENDPOINT
 from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld
@@ -27,7 +28,7 @@ async def served(
     service = world.service()
     service.begin(ROOT)
     server = GuidanceServer(service, lambda: ROOT)
-    app = stateless_app(server.mcp(), ENDPOINT, host)
+    app = stateless_app(server.mcp(), ENDPOINT, host in LOOPBACK)
     asked: Any = app if token is None else RequireToken(app, token)
     async with (
         app.router.lifespan_context(app),

@@ -237,8 +237,8 @@ REQUESTS = [
 async def test_a_request_gets_where_its_path_and_token_say(
     path: str, authorization: str | None, code: int, said: Any
 ) -> None:
-    pulse = stateless_app(answering(CLIENT), PATH, "127.0.0.1")
-    guidance = stateless_app(answering(PROJECT), "/mcp", "127.0.0.1")
+    pulse = stateless_app(answering(CLIENT), PATH, True)
+    guidance = stateless_app(answering(PROJECT), "/mcp", True)
     door: Any = Door(pulse, guidance, {"token of ada": "ada"}.get, {"/srv/an app"}.__contains__)
     headers = {**HEADERS, **({"Authorization": authorization} if authorization else {})}
     async with AsyncExitStack() as stack:

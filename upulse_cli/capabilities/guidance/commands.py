@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +16,12 @@ guidance = group("Guidance for coding agents at work: serve it, and say which pr
 
 STEP_S = 0.2
 
+LOCAL = "127.0.0.1"
+Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")]
+TokenVariable = Annotated[
+    str | None, typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance.")
+]
 Project = Annotated[str, typer.Argument(metavar="PATH", help="The project's folder.")]
 
 
@@ -53,12 +58,9 @@ def start(
     project: Annotated[
         str, typer.Option("--project", "-p", metavar="PATH", help="The project's folder.")
     ] = ".",
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")] = 8765,
-    token: Annotated[
-        str | None,
-        typer.Option("--token", metavar="env:NAME", help="Variable with the token that clients must bring."),
-    ] = None,
+    host: Host = LOCAL,
+    port: Port = 8765,
+    token: TokenVariable = None,
     home: HomeDir = None,
 ) -> None:
     """Serve a project's guidance to agents.
@@ -78,11 +80,10 @@ def add(path: Project, home: HomeDir = None) -> None:
     Makes the files in .pulse that are missing.
     """
     from pulse_core.app.append import append
-    from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
+    from upulse_cli.capabilities.guidance.wiring import guided, project_root
 
     where, root = open_home(home), project_root(path)
-    service, log = guidance_service(where)
-    with closing(log):
+    with guided(where) as service:
         service.begin(root)
     answer = append(where, "guidance-watched", root)
     put(root)
@@ -126,10 +127,9 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
 @guidance.command()
 def status(path: Known = ".", as_json: AsJson = False, home: HomeDir = None) -> None:
     """Say whether an agent has to replan."""
-    from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
+    from upulse_cli.capabilities.guidance.wiring import guided, project_root
 
-    service, log = guidance_service(open_home(home))
-    with closing(log):
+    with guided(open_home(home)) as service:
         found = service.should_interrupt(project_root(path), None)
     if as_json:
         return put_json(found)
@@ -160,14 +160,13 @@ def wait(
     """
     from pulse_core.model.errors import PulseError
     from pulse_core.model.moment import US_PER_SECOND
-    from upulse_cli.capabilities.guidance.wiring import guidance_service, project_root
+    from upulse_cli.capabilities.guidance.wiring import guided, project_root
     from upulse_cli.time_args import duration_arg
 
     seconds = duration_arg(timeout, "--timeout") / US_PER_SECOND if timeout else float("inf")
     until = time.monotonic() + seconds
-    service, log = guidance_service(open_home(home))
     root = project_root(path)
-    with closing(log):
+    with guided(open_home(home)) as service:
         while service.should_interrupt(root, None)["needs_replan"] == until_ack:
             if time.monotonic() >= until:
                 what = "it was not acknowledged" if until_ack else "nothing has changed"

@@ -4,7 +4,7 @@ import asyncio
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from importlib.util import find_spec
 from socket import socket
 from typing import TYPE_CHECKING
@@ -35,6 +35,14 @@ def project_root(project: str) -> str:
     return path
 
 
+@contextmanager
+def guided(home: "HomeContext") -> Iterator[GuidanceService]:
+    """The service of a home, for one command."""
+    service, log = guidance_service(home)
+    with closing(log):
+        yield service
+
+
 def guidance_service(home: "HomeContext") -> tuple[GuidanceService, RecordedGuidance]:
     """The service of a home, and its log, to be used by one thread."""
     log = RecordedGuidance(home)
@@ -44,8 +52,8 @@ def guidance_service(home: "HomeContext") -> tuple[GuidanceService, RecordedGuid
 
 def home_to_use(option: str | None) -> "HomeContext":
     """The home that is meant; a new one if there is none."""
-    from upulse_cli.wiring.home import found_home, home_context, meant_home
-    from upulse_cli.wiring.offline import make_home, make_log
+    from upulse_cli.wiring.home import found_home, home_context, make_home, meant_home
+    from upulse_cli.wiring.offline import make_log
 
     try:
         make_log(context := home_context(found_home(option)))
@@ -61,7 +69,7 @@ def port_taken(host: str, port: int, token: str | None) -> Iterator[tuple[socket
     Raises PortBusy, or PulseError without the package, or for an address that others reach if there is no token.
     """
     require_mcp()
-    from pulse_adapters.mcp_http.listener import LOOPBACK, take_port
+    from pulse_adapters.host.server_port import LOOPBACK, take_port
 
     kind, _, name = (token or "").partition(":")
     secret = os.environ.get(name) if kind == "env" else None
@@ -80,8 +88,8 @@ def serve_project(
     root = project_root(project)
     with port_taken(host, port, token) as (taken, secret):
         from pulse_adapters.guidance.mcp_server import GuidanceServer
+        from pulse_adapters.host.server_port import LOOPBACK, open_port
         from pulse_adapters.mcp_http.http_server import RequireToken, beside, serve, stateless_app
-        from pulse_adapters.mcp_http.listener import open_port
 
         service, _ = guidance_service(home_to_use(home))
         server = GuidanceServer(service, lambda: root)
@@ -91,7 +99,7 @@ def serve_project(
         address = open_port(taken, host, port)
         say(f"Watching {root}/.pulse")
         say(f"MCP endpoint: {address}{ENDPOINT}")
-        app = stateless_app(server.mcp(), ENDPOINT, host)
+        app = stateless_app(server.mcp(), ENDPOINT, host in LOOPBACK)
 
         async def run() -> None:
             async with beside(server.watch(root, say)):

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from upulse_cli.capabilities.guidance.commands import LOCAL, Host, Port, TokenVariable
 from upulse_cli.options import HomeDir, group, open_home
 from upulse_cli.output import put, say
 
@@ -35,11 +36,9 @@ def serve(
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Answer whoever has started this, on its stdin.")
     ] = False,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")] = 8766,
-    token: Annotated[
-        str | None, typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance.")
-    ] = None,
+    host: Host = LOCAL,
+    port: Port = 8766,
+    token: TokenVariable = None,
     home: HomeDir = None,
 ) -> None:
     """Serve, if no command is named."""

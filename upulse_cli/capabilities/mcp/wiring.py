@@ -28,9 +28,9 @@ def serve_http(
     """Serve all projects until a signal comes."""
     with port_taken(host, port, token) as (taken, secret):
         from pulse_adapters.guidance.mcp_server import GuidanceServer
+        from pulse_adapters.host.server_port import LOOPBACK, open_port
         from pulse_adapters.mcp.server import CLIENT, GUIDANCE, PATH, PROJECT, Door
         from pulse_adapters.mcp_http.http_server import RequireToken, serve, stateless_app
-        from pulse_adapters.mcp_http.listener import open_port
 
         service, log = guidance_service(home)
         guidance = GuidanceServer(service, PROJECT.get)
@@ -40,8 +40,8 @@ def serve_http(
             return project is not None and project.is_watched
 
         async def run() -> None:
-            pulse = stateless_app(_server(home, CLIENT.get).mcp(), PATH, host)
-            inner = stateless_app(guidance.mcp(), GUIDANCE, host)
+            pulse = stateless_app(_server(home, CLIENT.get).mcp(), PATH, host in LOOPBACK)
+            inner = stateless_app(guidance.mcp(), GUIDANCE, host in LOOPBACK)
             guarded = RequireToken(inner, secret) if secret else inner
             door = Door(pulse, guarded, partial(name_of, home.layout.path), is_watched)
             await serve(door, taken, pulse, inner)

@@ -1,10 +1,9 @@
-"""The port on which agents ask: taken before anything is written, opened once everything is there."""
+"""A port to serve at: taken before anything is written, opened once everything is there."""
 
 import errno
 import socket
 
-import psutil
-
+from pulse_adapters.host.listening_ports import listening_inodes, numeric_addresses, socket_owners
 from pulse_adapters.workers.proc import described
 from pulse_core.model.errors import PulseError
 
@@ -44,16 +43,13 @@ def open_port(taken: socket.socket, host: str, port: int) -> str:
 
 def _explained(error: OSError, host: str, port: int) -> PulseError:
     if error.errno == errno.EADDRINUSE:
-        return PortBusy(f"{host}:{port} is used by {_holder(port)}; end that, or choose another with --port")
+        return PortBusy(
+            f"{host}:{port} is used by {_holder(host, port)}; end that, or choose another with --port"
+        )
     return PulseError(f"{host}:{port} can't be used: {error.strerror}")
 
 
-def _holder(port: int) -> str:
+def _holder(host: str, port: int) -> str:
     """Who listens there, as far as this user may see it."""
-    try:
-        for one in psutil.net_connections("tcp"):
-            if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port and one.pid:
-                return described(one.pid)
-    except (psutil.Error, OSError):
-        pass
-    return "another process"
+    owners = socket_owners(listening_inodes(numeric_addresses(f"{host}:{port}")))
+    return described(owners[0].pid) if owners else "another process"
