@@ -18,6 +18,9 @@ A fold can't ask an executor, and must give the same value for old events: so th
 NOTICE_SEVERITIES = ("info", "warning", "error", "critical")
 """How severe notices may be, the mildest first."""
 
+ONLY_LOGGED = "only logged"
+"""What is said of a notice that was acked without an address that takes it."""
+
 SETTLING = frozenset({"effect-acked", "effect-failed", "effect-unknown", "effect-cancelled"})
 """Exactly one event of these kinds settles each effect."""
 

@@ -17,11 +17,12 @@ from typing import Any
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import RESTART_PROCESS, SETTLING
+from pulse_core.model.names import ONLY_LOGGED, RESTART_PROCESS, SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
+from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 1
+VERSION = 2
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -457,7 +458,7 @@ class IncidentFold:
             trial.evidence = f"its start failed: {said(row)}"
             self._add(trial)
         if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
-            measure, outcome = story.measures[answer.key], row.kind.removeprefix("effect-")
+            measure, outcome = story.measures[answer.key], outcome_of(row)
             measure.outcomes[outcome] = measure.outcomes.get(outcome, 0) + 1
             measure.said = said(row)
             if answer.is_own:
@@ -502,6 +503,12 @@ def is_idle(row: Event) -> bool:
     return "already" in result or result.get("bytes") == 0
 
 
+def outcome_of(row: Event) -> str:
+    """What became of an effect: the kind that settled it, or that a notice reached nobody."""
+    is_only_logged = row.kind == "effect-acked" and (decoded(row).get("result") or {}).get("only")
+    return ONLY_LOGGED if is_only_logged else row.kind.removeprefix("effect-")
+
+
 def evidence(row: Event) -> str:
     """What was seen, in words."""
     if is_damaged(row.data):
@@ -518,8 +525,9 @@ def printed(row: Event) -> str:
 
 
 def said(row: Event) -> str:
-    """Why an effect ended as it did; nothing if it was done."""
-    if row.kind == "effect-acked":
-        return ""
+    """Why an effect ended as it did, or what it freed; nothing if it was just done."""
     data = decoded(row)
+    if row.kind == "effect-acked":
+        freed = (data.get("result") or {}).get("bytes")
+        return "" if freed is None else f"freed {format_size(freed)}" if freed else "freed nothing"
     return str(data.get("error") or data.get("why") or "")

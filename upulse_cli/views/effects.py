@@ -8,6 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.names import ONLY_LOGGED
 from pulse_core.model.text import clean, one_line
 from upulse_cli.time_args import local, took, zone
 from upulse_cli.views.events import line, short
@@ -33,7 +34,9 @@ def table(effects: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def state(effect: Mapping[str, Any]) -> Text:
-    """The state in its colour."""
+    """The state in its colour; of a notice that reached nobody, that it did not."""
+    if ((effect.get("outcome") or {}).get("result") or {}).get("only"):
+        return Text(ONLY_LOGGED, style="yellow")
     return Text(effect["state"], style=COLOURS.get(effect["state"], ""))
 
 

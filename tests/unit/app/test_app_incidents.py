@@ -291,6 +291,28 @@ def test_a_measure_helped_if_it_changed_something_before_the_end_and_no_person_d
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+@pytest.mark.parametrize(
+    ("result", "outcome", "words"),
+    [
+        ({"only": "logged: [notify] has no urls"}, "only logged", ""),
+        ({"sent_to": ["json://***"]}, "acked", ""),
+        ({"bytes": 0}, "acked", "freed nothing"),
+        ({"bytes": 1 << 20}, "acked", "freed 1.0 MiB"),
+    ],
+)
+def test_a_measure_says_what_it_changed_and_a_notice_whether_it_reached_anybody(
+    result: dict[str, Any], outcome: str, words: str
+) -> None:
+    key = "notify:resource:disk:/x"
+    (found,) = told_of(
+        (0, FULL, "disk:/x"),
+        (1, Effect(action="notify", key=key, params={"title": "x"}), key),
+        (2, EffectAcked(took_us=1, result=result), "#2"),
+    )
+    (measure,) = found["measures"]
+    assert (measure["outcomes"], measure["said"]) == ({outcome: 1}, words)
+
+
 def test_a_restart_that_a_person_requests_is_no_help_of_pulse() -> None:
     rows = ((0, DIED, "web"), WISH, (3, FAILED, "#2"), (4, AGAIN, "web", PERSON))
     (one,) = told_of(*rows, (5, RESTART, RESTART.key), (6, ACKED, "#5"), (7, UP, "web"))
