@@ -22,7 +22,7 @@ def memory_hog(user: int | None = None, gib: int = 8, others: int = 16) -> Itera
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         program = f"{folder}/hog"
-        subprocess.run([compiler, "-O1", "-o", program, str(SOURCE)], check=True)
+        subprocess.run([compiler, "-O1", "-o", program, str(SOURCE)], check=True, timeout=60)
         hog = subprocess.Popen([program, str(gib), str(others)], stdout=subprocess.PIPE, text=True, user=user)
         try:
             assert hog.stdout is not None
@@ -30,4 +30,4 @@ def memory_hog(user: int | None = None, gib: int = 8, others: int = 16) -> Itera
             yield hog
         finally:
             hog.kill()
-            hog.communicate()
+            hog.communicate(timeout=60)

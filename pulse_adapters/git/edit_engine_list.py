@@ -7,7 +7,7 @@ from itertools import accumulate
 
 Edit = tuple[int, bytes]
 """Words, and the place in the source where they go."""
-_REST = re.compile(rb"[ \t]*,?[ \t]*(\r?\n|\Z)")
+_REST = re.compile(rb"[ \t]*+,?+[ \t]*+(\r?\n|\Z)")
 """What is behind an entry at the end of its line."""
 
 OWN = ("rules", "projections", "watchers", "executors")
