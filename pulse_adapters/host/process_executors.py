@@ -30,7 +30,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND
-from pulse_core.ports.executor import Executor, Policy, Result, Safety
+from pulse_core.ports.executor import Executor, Policy, Result, Safety, Slot
 from pulse_core.ports.host import Life, ProcessId, ProcessObservation, ProcessTable
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
@@ -55,7 +55,9 @@ class StopProcess(Executor):
 
     def policy(self, params: StopParams) -> Policy:
         """Idempotent: stopping a stopped process changes nothing."""
-        return Policy(Safety.IDEMPOTENT, timeout=_timeout(self._settings(), params.process))
+        process = next((one for one in self._settings().process if one.name == params.process), None)
+        slot = Slot.NONE if process and not process.systemd_unit else Slot.SHARED
+        return Policy(Safety.IDEMPOTENT, timeout=_timeout(self._settings(), params.process), slot=slot)
 
     def check(self, params: StopParams) -> None:
         """Refuse the name of a process, or a pattern, that is not in the settings."""
@@ -146,7 +148,14 @@ class RestartProcess:
 
     def policy(self, params: RestartParams) -> Policy:
         """Verified first after a crash: a process that is already up is not started twice."""
-        return Policy(Safety.VERIFY_FIRST, timeout=_timeout(self._settings(), params.process))
+        timeout = _timeout(self._settings(), params.process)
+        return Policy(Safety.VERIFY_FIRST, timeout=timeout, slot=self._slot(params))
+
+    def _slot(self, params: RestartParams) -> Slot:
+        process = next((one for one in self._settings().process if one.name == params.process), None)
+        if process is None or process.systemd_unit or process.command:
+            return Slot.SHARED
+        return Slot.NONE if self._live_predecessors(params) else Slot.START
 
     def check(self, params: RestartParams) -> None:
         """Refuse the name of a process that is not in the settings."""

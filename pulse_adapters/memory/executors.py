@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.ports.executor import Policy, Result, Safety
+from pulse_core.ports.executor import Policy, Result, Safety, Slot
 from pulse_core.ports.health import HealthAnswer
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.processes import ProcessSettings
@@ -31,7 +31,7 @@ class MemoryHost:
     processes: the live ones by the name in the settings; dying: names whose processes die at their start;
     unresponsive: names whose processes never answer; intended: names that their own manager was told to stop; starts:
     each start, as (name, ProcessId); started_twice: names that were started while they lived; busy: names that their
-    manager is at work on; ended: those that an executor ended.
+    manager is at work on; ended: those that an executor ended; stubborn: names whose processes take so many seconds to end.
     """
 
     processes: dict[str, MemoryProcess] = field(default_factory=dict)
@@ -42,6 +42,7 @@ class MemoryHost:
     started_twice: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     ended: set[ProcessId] = field(default_factory=set)
+    stubborn: dict[str, float] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
     says: dict[str, HealthAnswer] = field(default_factory=dict)
     silent: set[str] = field(default_factory=set)
@@ -182,12 +183,17 @@ class MemoryRestart(MemoryExecutor):
     host: MemoryHost = field(default_factory=MemoryHost)
     seconds: float = 0.001
 
+    def policy(self, params: Any) -> Policy:
+        return replace(self.rule, slot=Slot.NONE if params.process in self.host.processes else Slot.START)
+
     async def outcome(self, effect: Effect) -> dict[str, Json]:
         await asyncio.sleep(self.seconds)
         name = str(effect.params["process"])
         process = self.host.processes.get(name)
         if effect.params.get("if_dead") and process and process.answering:
             return {"already": True, "pid": process.found.pid, "started": process.found.started}
+        if process and name in self.host.stubborn:
+            await asyncio.sleep(self.host.stubborn[name])
         self.host.end(name)
         found = self.host.start(name)
         return {"pid": found.pid, "started": found.started, "logged": 0}

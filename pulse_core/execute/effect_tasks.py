@@ -11,7 +11,7 @@ from typing import Any
 from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.execute.outcomes import OutcomeRecorder
-from pulse_core.execute.slots import SURVIVAL, holder
+from pulse_core.execute.slots import holder
 from pulse_core.model.errors import PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
@@ -28,7 +28,7 @@ from pulse_core.model.payload import Payload, encode
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
-from pulse_core.projections.effects import OpenEffect, Phase
+from pulse_core.projections.effects import OpenEffect, Phase, Source
 from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.journal import Journal
 
@@ -263,7 +263,7 @@ class EffectTasks:
             try:
                 draft = effect_draft(effect, outcome, self.journal.new_id())
                 if (
-                    holder(effect.event.data) == SURVIVAL
+                    holder(effect.event.data).source is Source.SURVIVAL
                 ):  # it waits for no others, not even for a turn of the loop
                     await self.journal.append_or_hold(draft)
                 else:

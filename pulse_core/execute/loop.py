@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from random import Random
 
@@ -18,7 +19,7 @@ from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
 from pulse_core.execute.open_bound import OpenBound
 from pulse_core.execute.refusals import Refusals
 from pulse_core.execute.retry_limit import RetryLimit
-from pulse_core.execute.slots import Holder, Slots, holder
+from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -69,7 +70,9 @@ async def nothing_remains(effect: str) -> None:
 
 
 class ExecutorLoop:
-    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time; rules and people have their own.
+    """Begins effects when they are due: up to `daemon.concurrency` of survival at a time, and as many starts.
+
+    Rules and people have their own; what waits for a living process to end takes no slot.
 
     Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
     action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long;
@@ -93,6 +96,8 @@ class ExecutorLoop:
         self.failed = failed
         self.workers = EffectTasks(journal, current_state, executors, clock, dice, self._done, end_remains)
         self.slots = Slots(lambda: settings().daemon.concurrency)
+        self._waits: dict[str, Holder] = {}
+        """Those of survival for which there was no room."""
         self._full_since: Moment | None = None
         self._refusals, self._retries = Refusals(), RetryLimit()
         self.beats = 0
@@ -117,7 +122,7 @@ class ExecutorLoop:
         self._late.discard(id_)
         effect = self.current_state().effects.open.get(id_)
         if effect and id_ not in self._reserved and id_ not in self.workers:
-            self._reserve(id_, holder(effect.event.data))
+            self._reserve(id_, self._holder(effect.wish, effect.event.data))
             self._begin([id_])
 
     def nudge(self) -> None:
@@ -141,7 +146,8 @@ class ExecutorLoop:
                 self._group = group
                 for effect in self.current_state().effects.open.values():
                     if effect.phase is Phase.EXECUTING and not self._goes_out(effect):
-                        self.slots.take(effect.id, holder(effect.event.data))
+                        with suppress(PulseError):  # nobody carries it out any more
+                            self.slots.take(effect.id, self._holder(effect.wish, effect.event.data))
                         self.workers.resume(group, effect)
                 while not self._stopping:
                     pause = await self._round()
@@ -217,10 +223,19 @@ class ExecutorLoop:
             wish = draft.payload
             if not isinstance(wish, Effect) or is_outgoing_notice(wish, self.settings()):
                 continue
-            if self.slots.has_room(who := holder(draft.data)) and not self._is_cooling(wish):
+            if self.slots.has_room(who := self._holder(wish, draft.data)) and not self._is_cooling(wish):
                 self._reserve(draft.id, who)
                 both.append(executing_draft(draft.id, self.journal.new_id()))
         return both
+
+    def _holder(self, wish: Effect, data: str, attempt: Attempt | None = None) -> Holder:
+        """Who would hold the slot of the effect with this data."""
+        if (who := holder(data)) != SURVIVAL:
+            return who
+        if attempt:
+            return Holder(attempt.policy.slot)
+        executor = self.workers.executors.get(wish.action)
+        return Holder(executor.policy(parsed_params(executor.params, wish)).slot) if executor else who
 
     def _is_cooling(self, wish: Effect) -> bool:
         """Whether its key was settled so lately that it may not be begun yet."""
@@ -299,6 +314,7 @@ class ExecutorLoop:
         full: set[Holder] = set()  # nothing ends during a round: whoever has no room gets none
         is_outside = bool(self.settings().notice_urls)
         running, reserved = self.workers.running, self._reserved
+        waits = self._waits = {id_: who for id_, who in self._waits.items() if id_ in state.effects.open}
         executing = Phase.EXECUTING  # to look it up for each of them would take a third of the whole
         for id_, effect in state.effects.open.items():
             if id_ in running:
@@ -309,7 +325,11 @@ class ExecutorLoop:
             elif is_outside and self._goes_out(effect):
                 yield effect
             elif effect.phase is not executing:  # else it was just recorded, or by an earlier daemon
-                if (who := holder(effect.event.data)) not in full and not self.slots.has_room(who):
+                if id_ not in waits and holder(effect.event.data) == SURVIVAL:
+                    yield effect  # which slots it takes is found out then
+                    continue
+                who = waits.get(id_) or holder(effect.event.data)
+                if who not in full and not self.slots.has_room(who):
                     full.add(who)
                 if effect.cancel or who not in full:
                     yield effect
@@ -332,12 +352,16 @@ class ExecutorLoop:
         attempt = self.workers.attempt(effect)
         cooldown = round(attempt.policy.cooldown * US_PER_SECOND)
         wait = begin_wait(effect, now, cooldown, state.effects.settled_at.get(effect.event.subject))
-        who = holder(effect.event.data)
+        who = self._holder(effect.wish, effect.event.data, attempt)
+        if not wait and not self.slots.has_room(who):
+            self._waits[effect.id] = who
+            return 0
         if not wait and who.is_own and attempt.number > 1:
             if wait := self._retries.wait_us(self.settings().budget.actions_per_minute, now):
                 return wait
             self._retries.add(now)
         if not wait:
+            self._waits.pop(effect.id, None)
             self._reserve(effect.id, who, attempt)
             drafts.append(executing_draft(effect.id, self.journal.new_id(), attempt.number))
         return wait

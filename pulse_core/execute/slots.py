@@ -1,4 +1,7 @@
-"""The executor's slots: survival has its own, so that nothing that rules request can take them."""
+"""The executor's slots: survival has its own, so that nothing that rules request can take them.
+
+What starts a dead process has slots that nothing else of survival takes, and what waits for a living one to end takes none.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,6 +10,7 @@ from typing import NamedTuple
 
 from pulse_core.composition import ACTIONS
 from pulse_core.model.text_cache import cached_by_text
+from pulse_core.ports.executor import Slot
 from pulse_core.projections.effects import Source, decode_plain_effect, source_of
 
 Share = tuple[Source, bool]
@@ -14,12 +18,12 @@ Share = tuple[Source, bool]
 
 
 class Holder(NamedTuple):
-    """Who holds a slot: survival, or else this action, requested by this source.
+    """Who holds a slot: survival, of which the action is a `Slot`, or else this action, requested by this source.
 
     is_own: whether the action is one of the engine's own; concurrency: how many of a declared one may execute at a time.
     """
 
-    action: str = ""
+    action: str = Slot.SHARED
     source: Source = Source.SURVIVAL
     is_own: bool = False
     concurrency: int | None = None
@@ -77,14 +81,14 @@ class Slots:
 
     def _add(self, who: Holder, number: int) -> None:
         self._count[who] += number
-        if who != SURVIVAL:
+        if who.source is not Source.SURVIVAL:
             self._shared[who.share] += number
 
     def has_room(self, who: Holder) -> bool:
         """Whether one more may begin."""
         most = self._most()
-        if who == SURVIVAL:
-            return self._count[who] < most
+        if who.source is Source.SURVIVAL:
+            return who.action == Slot.NONE or self._count[who] < most
         own, builtin = self._shared[who.source, True], self._shared[who.source, False]
         return (
             self._count[who] < min(most, who.concurrency or most)
@@ -93,8 +97,8 @@ class Slots:
         )
 
     def __str__(self) -> str:
-        """Who holds the slots that survival does not have, most first: `note 24 of rules, run-command 8`."""
-        held = [(who, count) for who, count in self._count.most_common() if who != SURVIVAL and count]
+        """Who holds the slots, most first: `note 24 of rules, run-command 8, 2 of survival`."""
+        held = [(who, count) for who, count in self._count.most_common() if count and who.action != Slot.NONE]
         whose = {source: "" if source is Source.PEOPLE else f" of {source}" for source in Source}
-        words = [f"{who.action} {count}{whose[who.source]}" for who, count in held[:TOLD]]
+        words = [f"{who.action} {count}{whose[who.source]}".lstrip() for who, count in held[:TOLD]]
         return ", ".join([*words, f"{len(held) - TOLD} others"] if len(held) > TOLD else words)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pulse_core.model.backoff import Backoff
@@ -24,6 +24,14 @@ class Safety(Enum):
     AT_MOST_ONCE = "at-most-once"  # never again: settled as unknown
 
 
+class Slot(StrEnum):
+    """Which slots an action of survival takes; others take those of who requested them."""
+
+    SHARED = ""
+    START = "start"  # only starts something, which takes a moment
+    NONE = "none"  # waits for something that lives to end: there is at most one such action for each process
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """How an action is carried out: seconds throughout; `retries` are further attempts after the first."""
@@ -34,6 +42,7 @@ class Policy:
     backoff: float = 1.0
     backoff_max: float = 60.0
     cooldown: float = 0.0
+    slot: Slot = Slot.SHARED
 
     @property
     def pauses(self) -> Backoff[float]:

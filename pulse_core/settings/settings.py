@@ -46,9 +46,9 @@ class DaemonSettings(Group):
         32,
         ge=1,
         le=1024,
-        description="effects of survival that may execute at the same time; of what rules wish, and likewise of what "
-        "people do, one and a half times as many, as many of one action, and one and a quarter times as many of the "
-        "engine's own actions together",
+        description="effects of survival that may execute at the same time, and as many starts of dead processes; "
+        "of what rules wish, and likewise of what people do, one and a half times as many, as many of one action, "
+        "and one and a quarter times as many of the engine's own actions together",
     )
     stop_grace: Duration = Field(
         10_000_000,

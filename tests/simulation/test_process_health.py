@@ -262,3 +262,27 @@ def test_who_holds_the_port_of_what_dies_again_and_again_is_told() -> None:
         assert held not in json.loads(world.events("process-died")[-1].data)["evidence"]
 
     simulate(story, one())
+
+
+def test_however_many_hang_and_take_long_to_end_who_is_dead_is_started_at_once() -> None:
+    names = [f"it{number}" for number in range(6)]
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(200.5)
+        for name in names:
+            world.host.says[name], world.host.stubborn[name] = SICK, 50.0
+        await asyncio.sleep(10)
+        at_work = world.events("effect-executing")[-len(names) :]
+        assert len({event.subject for event in at_work}) == len(names)
+        before = starts(world)
+        world.host.kill("other")
+        await asyncio.sleep(1)
+        assert world.host.starts[before:][0][0] == "other"
+        world.host.says.clear()
+        await asyncio.sleep(70)
+        assert {name for name, _ in world.host.starts[before:]} == {"other", *names}
+
+    processes = [{**HTTP, "name": name, "start": [name]} for name in names]
+    other = {"name": "other", "start": ["other"]}
+    simulate(story, {"daemon": {"concurrency": 2}, "process": [*processes, other]})

@@ -17,6 +17,7 @@ from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
+from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import (
     NOT_RUNNING_YET,
     STAYED_US,
@@ -208,7 +209,7 @@ def _requested_status(
         return ProcessStatus(waiting, why=f"{asked}, and Pulse is paused by {curr.control.by}")
     restarting = curr.state.processes.restarting.values()
     if process.name in restarting:
-        return ProcessStatus(ProcessState.RESTARTING, why=f"{asked}; a restart is under way")
+        return ProcessStatus(ProcessState.RESTARTING, why=f"{asked}; its restart {_progress(process, curr)}")
     if missing := [name for name in process.depends_on if not _is_settled(name, curr)]:
         return ProcessStatus(waiting, why=f"{asked}; waits for {', '.join(missing)}")
     return ProcessStatus(ProcessState.DUE, why=asked)
@@ -226,6 +227,11 @@ def _is_settled(name: str, curr: Snapshot) -> bool:
     return history.up is not None and not is_at_work
 
 
+def _progress(process: ProcessSettings, curr: Snapshot) -> str:
+    effect = curr.effects.by_key(restart_key(process.name))
+    return "waits for a slot" if effect and effect.phase is Phase.PENDING else "is under way"
+
+
 # A process that is dead and should run
 
 
@@ -237,7 +243,7 @@ def _dead_status(
         why = f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why)
     if process.name in curr.state.processes.restarting.values():
-        return ProcessStatus(ProcessState.RESTARTING, why="its restart is under way")
+        return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
     grace = max(process.start_grace, START_GRACE_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         why = f"started, has {rough_duration(left)} left to come up"

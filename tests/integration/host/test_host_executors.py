@@ -5,6 +5,7 @@ import os
 import pwd
 import re
 import resource
+import signal
 import sys
 import uuid
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
-from pulse_core.ports.executor import Result, Safety
+from pulse_core.ports.executor import Result, Safety, Slot
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
 from tests.engine_user import ROOT_ALONE
@@ -60,6 +61,19 @@ def found_in(result: Result) -> ProcessId:
 
 
 SLEEP = settings(start=["sleep", "1000"])
+
+
+async def test_a_restart_takes_a_slot_of_starts_if_nothing_lives_and_none_if_something_has_to_end(
+    restarter: Callable[[Settings], RestartProcess], known: Known
+) -> None:
+    executor, params = restarter(SLEEP), RestartParams(process="it")
+    assert executor.policy(params).slot is Slot.START
+    known["it"] = found_in(await restart(executor))
+    assert executor.policy(params).slot is Slot.NONE
+    os.kill(known["it"].pid, signal.SIGKILL)
+    await until(lambda: not is_alive(known["it"]))
+    assert executor.policy(params).slot is Slot.START
+    assert restarter(settings(command=["true"], match="x")).policy(params).slot is Slot.SHARED
 
 
 async def test_the_dead_one_is_replaced(

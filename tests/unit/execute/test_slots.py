@@ -2,9 +2,12 @@
 
 from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder, holder_of
 from pulse_core.model.kinds import Effect
+from pulse_core.ports.executor import Slot
 from pulse_core.projections.effects import Source
 
 NOTIFY, COMMAND, BEEP = (holder_of(action, Source.RULES) for action in ("notify", "run-command", "beep"))
+
+STARTS = Holder(Slot.START)
 
 
 def held(slots: Slots, *holders: tuple[Holder, int]) -> Slots:
@@ -54,7 +57,15 @@ def test_an_action_may_declare_that_fewer_of_it_run_at_a_time() -> None:
 
 
 def test_what_survival_holds_is_bounded_too() -> None:
-    assert rooms(held(Slots(lambda: 2), (SURVIVAL, 2)), SURVIVAL, COMMAND) == [False, True]
+    assert rooms(held(Slots(lambda: 2), (SURVIVAL, 2)), SURVIVAL, STARTS, COMMAND) == [False, True, True]
+    assert rooms(held(Slots(lambda: 2), (STARTS, 2)), SURVIVAL, STARTS, COMMAND) == [True, False, True]
+    assert str(held(Slots(lambda: 2), (STARTS, 2), (SURVIVAL, 1))) == "start 2 of survival, 1 of survival"
+
+
+def test_what_waits_for_a_process_to_end_takes_no_slot() -> None:
+    slots = held(Slots(lambda: 2), (Holder(Slot.NONE), 40))
+    assert rooms(slots, Holder(Slot.NONE), SURVIVAL, STARTS, COMMAND) == [True] * 4
+    assert str(slots) == ""
 
 
 def test_a_slot_is_free_again_once() -> None:

@@ -111,6 +111,9 @@ def test_a_restart_under_way_is_waited_for() -> None:
     story.tick()
     story.after("1m").tick()
     story.expect_nothing()
+    assert notes(story) == ["gateway: restarting: its restart waits for a slot"]
+    story.begun(KEY)
+    story.tick()
     assert notes(story) == ["gateway: restarting: its restart is under way"]
 
 
