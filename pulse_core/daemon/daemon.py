@@ -249,10 +249,11 @@ class Daemon:
         before: of the last tick.
         """
         control = self.parts.view().control
-        if before is None or control.started is None or control.stopped:
+        if control.started is None or control.stopped:
             return 0
-        samples = await self.parts.vitals.recent(before.now.at)
-        return max([before.now.at, *(sample.moment.at for sample in samples)])
+        known = before.now.at if before else control.started.at
+        samples = await self.parts.vitals.recent(known)
+        return max([known, *(sample.moment.at for sample in samples)])
 
     # Safe mode
 

@@ -15,6 +15,7 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
 """
 
 import asyncio
+import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -31,6 +32,7 @@ from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldRe
 from pulse_core.projections.engine import Engine, fault_words
 from pulse_core.projections.state import Snapshot
 
+LOG = logging.getLogger("pulse.error")
 PAUSE = 1.0
 """Seconds between two records of the same error."""
 MAX_REMEMBERED = 200
@@ -45,6 +47,7 @@ class _ThrottledError:
     at: float
     held: int = 0
     message: str = ""
+    logged: bool = False
 
     def is_due(self, now: float) -> bool:
         return now - self.at >= PAUSE
@@ -97,6 +100,9 @@ class ErrorThrottle:
                 continue
             second = self._second_of(commit, now)
             if second.recorded < MOST_A_SECOND:
+                if not one.logged:  # once: the events count the others
+                    LOG.warning("%s: %s", whose, one.message)
+                    one.logged = True
                 error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
                 drafts.append(Draft(error, subject=whose))
                 second.recorded, one.at = second.recorded + 1, now

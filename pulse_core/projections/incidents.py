@@ -49,6 +49,7 @@ PULSE = "pulse"
 KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, STARTED, STOPPED, *SETTLING, "effect"})
 TOLD = frozenset({"notify", "note"})
 """Actions that only tell people: they help nobody."""
+ROLLED_BACK = "its commit was rolled back"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
@@ -262,7 +263,9 @@ class IncidentFold:
         elif kind in SETTLING:
             self._settled(row)
         elif about := BEGINS.get(kind):
-            if kind != "process-died" or self._is_incident(row):
+            if kind == "error":
+                self._erred(row)
+            elif kind != "process-died" or self._is_incident(row):
                 self._began(about, row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
@@ -393,6 +396,7 @@ class IncidentFold:
     def _engine(self, row: Event) -> None:
         data = decoded(row)
         if row.kind == "rollback":
+            self._gone(row, str(data.get("rejected", "")))
             asked = data.get("asked_by")
             if asked and asked != PULSE:
                 return  # a person's own decision is no incident
@@ -411,6 +415,21 @@ class IncidentFold:
             self._began("rule", row, words=str(data.get("why", ""))).commit = str(data.get("commit", ""))
         else:
             self._loaded(row, frozenset(data.get("rules", ())))
+
+    def _erred(self, row: Event) -> None:
+        commit, story = str(decoded(row).get("commit", "")), self._current("error", row.subject)
+        if story and story.ended_by == ROLLED_BACK and commit == story.commit:
+            story.times += occurrences(
+                row
+            )  # raised before that: errors are recorded with their number a second later
+        else:
+            self._began("error", row).commit = commit
+
+    def _gone(self, row: Event, commit: str) -> None:
+        """A commit was rolled back: what was wrong with its rules is over."""
+        for story in map(self.state.all.__getitem__, self.state.current.values()):
+            if commit and story.commit == commit and not story.over:
+                story.end(row.moment, ROLLED_BACK)
 
     def _loaded(self, row: Event, rules: frozenset[str]) -> None:
         """Other rules run now: what was wrong with those that are gone is over."""

@@ -12,15 +12,21 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.acceptance.test_checks import PAGE, check
+from tests.acceptance.test_engine import Engine
 from tests.acceptance.test_real_processes import PAGES, argv, free_port
+from tests.conftest import ROOT
 from tests.integration.cli.cli_home import CliHome, Said
+from tests.integration.rule_host.rule_host_engines import rule
 from tests.postbox import Postbox
 from tests.processes import PATIENCE, child_of_test
 
@@ -41,7 +47,11 @@ def process(name: str, start: str, *more: str) -> str:
     return "\n".join(("[[process]]", f'name = "{name}"', f"start = {start}", *more, ""))
 
 
+RULES = '[daemon]\ntick_ms = 200\n[engine]\nrepeat = "0s"\n'
 SLEEPER = process("victim", '["sleep", "9001"]', PATIENT)
+
+
+RULES += SLEEPER
 
 
 class Operator:
@@ -54,6 +64,7 @@ class Operator:
         self.served, self.box, self.directory, self.owned = served, box, directory, owned
         self.home = CliHome(served.home.path)
         self.port = free_port()
+        self.child: subprocess.Popen[str] | None = None
         self.breaks = self.broken = self.mends = 0
 
     def configure(self, settings: str) -> None:
@@ -103,6 +114,21 @@ class Operator:
         assert child.stdout.readline()
         return child
 
+    def serve(self) -> "subprocess.Popen[str]":
+        """A page on the port that answers well."""
+        popen = subprocess.Popen([sys.executable, "-c", PAGES, str(self.port)], text=True)
+        child = self.owned.enter_context(child_of_test(popen))
+        self.owned.callback(child.kill)
+        return child
+
+    def small_disk(self) -> None:
+        """Mount a file system of 16 MiB, for as long as the row takes."""
+        (disk := self.directory / "disk").mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
+        if subprocess.run(mount, check=False, timeout=60).returncode:
+            pytest.skip(ROOT)
+        self.owned.callback(subprocess.run, ["umount", "--lazy", str(disk)], check=True, timeout=60)
+
     # What it waits for
 
     def until(self, holds: Callable[[], Any], what: str) -> Any:
@@ -147,7 +173,13 @@ class Operator:
         text = text.replace(str(self.directory), "DIR").replace(str(self.port), "PORT")
         text = re.sub(r"\b\d\d:\d\d:\d\d\b( UTC)?", "AT", text)
         text = re.sub(r"(?<!-)\bprocess \d+\b", "process N", text)
-        text = re.sub(r"\bpid=\d+", "pid=N", text)
+        text = re.sub(r"\bpid=\d+ version=[^ ,]+", "pid=N version=V", text)
+        text = re.sub(r"\b\d+(\.\d+)? [KMG]iB\b", "SIZE", text)
+        text = re.sub(r"\bfull to [\d.]+%", "full to X%", text)
+        text = re.sub(r"\b(error|table.*\)), \d+ times", r"\1, X times", text)
+        text = re.sub(r"\braised \d+ errors", "raised X errors", text)
+        text = re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", text)
+        text = re.sub(r"\buse(s?) \d+(\.\d+)?", r"use\1 X", text)
         return re.sub(r"\b\d+(\.\d+)? (us|ms|s|min|h)\b", "T", text)
 
 
@@ -161,7 +193,8 @@ class Truth:
 
     states: by process, what `status` and the first line of `why NAME` say; wrong: whether `status --exit-code` says that
     something is; incidents: the lines of `upulse incidents`, without times; notices: severity and topic of each, in order;
-    warnings: the lines of the journal from `warning` on, in order, repeated ones once.
+    warnings: the lines of the journal from `warning` on, repeated ones once; why: the first line of `upulse why`
+    for other names.
     """
 
     states: Mapping[str, str]
@@ -169,6 +202,7 @@ class Truth:
     notices: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
     wrong: bool = False
+    why: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,9 +215,23 @@ class Breakage:
     course: Callable[[Operator], None]
     truth: Truth
     short: bool = False
+    small_disk: bool = False
     starts_itself: bool = False
 
 
+LEAKS_ONCE = """
+import os, sys, time
+if not os.path.exists(sys.argv[1]):
+    open(sys.argv[1], "w").close()
+    held = bytearray(os.urandom(1) * (150 << 20))
+time.sleep(9001)
+"""
+SPINS = """
+import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    pass
+time.sleep(9001)
+"""
 UP = {"victim": "up"}
 PIPED = process("victim", argv("sh", "-c", "read status < DIR/fifo; exit $status"), PATIENT)
 """A process that ends with the status that is written to its pipe."""
@@ -361,6 +409,182 @@ def not_started(it: Operator) -> None:
     it.until(lambda: it.served.process("victim")["state"] != "unknown", "it has been looked at")
 
 
+def reload_refused(it: Operator) -> None:
+    it.up()
+    it.about_to_break()
+    it.configure(process("victim", '["sleep", "9002"]', "restrat = 1"))
+    it.upulse("daemon", "reload", code=1)
+
+
+def killed_thrice(it: Operator) -> None:
+    pid = it.up("victim", other_than=it.kill())
+    for _ in range(2):
+        os.kill(pid, signal.SIGKILL)
+        pid = it.up("victim", other_than=pid)
+
+
+def program_removed(it: Operator) -> None:
+    it.up("gone")
+    program = it.directory / "bin" / "gone"
+    program.rename(program.with_name("kept"))
+    pid = it.kill("gone")
+    it.is_in("flapping", "gone")
+    it.sees_it_broken()
+    program.with_name("kept").rename(program)
+    it.about_to_mend()
+    it.upulse("process", "start", "gone")
+    it.up("gone", other_than=pid)
+
+
+def daemon_killed(it: Operator) -> None:
+    pid = it.up()
+    it.about_to_break()
+    it.served.kill()
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.served.start()
+    assert it.up() == pid
+
+
+def daemon_killed_thrice(it: Operator) -> None:
+    it.up()
+    it.about_to_break()
+    for _ in range(3):
+        it.served.kill()
+        it.served.start()
+        it.up()
+    it.happened("safe-mode-entered")
+
+
+def promoted(it: Operator, settings: str) -> Engine:
+    """A rule that raises is brought into force."""
+    engine = Engine(it.served)
+    it.configure(settings)
+    engine.begin()
+    it.up()
+    it.about_to_break()
+    engine.promote(rule("raise RuntimeError('no such table')"))
+    return engine
+
+
+def rule_raises(it: Operator) -> None:
+    promoted(it, RULES)
+    it.happened("error", 2, "rule:bad")
+
+
+def promote_does_harm(it: Operator) -> None:
+    engine = promoted(it, RULES + "[rollback]\nerrors = 3\n")
+    it.happened("rollback")
+    it.until(lambda: it.served.status()["engine"]["rules"] == ["good"], "the rules of before run")
+    it.until(lambda: engine.repository.head() == it.served.status()["engine"]["runs"], "main follows")
+
+
+def daemon_restarted(it: Operator) -> None:
+    pid = it.up()
+    it.about_to_break()
+    assert it.served.stop() == 0
+    it.served.start()
+    assert it.up() == pid
+
+
+def killed_while_no_daemon_ran(it: Operator) -> None:
+    pid = it.up()
+    assert it.served.stop() == 0
+    it.about_to_break()
+    os.kill(pid, signal.SIGKILL)
+    it.served.start()
+    it.up("victim", other_than=pid)
+
+
+def comes_and_goes(
+    break_: Callable[[Operator], object], mend: Callable[[Operator], object]
+) -> Callable[[Operator], None]:
+    """A condition comes and goes, and nobody but a person does anything about it."""
+
+    def course(it: Operator) -> None:
+        it.about_to_break()
+        break_(it)
+        it.happened("condition-raised")
+        it.sees_it_broken()
+        it.about_to_mend()
+        mend(it)
+        it.happened("condition-cleared")
+
+    return course
+
+
+def calm(it: Operator) -> None:
+    it.up()
+
+
+def leaked(it: Operator) -> None:
+    it.up("victim", other_than=it.up())
+    it.happened("condition-cleared")
+
+
+def looks_well(it: Operator, name: str) -> None:
+    it.until(
+        lambda: it.served.status()["vitals"].get("checks", {}).get(name, {}).get("ok"), f"{name} is well"
+    )
+
+
+def file_too_old(it: Operator) -> None:
+    looks_well(it, "backup")
+    two_hours_ago = time.time() - 7_200
+    os.utime(it.directory / "backup", (two_hours_ago, two_hours_ago))
+
+
+def page_fails(it: Operator) -> None:
+    looks_well(it, "page")
+    it.write("sick", "")
+
+
+def command_fails(it: Operator) -> None:
+    looks_well(it, "queue")
+    it.write("stuck", "")
+
+
+def restarted_by_a_check(it: Operator) -> None:
+    pid = it.up()
+    looks_well(it, "page")
+    it.until(lambda: "excused" not in it.served.status()["vitals"]["checks"]["page"], "its grace is over")
+    it.about_to_break()
+    it.write("sick", "")
+    it.up("victim", other_than=pid)
+    it.happened("condition-cleared")
+
+
+def line_logged(it: Operator) -> None:
+    it.until(lambda: it.served.status()["vitals"].get("error-log", {}).get("sources"), "the log is followed")
+    it.about_to_break()
+    with (it.directory / "app.log").open("a") as log:
+        log.write("ERROR: no space in the queue\n")
+    it.happened("log-matched")
+
+
+def network_away(it: Operator) -> None:
+    it.child = it.serve()
+    it.until(lambda: it.served.status()["vitals"].get("network", {}).get("streak", 0) >= 2, "it is asked")
+    it.child.kill()
+    it.child.wait(PATIENCE)
+
+
+def disk_filled(it: Operator) -> None:
+    it.until(lambda: it.served.status()["vitals"].get("system-resource", {}).get("disks"), "sensed")
+    (it.directory / "disk" / "cache").mkdir()
+    (it.directory / "disk" / "cache" / "ballast").write_bytes(bytes(14 << 20))
+
+
+def disk_freed(it: Operator) -> None:
+    (it.directory / "disk" / "cache" / "ballast").unlink()
+
+
+def disk_cleaned(it: Operator) -> None:
+    it.about_to_break()
+    disk_filled(it)
+    it.happened("condition-cleared")
+
+
 TWO = process("gateway", '["sleep", "9001"]', PATIENT) + process(
     "worker", '["sleep", "9002"]', 'depends_on = ["gateway"]', PATIENT
 )
@@ -375,6 +599,34 @@ SERVER = process(
 SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
 BROKEN = "process N exited with status 3 while it was starting"
 GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in 30m"
+
+
+MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
+REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
+LEAK = "victim takes SIZE of memory, and may take SIZE, for 0s"
+SPIN = "victim uses X cores, and may use X, for 0s"
+CALMED = "victim takes too much CPU"
+SICK = "http://127.0.0.1:PORT/ answers 500, 2 times in a row"
+AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
+FULL = "DIR/disk is full to X%, SIZE are free"
+RAISED = "RuntimeError: no such table (rules/own.py:5)"
+HARM = "its rules and projections raised X errors while it was watched"
+LINE = "ERROR: no space in the queue"
+SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
+
+
+def told_twice(
+    name: str, evidence: str, over: str, title: str, states: Mapping[str, str] = {}, severity: str = "warning"
+) -> Truth:
+    """A condition that Pulse did nothing about but tell that it began, and that it was over."""
+    more = '; a person is told; then = "restart" would restart it' if name.startswith("usage") else ""
+    return Truth(
+        states,
+        f"condition {name}: {evidence}, resolved after T\n  notify 2 acked: {over}",
+        notices=((severity, name),) * 2,
+        warnings=(f"condition-raised {name} {evidence}", f"{title}: {evidence}{more}"),
+        why={name: f"condition {name}  cleared"},
+    )
 
 
 TABLE: tuple[Breakage, ...] = (
@@ -474,5 +726,249 @@ TABLE: tuple[Breakage, ...] = (
         process("victim", '["sleep", "9001"]', "autostart = false"),
         not_started,
         nothing({"victim": "stopped"}),
+    ),
+    Breakage(
+        "no such program",
+        process("victim", '["/no/such/program"]', HASTY),
+        gives_up,
+        Truth(
+            {"victim": "flapping"},
+            f"process victim: its start failed: {MISSING}, ongoing\n"
+            f"  restart-process 2 failed ({MISSING}): victim is dead again after 1 restart: {MISSING}\n"
+            f"  notify acked: victim: dead again after 2 restarts: {MISSING}; next try in 30m\n"
+            "  not recovered yet",
+            notices=(("critical", "flapping:victim"),),
+            warnings=(
+                f"effect-failed restart-process:victim error={MISSING}",
+                f"victim stays down: victim: dead again after 2 restarts: {MISSING}; next try in 30m",
+            ),
+            wrong=True,
+        ),
+    ),
+    Breakage(
+        "its program is removed, then put back",
+        process("gone", argv("DIR/bin/gone", "9001"), HASTY),
+        program_removed,
+        Truth(
+            {"gone": "up"},
+            "process gone: process N was killed by SIGKILL, resolved after T\n"
+            "  restart-process 2 failed, acked: gone is to be started: root asked for it\n"
+            f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in 30m\n"
+            "  root requested a start\n"
+            "  recovered, not by what Pulse did",
+            notices=(("critical", "flapping:gone"),),
+            warnings=(
+                "process-died gone process N was killed by SIGKILL",
+                f"effect-failed restart-process:gone error={REMOVED}",
+                f"gone stays down: gone: dead again after 2 restarts: {REMOVED}; next try in 30m",
+            ),
+        ),
+    ),
+    Breakage(
+        "settings refused",
+        SLEEPER,
+        reload_refused,
+        Truth(
+            UP,
+            warnings=(
+                "settings-refused DIR/home/config.toml:11: process.victim.restrat: unknown key 'restrat' (did you mean"
+                " 'restart'?)",
+            ),
+            wrong=True,
+        ),
+    ),
+    Breakage(
+        "killed three times",
+        SLEEPER,
+        killed_thrice,
+        Truth(
+            UP,
+            "process victim: process N was killed by SIGKILL, 3 times, resolved after T, wrong for T of it\n"
+            "  restart-process 3 acked: victim is dead: process N was killed by SIGKILL\n"
+            "  recovered",
+            warnings=("process-died victim process N was killed by SIGKILL",),
+        ),
+    ),
+    Breakage(
+        "the daemon is killed",
+        SLEEPER,
+        daemon_killed,
+        Truth(
+            UP,
+            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, resolved after T",
+            warnings=("daemon-started pid=N version=V, the one before it ended without a stop",),
+        ),
+    ),
+    Breakage("the daemon is restarted", SLEEPER, daemon_restarted, nothing()),
+    Breakage(
+        "killed while no daemon ran", SLEEPER, killed_while_no_daemon_ran, answered("process N is gone")
+    ),
+    Breakage(
+        "leaks memory once",
+        process(
+            "victim",
+            argv(sys.executable, "-c", LEAKS_ONCE, "DIR/leaked"),
+            PATIENT,
+            'memory_max = "100M"\nfor = "300ms"\nthen = "restart"',
+        ),
+        leaked,
+        Truth(
+            UP,
+            f"condition usage:victim:memory: {LEAK}, resolved after T\n"
+            f"  restart-process acked: {LEAK}\n"
+            "  recovered",
+            warnings=(f"condition-raised usage:victim:memory {LEAK}",),
+            why={"usage:victim:memory": "condition usage:victim:memory  cleared"},
+        ),
+    ),
+    Breakage(
+        "takes a core until a person calms it",
+        process(
+            "victim",
+            argv(sys.executable, "-c", SPINS, "DIR/calm"),
+            PATIENT,
+            'cpu_max = 0.1\nfor = "200ms"',
+        ),
+        comes_and_goes(calm, lambda it: it.write("calm", "")),
+        told_twice("usage:victim:cpu", SPIN, "it takes less", CALMED, UP),
+    ),
+    Breakage(
+        "a backup is too old",
+        check("backup", 'file = "DIR/backup"\nage_over = "1h"'),
+        comes_and_goes(file_too_old, lambda it: os.utime(it.directory / "backup")),
+        told_twice(
+            "check:backup",
+            "DIR/backup was changed 2h ago (good: under 1h)",
+            "it is well",
+            "check backup fails",
+        ),
+    ),
+    Breakage(
+        "a page answers 500",
+        process("victim", argv(sys.executable, "-c", PAGE, "PORT", "DIR/sick"), PATIENT)
+        + check("page", 'http = "http://127.0.0.1:PORT/"\nevidence = 2'),
+        comes_and_goes(page_fails, lambda it: (it.directory / "sick").unlink()),
+        told_twice("check:page", SICK, "it is well", "check page fails", UP),
+    ),
+    Breakage(
+        "a page answers 500 until its server is restarted",
+        process("victim", argv(sys.executable, "-c", PAGE, "PORT", "DIR/sick"), PATIENT)
+        + check(
+            "page", 'http = "http://127.0.0.1:PORT/"\nevidence = 2\nthen = "restart victim"\ngrace = "1s"'
+        ),
+        restarted_by_a_check,
+        Truth(
+            UP,
+            f"condition check:page: {SICK}, resolved after T\n"
+            f"  restart-process acked: check page fails: {SICK}\n"
+            "  recovered",
+            warnings=(f"condition-raised check:page {SICK}",),
+        ),
+    ),
+    Breakage(
+        "a command fails",
+        check(
+            "queue",
+            'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]',
+        ),
+        comes_and_goes(command_fails, lambda it: (it.directory / "stuck").unlink()),
+        told_twice(
+            "check:queue", "'/bin/sh' exited with 2: 40 letters wait", "it is well", "check queue fails"
+        ),
+    ),
+    Breakage(
+        "a line is logged",
+        '[[log]]\npath = "DIR/app.log"\nkeywords = ["ERROR"]\n',
+        line_logged,
+        Truth(
+            {},
+            f"log DIR/app.log: {LINE}, ongoing\n  notify acked: {LINE}",
+            notices=(("error", "log:DIR/app.log"),),
+            warnings=(f"errors in DIR/app.log: {LINE}",),
+        ),
+    ),
+    Breakage(
+        "what is asked of the network is away",
+        '[network]\nhttp = ["http://127.0.0.1:PORT/"]\ninterval = "200ms"\n',
+        comes_and_goes(network_away, lambda it: it.serve()),
+        told_twice("network", AWAY, "every target answers", "the network is down", severity="error"),
+    ),
+    Breakage(
+        "a disk is full until a person frees it",
+        SMALL_DISK,
+        comes_and_goes(disk_filled, disk_freed),
+        Truth(
+            {},
+            f"condition disk:DIR/disk: {FULL}, resolved after T\n"
+            "  notify 2 acked: It is over; it is 0.0% now.",
+            notices=(("warning", "resource:disk:DIR/disk"),) * 2,
+            warnings=(
+                f"DIR/disk is nearly full: {FULL}. Pulse does nothing about it: [resources] has neither clean nor"
+                " sessions.",
+                f"condition-raised disk:DIR/disk {FULL}",
+            ),
+        ),
+        small_disk=True,
+    ),
+    Breakage(
+        "a disk is full until Pulse cleans it",
+        SMALL_DISK + 'clean = ["DIR/disk/cache"]\nclean_age = "0s"\n',
+        disk_cleaned,
+        Truth(
+            {},
+            f"condition disk:DIR/disk: {FULL}, resolved after T\n"
+            f"  clean-paths acked: {FULL}\n"
+            "  notify 2 acked: It is over after clean-paths (freed SIZE); it is 0.0% now.\n"
+            "  recovered",
+            notices=(("warning", "resource:disk:DIR/disk"),) * 2,
+            warnings=(
+                f"condition-raised disk:DIR/disk {FULL}",
+                f"DIR/disk is nearly full: {FULL}. Pulse deletes what nobody touched for a moment in DIR/disk/cache.",
+            ),
+        ),
+        small_disk=True,
+    ),
+    Breakage(
+        "the daemon is killed three times",
+        SLEEPER,
+        daemon_killed_thrice,
+        Truth(
+            UP,
+            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved after T\n"
+            "daemon safe mode: 3 starts in a row ended within a minute; left out: optional watchers, ongoing",
+            notices=(("critical", "safe-mode"),),
+            warnings=(
+                "daemon-started pid=N version=V, the one before it ended without a stop",
+                "safe-mode-entered without optional watchers, after 3 crashes",
+                "Pulse runs in safe mode, without optional watchers: 3 daemons in a row ended within a minute without a"
+                " word; this one runs without optional watchers. Guarded processes are restarted as ever. See: upulse"
+                " daemon logs, upulse events --kind error; go back with: upulse rollback; run everything again: upulse"
+                " daemon restart --normal",
+            ),
+            wrong=True,
+        ),
+    ),
+    Breakage(
+        "a rule raises errors",
+        RULES,
+        rule_raises,
+        Truth(UP, f"error rule:bad: {RAISED}, X times, ongoing", warnings=(f"rule:bad: {RAISED}",)),
+        starts_itself=True,
+    ),
+    Breakage(
+        "a promote does harm",
+        RULES + "[rollback]\nerrors = 3\n",
+        promote_does_harm,
+        Truth(
+            UP,
+            f"error rule:bad: {RAISED}, X times, ended after T\n"
+            "  its commit was rolled back\n"
+            f"engine COMMIT: COMMIT was rolled back: {HARM}, resolved after T",
+            warnings=(
+                f"rollback COMMIT COMMIT was rolled back to COMMIT: {HARM}",
+                f"rule:bad: {RAISED}",
+            ),
+        ),
+        starts_itself=True,
     ),
 )

@@ -51,6 +51,15 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return str(data.get("why", ""))
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
+        case "rollback":
+            asked = data.get("asked_by", "pulse")
+            by = "" if asked == "pulse" else f", asked by {asked}"
+            return f"{data['rejected'][:12]} was rolled back to {data['to'][:12]}{by}: {data.get('why', '')}"
+        case "settings-refused":
+            return "; ".join(data["faults"])
+        case "daemon-started" if data.get("last_seen"):
+            rest = pairs({name: value for name, value in data.items() if name != "last_seen"})
+            return f"{rest}, the one before it ended without a stop"
         case "safe-mode-entered":
             return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
         case _ if "expires_us" in data and data.keys() <= {"expires_us", "why"}:

@@ -132,7 +132,7 @@ class Narrator:
                 words = one_line(f"{kind:18} {self._subject(event)}  {said(told)}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
-                level = logging.WARNING if kind in WRONG else logging.INFO
+                level = logging.WARNING if kind in WRONG or follows_a_crash(told) else logging.INFO
                 about = {name: value for name, value in told.items() if name != "data"}  # of any size
                 LOG.log(level, "%s", words, extra={"kind": kind, "told": {"event": about}, "at": event.at})
 
@@ -152,6 +152,12 @@ def is_planned(told: Mapping[str, Json]) -> bool:
         and isinstance(told["data"], Mapping)
         and bool(told["data"].get("intended"))
     )
+
+
+def follows_a_crash(told: Mapping[str, Json]) -> bool:
+    """Whether an event tells of a daemon before which one ended without a stop."""
+    data = told["data"]
+    return told["kind"] == "daemon-started" and isinstance(data, Mapping) and bool(data.get("last_seen"))
 
 
 async def sense_aloud(request_handler: "RequestHandler") -> None:

@@ -353,6 +353,19 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
     assert (quarantined["subject"], quarantined["ended_by"]) == ("mine", "other rules were loaded")
 
 
+def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
+    fault = ErrorReported(message="KeyError: 'x'", commit="a" * 40)
+    raised, _, others = told_of(
+        (0, fault, "rule:bad"),
+        (1, EngineRolledBack(rejected="a" * 40, to="b" * 40, why="3 errors", asked_by="pulse"), "c" * 40),
+        (2, fault.model_copy(update={"commit": "d" * 40}), "rule:other"),
+        (3, fault.model_copy(update={"repeats": 2}), "rule:bad"),
+    )
+    assert raised["times"] == 4
+    assert (raised["ended_by"], raised["lasted_ms"]) == ("its commit was rolled back", 0.001)
+    assert others["ended"] is None
+
+
 @pytest.mark.parametrize(
     ("last_seen", "lasted_ms"),
     [(0, 90_000), (10**15 + 70 * SECOND, 20_000), (1, 90_000), (10**15 + HOUR, 0)],

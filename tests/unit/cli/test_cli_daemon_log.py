@@ -104,6 +104,22 @@ async def test_what_is_wrong_is_a_warning(caplog: pytest.LogCaptureFixture) -> N
     assert (await narrated(caplog, "process-up", '{"evidence": "pid 8"}')).levelno == logging.INFO
 
 
+async def test_a_start_after_a_crash_is_a_warning_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    told = await narrated(caplog, "daemon-started", '{"pid": 7, "version": "1", "last_seen": 9}')
+    assert told.levelno == logging.WARNING
+    assert told.getMessage().endswith("pid=7 version=1, the one before it ended without a stop")
+    told = await narrated(caplog, "daemon-started", '{"pid": 7, "version": "1"}')
+    assert told.levelno == logging.INFO
+
+
+async def test_refused_settings_and_a_rollback_are_told_in_words(caplog: pytest.LogCaptureFixture) -> None:
+    refused = await narrated(caplog, "settings-refused", '{"faults": ["a is no number", "b is unknown"]}')
+    assert refused.getMessage().endswith("  a is no number; b is unknown")
+    data = {"rejected": "a" * 40, "to": "b" * 40, "why": "it raised 3 errors", "asked_by": "pulse"}
+    back = await narrated(caplog, "rollback", json.dumps(data))
+    assert back.getMessage().endswith(f"  {'a' * 12} was rolled back to {'b' * 12}: it raised 3 errors")
+
+
 async def test_a_first_start_and_a_death_that_was_intended_are_no_deaths_in_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
