@@ -96,6 +96,11 @@ At = Annotated[
         "--at", metavar="TIME", help="A moment: 10m, 15:20, yesterday, monday, or in ISO 8601; else now."
     ),
 ]
+Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
+Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")]
+TokenVariable = Annotated[
+    str | None, typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance.")
+]
 Why = Annotated[str, typer.Option("--why", metavar="WORDS", help="A reason, kept in the log.")]
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError
 
-from pulse_adapters.guidance.file_watch import FileWatch
+from pulse_adapters.guidance.watcher import FileWatch
 from pulse_core.guidance.answers import REPLAN
 from pulse_core.guidance.protocol import CONTEXT_URI
 from pulse_core.guidance.service import GuidanceService

@@ -1,21 +1,82 @@
-"""The daemon's watcher of the projects that were added: what has changed in their files is recorded at once."""
+"""What tells at once that a file of a project was changed, through inotify, while what can't be watched is found by the next
+look; and the daemon's watcher of the projects that were added, by which that is recorded."""
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
-from pulse_adapters.guidance.file_watch import FileWatch
+from pulse_adapters.workers import inotify
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.capability import WatcherContext
 from pulse_core.guidance.events import GuidanceUnwatched, GuidanceWatched
-from pulse_core.guidance.projection import GUIDANCE, Guidance, GuidedProject
+from pulse_core.guidance.projection import GUIDANCE, Guidance
+from pulse_core.guidance.protocol import FILES, FOLDER
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import Reading, Window
+
+_NAMES = inotify.CREATE | inotify.MOVED_FROM | inotify.MOVED_TO | inotify.DELETE | inotify.ONLY_DIRECTORY
+_CHANGES = _NAMES & ~inotify.CREATE | inotify.CLOSE_WRITE
+
+
+class FileWatch:
+    """Calls `changed` in the running loop; `watch` and `keep` say of which projects, `close` ends it."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._inotify: inotify.Inotify | None = None
+        self._watches: dict[str, dict[int, frozenset[str]]] = {}
+
+    def keep(self, roots: Collection[str]) -> None:
+        """Watch no others than these any more; must be called before the first one is watched."""
+        if self._inotify is None and roots:
+            try:
+                self._inotify = inotify.Inotify()
+            except OSError:
+                return
+            asyncio.get_running_loop().add_reader(self._inotify.fileno, self._read)
+        for root in self._watches.keys() - set(roots):
+            self._remove(self._watches.pop(root))
+
+    def watch(self, root: str) -> None:
+        """Watch this project; a folder that bears its name by now is watched instead of the one before.
+
+        For threads: its file system may never answer.
+        """
+        before, found = self._watches.get(root, {}), dict[int, frozenset[str]]()
+        for path, mask, names in (
+            (root, _NAMES, frozenset({FOLDER})),
+            (f"{root}/{FOLDER}", _CHANGES, frozenset(FILES)),
+        ):
+            with suppress(OSError):
+                if self._inotify is not None:
+                    found[self._inotify.add(path, mask)] = names
+        self._watches[root] = found
+        self._remove(before.keys() - found.keys())
+
+    def close(self) -> None:
+        if self._inotify is not None:
+            asyncio.get_running_loop().remove_reader(self._inotify.fileno)
+            self._inotify.close()
+            self._inotify = None
+
+    def _remove(self, watches: Iterable[int]) -> None:
+        if self._inotify is not None:
+            for watch in watches:
+                self._inotify.remove(watch)
+
+    def _read(self) -> None:
+        assert self._inotify is not None
+        names_of = {watch: names for found in self._watches.copy().values() for watch, names in found.items()}
+        said = [not name or name in names_of.get(watch, ()) for watch, _, name in self._inotify.pending()]
+        if any(said):
+            self._changed()
+
 
 ADDED = frozenset({GuidanceWatched.kind, GuidanceUnwatched.kind})
 OFTEN_S, IDLE_S = 10.0, 3_600.0
@@ -73,7 +134,7 @@ class GuidanceWatcher:
 
     @property
     def interval(self) -> float:
-        return OFTEN_S if self._projects() else IDLE_S
+        return OFTEN_S if self._context.state().of(GUIDANCE).watched else IDLE_S
 
     def should_wake(self, window: Window) -> bool:
         """Never: what it records wakes the tick."""
@@ -81,7 +142,7 @@ class GuidanceWatcher:
 
     async def collect(self) -> Reading:
         """Look at each project; what another process records at the same time is not recorded twice."""
-        roots = list(self._projects())
+        roots = list(self._context.state().of(GUIDANCE).watched)
         self._watch.keep(roots)
         before, self._faults = self._faults, set()
         for root in roots:
@@ -95,10 +156,8 @@ class GuidanceWatcher:
             raise PulseError("; ".join(sorted(faults)))
         data: Mapping[str, Json] = {
             "projects": len(roots),
-            "pending": sum(bool(project.pending) for project in self._projects().values()),
+            "pending": sum(
+                bool(project.pending) for project in self._context.state().of(GUIDANCE).watched.values()
+            ),
         }
         return Reading(data)
-
-    def _projects(self) -> Mapping[str, GuidedProject]:
-        found = self._context.state().of(GUIDANCE).projects
-        return {root: project for root, project in found.items() if project.is_watched}

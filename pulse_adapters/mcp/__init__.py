@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from pulse_adapters.mcp.client_tokens import name_of
+from pulse_adapters.mcp.clients import name_of
 from pulse_core.capability import Scope, WatcherContext
 from pulse_core.composition import is_reserved
 from pulse_core.mcp.client_scope import ClientScope

@@ -1,28 +1,105 @@
-"""Pulse's own MCP server, and the door through which programs come to it and to the guidance of all projects."""
+"""Pulse's own MCP server, which tells subscribers what the events of the log may have changed, and the door through which
+programs come to it and to the guidance of all projects."""
 
 import asyncio
 import inspect
 import json
+import re
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.subscriptions import InMemorySubscriptionBus, ResourceUpdated
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, SubscriptionsListenRequestParams
 from starlette.responses import Response
 
-from pulse_adapters.mcp.resource_changes import ResourceChanges
 from pulse_adapters.mcp.tools import CHANGES, RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import NO_TOKEN, authorization, beside
+from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import PulseError
+from pulse_core.model.event import Event
 from pulse_core.model.text import DATA
+from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.incidents import KINDS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+MOST = 1_000
+"""Events of one look, and subscriptions at a time."""
+
+
+class ResourceChanges(InMemorySubscriptionBus):
+    """Looks at the log as long as anybody has subscribed. What is told may have changed; who is told reads it again."""
+
+    def __init__(self, home: HomeContext) -> None:
+        super().__init__()
+        self._home, self._seq = home, 0
+        self._held = Counter[str]()
+
+    async def hold(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """As middleware of the server: know what is subscribed to, and refuse what is never told."""
+        if ctx.method != "subscriptions/listen":
+            return await call_next(ctx)
+        wanted = SubscriptionsListenRequestParams.model_validate(ctx.params).notifications
+        uris = set(wanted.resource_subscriptions or ())
+        if unknown := sorted(uri for uri in uris if _named(uri)[0] not in TOLD):
+            raise MCPError(INVALID_PARAMS, f"{unknown[0][:200]}: nobody is told when that changes; read it")
+        if len(uris) + len(self._held) > MOST:
+            raise MCPError(INVALID_PARAMS, f"at most {MOST:,} resources can be subscribed to at a time")
+        if not self._held:
+            with self._home.events() as log:
+                self._seq = log.head().seq
+        self._held.update(uris)
+        try:
+            return await call_next(ctx)
+        finally:
+            self._held -= Counter(uris)
+
+    async def look(self) -> None:
+        """Tell what has changed since the last look."""
+        events = await asyncio.to_thread(self._news) if self._held else ()
+        for uri in [one for one in self._held if any(may_change(one, event) for event in events)]:
+            await self.publish(ResourceUpdated(uri=uri))
+
+    def _news(self) -> list[Event]:
+        with self._home.events() as log:
+            events = list(log.events(EventQuery(since_seq=self._seq), limit=MOST))
+        self._seq = events[-1].seq if events else self._seq
+        return events
+
+
+ID = re.compile(r"[0-9a-f-]{36}")
+TOLD = ("projects", "tasks", "task", "effect", "incidents", "incident")
+
+
+def may_change(uri: str, event: Event) -> bool:
+    """Whether a resource may be another after an event."""
+    (about, name), (of, _, _) = _named(uri), event.kind.partition("-")
+    if about in ("projects", "tasks"):
+        return of in ("task", "project")
+    if about == "task":
+        return of == "task" and name in event.subject
+    if about == "effect" and ID.fullmatch(name):
+        return name in (event.id, event.subject)
+    return about in TOLD and (event.kind in KINDS or (about == "effect" and of in ("effect", "silence")))
+
+
+def _named(uri: str) -> tuple[str, str]:
+    """What a resource is about, and of which name."""
+    about, _, name = uri.removeprefix("pulse://").partition("/")
+    return about, unquote(name)
+
 
 PATH, GUIDANCE = "/pulse", "/mcp"
 RATE, BURST = 10.0, 60.0
@@ -128,6 +205,7 @@ PROJECT: ContextVar[str] = ContextVar("project")
 """The root of the project whose guidance is asked for."""
 
 
+@dataclass(frozen=True)
 class Door:
     """Passes a request on: at /pulse to Pulse's own server, for those with a client's token; at /mcp and the path of a
     project to the server of its guidance.
@@ -135,15 +213,10 @@ class Door:
     client: returns the name of the client with a token; is_watched: whether a project was added; both may read files.
     """
 
-    def __init__(
-        self,
-        pulse: "ASGIApp",
-        guidance: "ASGIApp",
-        client: Callable[[str], str | None],
-        is_watched: Callable[[str], bool],
-    ) -> None:
-        self._pulse, self._guidance = pulse, guidance
-        self._client, self._is_watched = client, is_watched
+    pulse: "ASGIApp"
+    guidance: "ASGIApp"
+    client: Callable[[str], str | None]
+    is_watched: Callable[[str], bool]
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         path = scope.get("path", "")
@@ -151,15 +224,15 @@ class Door:
             return None
         if path == PATH:
             kind, _, token = authorization(scope).decode("latin-1").partition(" ")
-            name = await asyncio.to_thread(self._client, token) if kind == "Bearer" else None
+            name = await asyncio.to_thread(self.client, token) if kind == "Bearer" else None
             if name is None:
                 return await NO_TOKEN(scope, receive, send)
             CLIENT.set((name, token))
-            return await self._pulse(scope, receive, send)
+            return await self.pulse(scope, receive, send)
         root = path.removeprefix(GUIDANCE)
-        if root == path or not await asyncio.to_thread(self._is_watched, root):
+        if root == path or not await asyncio.to_thread(self.is_watched, root):
             words = "not found; guidance is at /mcp and the path of a project that was added\n"
             return await Response(words, 404)(scope, receive, send)
         PROJECT.set(root)
         inner = {**scope, "path": GUIDANCE, "raw_path": GUIDANCE.encode()}
-        return await self._guidance(inner, receive, send)
+        return await self.guidance(inner, receive, send)

@@ -32,8 +32,7 @@ MOST_TASKS = 50
 LEASE_US = 15 * UNITS["m"]
 OUTCOMES = ("released", "blocked", "failed")
 TRANSITIONS = (
-    "working: begins the lease anew; released, failed; blocked: a person must do something; else the column of the"
-    " project to which it moves, as Review"
+    "working: the lease begins anew; released; failed; blocked: for a person; or a column, as Review"
 )
 PULL_REQUEST_S = 60.0
 """Seconds to wait for one."""

@@ -1,9 +1,8 @@
 """The capability of guidance."""
 
 from pulse_core.capability import Capability
-from pulse_core.guidance.admission import ADMITS
 from pulse_core.guidance.events import KINDS
-from pulse_core.guidance.projection import GUIDANCE, lines
+from pulse_core.guidance.projection import ADMITS, GUIDANCE, lines
 from pulse_core.guidance.rules import SETTINGS, remind_of_guidance
 
 CAPABILITY = Capability(

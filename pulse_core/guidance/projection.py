@@ -1,11 +1,12 @@
-"""How the guidance of each project stands. Nothing in it grows with the number of changes."""
+"""How the guidance of each project stands, in which nothing grows with the number of changes; and what may be recorded about
+it: whoever comes second with the same change is refused, and looks again."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pulse_core.capability import Check
 from pulse_core.guidance.events import (
-    KINDS,
     GuidanceAcknowledged,
     GuidanceChanged,
     GuidanceImported,
@@ -13,11 +14,13 @@ from pulse_core.guidance.events import (
     GuidanceUnwatched,
     GuidanceWatched,
 )
-from pulse_core.guidance.protocol import FILES, INVALIDATING, Change, time_of
+from pulse_core.guidance.protocol import FILES, INVALIDATING, Change, ChangeKind, time_of
 from pulse_core.model.errors import Refused
-from pulse_core.model.event import Event
-from pulse_core.model.payload import decode_plain
-from pulse_core.projections.state import Snapshot, StateProjection
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.payload import Role, decode_plain
+from pulse_core.model.text import count
+from pulse_core.projections.state import Snapshot, State, StateProjection
+from pulse_core.settings.settings import Settings
 
 RECENT = 20
 FEW = 20
@@ -87,6 +90,11 @@ class Guidance:
 
     projects: Mapping[str, GuidedProject] = field(default_factory=dict)
 
+    @property
+    def watched(self) -> Mapping[str, GuidedProject]:
+        """Those that the daemon looks at."""
+        return {root: one for root, one in self.projects.items() if one.is_watched}
+
     def known(self, root: str) -> GuidedProject:
         """The project; raises Refused if nobody has added it."""
         project = self.projects.get(root)
@@ -112,10 +120,7 @@ def after(state: Guidance, events: Iterable[Event]) -> Guidance:
 
 def changes_in(event: Event) -> Iterator[Change]:
     """The changes that an event tells of."""
-    return _changes(event, decode_plain(event.data))
-
-
-def _changes(event: Event, data: Mapping[str, Any]) -> Iterator[Change]:
+    data = decode_plain(event.data)
     if event.kind == GuidanceChanged.kind and data:
         at, id_ = time_of(data["event_id"]) or event.at, data["event_id"]
         values = data["change"], data["file"], data.get("sha256"), data.get("size")
@@ -129,7 +134,7 @@ def _changed(project: GuidedProject, event: Event, data: Mapping[str, Any]) -> G
     is_import = event.kind == GuidanceImported.kind
     if is_import == bool(project.initialized_at) or data.get("number") != project.count + 1:
         return project
-    project = project.after_changes(*_changes(event, data))
+    project = project.after_changes(*changes_in(event))
     return replace(project, imports=project.imports + 1) if is_import else project
 
 
@@ -171,7 +176,7 @@ GUIDANCE = StateProjection(
     "pending-guidance",
     1,
     Guidance,
-    frozenset(kind.kind for kind in KINDS),
+    frozenset(_ACTS),
     after,
     lambda state: len(state.projects) <= FEW,
 )
@@ -179,9 +184,65 @@ GUIDANCE = StateProjection(
 
 def lines(curr: Snapshot) -> Iterator[str]:
     """How many projects are looked at, and in which an agent has to replan."""
-    watched = {root: one for root, one in curr.of(GUIDANCE).projects.items() if one.is_watched}
-    if watched:
+    if watched := curr.of(GUIDANCE).watched:
         pending = [root for root, one in watched.items() if one.pending]
         words = "with changes that no agent has acknowledged"
         waits = f", {len(pending)} {words}: {', '.join(pending)}" if pending else ""
-        yield f"guidance  {len(watched)} project{'s' if len(watched) > 1 else ''}{waits}"
+        yield f"guidance  {count(len(watched), 'project')}{waits}"
+
+
+MOST = 200
+"""Projects that may be known."""
+
+
+class Superseded(Refused):
+    """Somebody else has recorded something about this project meanwhile; look at it again."""
+
+
+def check_import(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse changes that were imported already, or come too late."""
+    project = state.of(GUIDANCE).projects.get(draft.subject)
+    if project is None and len(state.of(GUIDANCE).projects) >= MOST:
+        raise Refused(f"{MOST} projects have guidance already")
+    project = project or GuidedProject()
+    payload = draft.payload
+    if project.initialized_at:
+        raise Superseded(f"{draft.subject} is known already")
+    if isinstance(payload, GuidanceImported) and payload.number != project.count + 1:
+        raise Superseded(f"change {payload.number} of {draft.subject} was imported already")
+    if isinstance(payload, GuidanceInitialized) and not draft.subject.startswith("/"):
+        raise Refused(f"{draft.subject!r} is no absolute path of a project")
+
+
+def check_change(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse a change that is not the next one of its project, and one that changes nothing."""
+    project, change = state.of(GUIDANCE).known(draft.subject), draft.payload
+    assert isinstance(change, GuidanceChanged)
+    if change.number != project.count + 1:
+        raise Superseded(f"change {change.number} of {draft.subject} was recorded already")
+    before = project.hashes[change.file]
+    if before == change.sha256 or change.change is not ChangeKind.of(before, change.sha256):
+        raise Refused(f"{change.file} of {draft.subject} was not {change.change}")
+
+
+def check_acknowledgement(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse to acknowledge anything but the newest change that waits for it."""
+    project, said = state.of(GUIDANCE).known(draft.subject), draft.payload
+    assert isinstance(said, GuidanceAcknowledged)
+    if said.event_id != project.pending_id:
+        raise Superseded(f"{said.event_id} is not what waits for an acknowledgement in {draft.subject}")
+
+
+def check_known(draft: Draft, role: Role, state: State, settings: Settings) -> None:
+    """Refuse what is about a project that nobody has added."""
+    state.of(GUIDANCE).known(draft.subject)
+
+
+ADMITS: Mapping[str, Check] = {
+    GuidanceImported.kind: check_import,
+    GuidanceInitialized.kind: check_import,
+    GuidanceChanged.kind: check_change,
+    GuidanceAcknowledged.kind: check_acknowledgement,
+    GuidanceWatched.kind: check_known,
+    GuidanceUnwatched.kind: check_known,
+}

@@ -32,8 +32,8 @@ async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
     verdict = await inner(prev, curr)
     if not (longest := SETTINGS.of(curr.settings).remind_after):
         return verdict
-    for root, project in curr.of(GUIDANCE).projects.items():
-        if not project.is_watched or project.pending_id is None:
+    for root, project in curr.of(GUIDANCE).watched.items():
+        if project.pending_id is None:
             continue
         left = longest - max(0, curr.now.at - project.pending_since)
         key = f"{PREFIX}guidance:{project.pending_id}"

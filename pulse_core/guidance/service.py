@@ -5,11 +5,10 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeVar
 
 from pulse_core.guidance import answers
-from pulse_core.guidance.admission import Superseded
 from pulse_core.guidance.answers import Answer
 from pulse_core.guidance.events import GuidanceAcknowledged, GuidanceChanged
 from pulse_core.guidance.file_formats import imports, read_earlier
-from pulse_core.guidance.projection import Guidance, GuidedProject
+from pulse_core.guidance.projection import Guidance, GuidedProject, Superseded
 from pulse_core.guidance.protocol import FILES, PLAN, Change, ChangeKind, make_event_id, row_id
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft

@@ -68,6 +68,17 @@ def make_home(home: Home, demo: bool) -> HomeContext:
     return context
 
 
+def found_or_new_home(option: str | None) -> HomeContext:
+    """The home that `--home` means, with a log; a new one if there is none."""
+    from upulse_cli.wiring.offline import make_log
+
+    try:
+        make_log(context := home_context(found_home(option)))
+    except NoHome:
+        context = make_home(meant_home(option), demo=False)
+    return context
+
+
 def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
     """What each child process of a daemon costs."""
     from pulse_adapters.host.system_watcher import child_costs as costs

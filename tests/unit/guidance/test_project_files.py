@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.guidance import project_folder
+from pulse_adapters.guidance import disk_project_files
 from pulse_adapters.guidance.disk_project_files import LONGEST_TEXT, DiskProjectFiles
 from pulse_core.guidance.projection import GuidedProject
 from pulse_core.guidance.protocol import FILES, TEMPLATES, Change, make_event_id
@@ -215,7 +215,7 @@ def test_two_processes_add_to_the_same_file(files: DiskProjectFiles, root: Path)
 def test_who_holds_the_lock_holds_nobody_up(
     files: DiskProjectFiles, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(project_folder, "LOCK_WAIT_S", 0.0)
+    monkeypatch.setattr(disk_project_files, "LOCK_WAIT_S", 0.0)
     folder = os.open(root / ".pulse", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
     publish(files, root, project_with(3))

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.mcp import scopes
-from pulse_adapters.mcp.client_config import PLACES, client_config, write_config
-from pulse_adapters.mcp.client_tokens import name_of, token_of
+from pulse_adapters.mcp.clients import PLACES, client_config, name_of, token_of, write_config
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.composition import Settings, is_reserved

@@ -17,16 +17,17 @@ from mcp.server.subscriptions import ResourceUpdated
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.mcp.resource_changes import TOLD, ResourceChanges
 from pulse_adapters.mcp.server import (
     BURST,
     CLIENT,
     PATH,
     PROJECT,
     RATE,
+    TOLD,
     CallAllowance,
     Door,
     PulseServer,
+    ResourceChanges,
 )
 from pulse_adapters.mcp.tools import RESOURCES, TOOLS, Tools
 from pulse_adapters.mcp_http.http_server import stateless_app

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from upulse_cli.options import AsJson, HomeDir, completed_by, group, open_home
+from upulse_cli.options import AsJson, HomeDir, Host, Port, TokenVariable, completed_by, group, open_home
 from upulse_cli.output import draw, put, put_json, say, say_when
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ guidance = group("Guidance for coding agents at work: serve it, and say which pr
 
 STEP_S = 0.2
 
-LOCAL = "127.0.0.1"
-Host = Annotated[str, typer.Option("--host", help="Address to listen on.")]
-Port = Annotated[int, typer.Option("--port", min=0, max=65_535, help="Port to listen on.")]
-TokenVariable = Annotated[
-    str | None, typer.Option("--token", metavar="env:NAME", help="Variable with the token for guidance.")
-]
 Project = Annotated[str, typer.Argument(metavar="PATH", help="The project's folder.")]
 
 
@@ -58,7 +52,7 @@ def start(
     project: Annotated[
         str, typer.Option("--project", "-p", metavar="PATH", help="The project's folder.")
     ] = ".",
-    host: Host = LOCAL,
+    host: Host = "127.0.0.1",
     port: Port = 8765,
     token: TokenVariable = None,
     home: HomeDir = None,
@@ -163,8 +157,7 @@ def wait(
     from upulse_cli.capabilities.guidance.wiring import guided, project_root
     from upulse_cli.time_args import duration_arg
 
-    seconds = duration_arg(timeout, "--timeout") / US_PER_SECOND if timeout else float("inf")
-    until = time.monotonic() + seconds
+    until = time.monotonic() + duration_arg(timeout, "--timeout") / US_PER_SECOND if timeout else float("inf")
     root = project_root(path)
     with guided(open_home(home)) as service:
         while service.should_interrupt(root, None)["needs_replan"] == until_ack:

@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from upulse_cli.capabilities.guidance.commands import LOCAL, Host, Port, TokenVariable
-from upulse_cli.options import HomeDir, group, open_home
+from upulse_cli.options import HomeDir, Host, Port, TokenVariable, group, open_home
 from upulse_cli.output import put, say
 
 mcp = group(
@@ -36,7 +35,7 @@ def serve(
     stdio: Annotated[
         bool, typer.Option("--stdio", help="Answer whoever has started this, on its stdin.")
     ] = False,
-    host: Host = LOCAL,
+    host: Host = "127.0.0.1",
     port: Port = 8766,
     token: TokenVariable = None,
     home: HomeDir = None,

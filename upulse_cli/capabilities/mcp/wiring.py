@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from pulse_adapters.ipc.daemon_client import SocketDaemonClient
-from pulse_adapters.mcp.client_config import ClientConfig, client_config, write_config
-from pulse_adapters.mcp.client_tokens import name_of, token_of
+from pulse_adapters.mcp.clients import ClientConfig, client_config, name_of, token_of, write_config
 from pulse_core.home import HomeLayout
 from pulse_core.mcp.client_scope import SETTINGS
 from pulse_core.model.errors import NotAnswering, PulseError
@@ -36,8 +35,7 @@ def serve_http(
         guidance = GuidanceServer(service, PROJECT.get)
 
         def is_watched(root: str) -> bool:
-            project = guidance.in_thread(log.state).projects.get(root)
-            return project is not None and project.is_watched
+            return root in guidance.in_thread(log.state).watched
 
         async def run() -> None:
             pulse = stateless_app(_server(home, CLIENT.get).mcp(), PATH, host in LOOPBACK)
@@ -87,8 +85,7 @@ def _server(
 ) -> "PulseServer":
     """The server of Pulse's own tools. caller: the name and the token of whoever asks; claims: those that were made in the
     session, where there is one."""
-    from pulse_adapters.mcp.resource_changes import ResourceChanges
-    from pulse_adapters.mcp.server import PulseServer
+    from pulse_adapters.mcp.server import PulseServer, ResourceChanges
     from pulse_adapters.mcp.tools import Tools
     from upulse_cli.wiring.engine import propose_rule
 
