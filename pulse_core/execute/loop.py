@@ -165,11 +165,11 @@ class ExecutorLoop:
         the log. Such effects cost a rule its budget, too: once it is spent by them, no other effect of that rule is judged.
         """
         drafts, now = [], self.clock.now()
-        most = self.settings().budget.actions_per_minute
+        most = self.settings().budget.of_rules
         spent = {
             rule
             for rule in {effect.rule for effect in effects if not effect.survival}
-            if most and self._refusals.of(rule, now) >= most
+            if self._refusals.of(rule, now) >= most
         }
         for rule in sorted(spent):
             self.failed(f"rule:{rule}", f"its effects are left out for now: {most} a minute were refused")
@@ -357,7 +357,7 @@ class ExecutorLoop:
             self._waits[effect.id] = who
             return 0
         if not wait and who.is_own and attempt.number > 1:
-            if wait := self._retries.wait_us(self.settings().budget.actions_per_minute, now):
+            if wait := self._retries.wait_us(self.settings().budget.of_rules, now):
                 return wait
             self._retries.add(now)
         if not wait:

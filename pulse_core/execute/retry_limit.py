@@ -5,8 +5,6 @@ from collections import deque
 from pulse_core.model.moment import US_PER_SECOND, Moment
 
 MINUTE = 60 * US_PER_SECOND
-MOST = 1_000
-"""Where the settings bound no actions: what is recorded is never deleted."""
 
 
 class RetryLimit:
@@ -16,10 +14,9 @@ class RetryLimit:
         self._begun: deque[Moment] = deque()
 
     def wait_us(self, most: int, now: Moment) -> int:
-        """Microseconds until one more may begin; 0 if it may now. most: in a minute; 0: no bound but our own."""
+        """Microseconds until one more may begin; 0 if it may now. most: in a minute."""
         while self._begun and now.since(self._begun[0]) >= MINUTE:
             self._begun.popleft()
-        most = most or MOST
         return MINUTE - now.since(self._begun[-most]) if len(self._begun) >= most else 0
 
     def add(self, now: Moment) -> None:

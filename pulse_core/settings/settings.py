@@ -102,15 +102,26 @@ class IntentSettings(Group):
     expires: Duration = Field(86_400_000_000, gt=0, description="how long a stop holds if not said otherwise")
 
 
+MOST_OF_RULES = 600
+
+
 class BudgetSettings(Group):
     """`[budget]`: the blast radius."""
 
     actions_per_minute: int = Field(
-        60, ge=0, le=1000, description="actions over all targets in a minute; 0: no limit"
+        60,
+        ge=0,
+        le=1000,
+        description="actions over all targets in a minute, and as many effects of rules; 0: no limit, for rules 600",
     )
     capability_actions_per_minute: int = Field(
         600, ge=0, le=1000, description="effects of capabilities, as those on tasks, in a minute; 0: no limit"
     )
+
+    @property
+    def of_rules(self) -> int:
+        """Effects of rules in a minute: never without a limit, since each is recorded for ever and takes the loop's time."""
+        return self.actions_per_minute or MOST_OF_RULES
 
 
 class SocketSettings(Group):

@@ -48,8 +48,8 @@ def blast_radius_with(holds: Holds) -> Rule:
     async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
 
-        The engine's effects have a budget of their own of the same size, so that they cannot use up survival's, and
-        capabilities have another one.
+        The engine's effects have a budget of their own of the same size, so that they cannot use up survival's, and are
+        bounded though survival may not be; capabilities have another one.
         """
         verdict = await inner(prev, curr)
         budgets = [action_budget(topic, verdict, curr) for topic in TITLES]
@@ -72,11 +72,11 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     acted = {BUDGET: effects.acted, CAPABILITIES_BUDGET: effects.delegated, RULES_BUDGET: effects.wished}[
         topic
     ]
-    limit = (
-        settings.capability_actions_per_minute
-        if topic == CAPABILITIES_BUDGET
-        else settings.actions_per_minute
-    )
+    limit = {
+        BUDGET: settings.actions_per_minute,
+        CAPABILITIES_BUDGET: settings.capability_actions_per_minute,
+        RULES_BUDGET: settings.of_rules,
+    }[topic]
     spent = [then for then in acted if curr.now.since(then) < MINUTE]
     new = (one for one in verdict.effects if budget_of(one) == topic and is_new_action(one, curr))
     # A rollback, though it is begun last, has the first claim: it may be what ends the need for all the others.

@@ -154,6 +154,16 @@ def test_a_limit_of_nothing_is_no_limit() -> None:
     assert keys(story, wishes, *many) == many
 
 
+def test_rules_are_bounded_even_then_with_their_notices_and_the_rest_is_counted() -> None:
+    story, wishes = limited(0)
+    for _ in range(8):
+        keys(story, wishes, *(f"mine:notify:{len(story.events)}:{number}" for number in range(100)))
+        story.after("1s")
+    assert story.layers[-1].notes[0].startswith("100 effects of your rules held back: 600 a minute")
+    assert len(story.snapshot.effects.wished) == 600
+    assert keys(story, wishes, "a") == ["a"]
+
+
 def spell() -> tuple[Story, Wishes]:
     """One was held back, of which people were told."""
     story, wishes = limited(1)
