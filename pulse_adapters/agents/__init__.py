@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pulse_adapters.agents.run_tokens import run_scopes, run_sockets, user_fault
+from pulse_core.agents.availability import CONDITION
 from pulse_core.agents.orphans import OrphansWatcher
 from pulse_core.agents.projection import RUNS
-from pulse_core.agents.rules import CONDITION, KEY
+from pulse_core.agents.rules import KEY
 from pulse_core.agents.settings import AGENTS, workspaces_in
 from pulse_core.capability import ExecutorContext, WatcherContext
 from pulse_core.ports.executor import Executor

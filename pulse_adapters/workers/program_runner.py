@@ -59,3 +59,16 @@ class ProgramRunner:
                 self.close()
                 raise
         return ProgramResult(self._running.returncode, said, complained)
+
+
+def ask_program(
+    argv: Sequence[str], env: Mapping[str, str], user: ProcessUser | None, seconds: float
+) -> tuple[int | None, str]:
+    """The exit code of a program and what it says; if that is nothing, what it complains about. No code: why it has none."""
+    try:
+        code, said, complained = ProgramRunner().run(argv, env, user, seconds, user and "/")
+    except subprocess.TimeoutExpired:
+        return None, f"it does not answer within {seconds:g} s"
+    except OSError as error:
+        return None, error.strerror or str(error)
+    return code, (said.strip() or complained.strip()).decode(errors="replace")

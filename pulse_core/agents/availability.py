@@ -1,7 +1,6 @@
 """When an agent gets nothing for a while: it is paused, failed repeatedly, or is near a budget. Pure."""
 
 from collections import defaultdict
-from collections.abc import Mapping
 
 from pulse_core.agents.actions import RUN_AGENT
 from pulse_core.agents.projection import RUNS
@@ -12,6 +11,9 @@ from pulse_core.model.moment import Moment
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.stats import STATS
+
+CONDITION = "agent:"
+"""What the names of conditions about agents begin with; the agent's name follows."""
 
 
 class Budgets:
@@ -52,6 +54,8 @@ def unavailable(agent: AgentSettings, curr: Snapshot, budgets: Budgets | None = 
     """Why an agent gets no task at this moment, whatever task; empty if it may get one."""
     if agent.name in curr.of(RUNS).paused:
         return "paused by a person"
+    if why := curr.of(RUNS).aside.get(agent.name):
+        return f"set aside until it is resumed: {why}"
     if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
         failures = curr.of(STATS)[agent.name].consecutive_failures
         return f"set aside for {rough_duration(left)} after {failures} failures in a row"
@@ -59,13 +63,16 @@ def unavailable(agent: AgentSettings, curr: Snapshot, budgets: Budgets | None = 
     return f"at or near {which} a day for at most another {rough_duration(left)}" if left else ""
 
 
-def failing_agents(state: State, settings: Settings, now: Moment) -> Mapping[str, int]:
-    """The agents that are set aside or on trial, each with its failures in a row."""
-    return {
-        name: state.of(STATS)[name].consecutive_failures
-        for name in agents_of(settings)
-        if pause_left(name, state, settings, now) is not None
-    }
+def failing_agents(state: State, settings: Settings, now: Moment) -> dict[str, str]:
+    """Why agents are set aside or on trial, in words, by the names of their conditions."""
+    stats, aside, found = state.of(STATS), state.of(RUNS).aside, dict[str, str]()
+    for name in agents_of(settings):
+        if name in aside:
+            found[CONDITION + name] = f"{aside[name]}; once that is mended, upulse agents doctor has it go on"
+        elif pause_left(name, state, settings, now) is not None:
+            failures = stats[name].consecutive_failures
+            found[CONDITION + name] = f"{failures} failures in a row; it is set aside for a while"
+    return found
 
 
 def pause_left(name: str, state: State, settings: Settings, now: Moment) -> int | None:

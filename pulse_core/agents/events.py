@@ -92,6 +92,12 @@ class AgentPaused(Payload, kind="agent-paused", by=Role.PERSON, wakes=Wake.SOON)
     why: Text = ""
 
 
+class AgentSetAside(Payload, kind="agent-set-aside", wakes=Wake.SOON):
+    """An agent begins nothing more until a person has done something, as to log in. Subject: its name."""
+
+    why: Text
+
+
 class AgentResumed(Payload, kind="agent-resumed", by=Role.PERSON, wakes=Wake.NOW):
     """A person wants an agent to go on, also if it was set aside. Subject: its name."""
 

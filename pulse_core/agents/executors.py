@@ -7,34 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from pulse_core.agents.actions import (
-    CLEAN_RUN,
-    END_ORPHAN,
-    MAKE_WORKSPACE,
-    OPEN_PULL_REQUEST,
-    PAUSE_RUN,
-    REMOVE_WORKSPACE,
-    RUN_AGENT,
-    STOP_RUN,
-    CleanRunParams,
-    EndOrphanParams,
-    PauseRunParams,
-    PullRequestParams,
-    RunParams,
-    StopRunParams,
-    WorkspaceParams,
-)
-from pulse_core.agents.events import (
-    AgentRunCleaned,
-    AgentRunPaused,
-    AgentRunPrinted,
-    AgentRunStarted,
-    AgentRunStopRequested,
-    WorkspaceKept,
-    WorkspaceMade,
-    WorkspaceRemoved,
-)
-from pulse_core.agents.limits import failed_attempt
+from pulse_core.agents import actions, events
+from pulse_core.agents.failures import FailureKind, failed_attempt
 from pulse_core.agents.projection import RUNS, AgentRuns, Run
 from pulse_core.agents.run_files import RunFiles, Workspace
 from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of, known_agent
@@ -86,7 +60,7 @@ class _OfAgents(RecordingExecutor):
     async def record_workspace(self, task: str, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
         if found.path and self.runs.worktrees.get(task) != found.path:
-            await self.append(WorkspaceMade(path=found.path, branch=found.branch), task, event)
+            await self.append(events.WorkspaceMade(path=found.path, branch=found.branch), task, event)
 
     async def stop(self, run: Run, soft: float, event: Event) -> None:
         """End all that came out of a run."""
@@ -101,12 +75,12 @@ class RunAgent(_OfAgents):
     next one has a claim of its own. A program that was started just before a crash is found by its mark.
     """
 
-    action, params = RUN_AGENT.name, RunParams
+    action, params = actions.RUN_AGENT.name, actions.RunParams
 
-    def policy(self, params: RunParams) -> Policy:
+    def policy(self, params: actions.RunParams) -> Policy:
         return Policy(Safety.VERIFY_FIRST, timeout=120.0)
 
-    async def execute(self, effect: Effect, params: RunParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.RunParams, event: Event) -> Result:
         try:
             agent, task = known_agent(params.agent, self.context.settings()), self.task(params.task)
             claim = TaskExecuting(agent=agent.name, lease_us=agent.lease)
@@ -119,7 +93,8 @@ class RunAgent(_OfAgents):
             program = await self.files.program(event.id, token, task, agent, workspace)
             main = await self.context.programs.start(event.id, program)
         except PulseError as error:
-            await self._fail(task.id, token, agent, str(error), event, unbegun=workspace is None)
+            kind = FailureKind.CRASH if workspace else FailureKind.UNBEGUN
+            await self._fail(task.id, token, agent, str(error), event, kind)
             if workspace:
                 await self.record_workspace(task.id, workspace, event)
             raise GivenUp(str(error)) from error
@@ -131,7 +106,7 @@ class RunAgent(_OfAgents):
         process, where = main._asdict(), {"token": token, "workspace": place.path}
         is_limited = agent.memory or agent.processes or agent.cpu_weight
         fault = await self.context.programs.limits_fault() if is_limited else ""
-        started = AgentRunStarted(run=event.id, agent=agent.name, unlimited=fault, **process, **where)
+        started = events.AgentRunStarted(run=event.id, agent=agent.name, unlimited=fault, **process, **where)
         try:
             await self.append(started, task, event)
         except PulseError:
@@ -142,14 +117,14 @@ class RunAgent(_OfAgents):
         return Result({**process, **where})
 
     async def _fail(
-        self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event, unbegun: bool
+        self, task: str, token: int, agent: AgentSettings | None, error: str, event: Event, kind: FailureKind
     ) -> None:
         """Record the failure of an attempt."""
-        settings, is_short = self.context.settings(), any(words in error for words in SHORTAGES)
-        failed = failed_attempt(self.task(task), agent, error, settings, token, 0.0, is_short, unbegun)
+        kind = FailureKind.SHORTAGE if any(words in error for words in SHORTAGES) else kind
+        failed = failed_attempt(self.task(task), agent, error, kind, self.context.settings(), token)
         await self.append(failed, task, event)
 
-    async def verify(self, effect: Effect, params: RunParams, event: Event) -> Result | None:
+    async def verify(self, effect: Effect, params: actions.RunParams, event: Event) -> Result | None:
         """Whether it was begun: then its program is found, or the attempt has failed."""
         if event.id in self.runs.runs:
             return Result({"already": True})
@@ -165,22 +140,21 @@ class RunAgent(_OfAgents):
             except PulseError:  # it runs, and must be watched, wherever it works
                 workspace = Workspace(self.runs.worktrees.get(task.id, ""))
             return await self._started(task.id, task.token, agent, workspace, main, event)
-        await self._fail(
-            task.id, task.token, agent, "Pulse ended before the agent was started", event, unbegun=True
-        )
+        error, kind = "Pulse ended before the agent was started", FailureKind.UNBEGUN
+        await self._fail(task.id, task.token, agent, error, event, kind)
         return Result({"interrupted": True})
 
 
 class StopRun(_OfAgents):
     """`stop-agent-run`: says why, then ends the program with all that came out of it."""
 
-    action, params = STOP_RUN.name, StopRunParams
+    action, params = actions.STOP_RUN.name, actions.StopRunParams
 
-    async def execute(self, effect: Effect, params: StopRunParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.StopRunParams, event: Event) -> Result:
         run = self.runs.runs.get(params.run)
         if run is None or run.ended is not None:
             return Result({"already": True})
-        await self.append(AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
+        await self.append(events.AgentRunStopRequested(run=run.id, why=params.why), run.task, event)
         agent = self.agent(run.agent)
         await self.stop(run, agent.soft / US_PER_SECOND if agent else SOFT_S, event)
         return Result({"pid": run.pid})
@@ -189,23 +163,24 @@ class StopRun(_OfAgents):
 class PauseRun(_OfAgents):
     """`pause-agent-run`: holds the program with all that came out of it, or has it go on, and says why."""
 
-    action, params = PAUSE_RUN.name, PauseRunParams
+    action, params = actions.PAUSE_RUN.name, actions.PauseRunParams
 
-    async def execute(self, effect: Effect, params: PauseRunParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.PauseRunParams, event: Event) -> Result:
         run = self.runs.runs.get(params.run)
         if run is None or run.ended is not None or run.moment.boot != event.boot:
             return Result({"already": True})
         await self.context.programs.pause(run.id, run.main, over=params.over)
-        await self.append(AgentRunPaused(run=run.id, why=params.why, over=params.over), run.task, event)
+        paused = events.AgentRunPaused(run=run.id, why=params.why, over=params.over)
+        await self.append(paused, run.task, event)
         return Result({"pid": run.pid})
 
 
 class CleanAgentRun(_OfAgents):
     """`clean-agent-run`: ends what the program has left behind, keeps the end of its output, and bounds the rest."""
 
-    action, params = CLEAN_RUN.name, CleanRunParams
+    action, params = actions.CLEAN_RUN.name, actions.CleanRunParams
 
-    async def execute(self, effect: Effect, params: CleanRunParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.CleanRunParams, event: Event) -> Result:
         if (run := self.runs.runs.get(params.run)) is None:
             return Result({"already": True})
         await self.stop(run, 0.0, event)
@@ -213,19 +188,19 @@ class CleanAgentRun(_OfAgents):
         with suppress(PulseError):  # whoever has deleted it wants the rest cleaned, too
             text = await self.files.output(run, most)
         if text:
-            await self.append(AgentRunPrinted(text=text), run.id, event)
+            await self.append(events.AgentRunPrinted(text=text), run.id, event)
         agent = self.agent(run.agent)
         await self.files.clean(run, agent.output if agent else 1 << 20)
-        await self.append(AgentRunCleaned(run=run.id), run.task, event)
+        await self.append(events.AgentRunCleaned(run=run.id), run.task, event)
         return Result()
 
 
 class EndOrphan(_OfAgents):
     """`end-agent-orphan`: only who still bears the mark of a run that is over."""
 
-    action, params = END_ORPHAN.name, EndOrphanParams
+    action, params = actions.END_ORPHAN.name, actions.EndOrphanParams
 
-    async def execute(self, effect: Effect, params: EndOrphanParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.EndOrphanParams, event: Event) -> Result:
         programs = self.context.programs
         if params.run in self.runs.runs or not programs.is_of(params.run, params.pid):
             return Result({"already": True})
@@ -237,9 +212,9 @@ class EndOrphan(_OfAgents):
 class MakeWorkspace(_OfAgents):
     """`make-workspace`: for whoever has claimed a task without being started by Pulse."""
 
-    action, params = MAKE_WORKSPACE.name, WorkspaceParams
+    action, params = actions.MAKE_WORKSPACE.name, actions.WorkspaceParams
 
-    async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.WorkspaceParams, event: Event) -> Result:
         task = self.task(params.task)
         if task.status is not Status.EXECUTING:
             return Result({"already": True})
@@ -251,9 +226,9 @@ class MakeWorkspace(_OfAgents):
 class RemoveWorkspace(_OfAgents):
     """`remove-workspace`: only what is clean and pushed is removed."""
 
-    action, params = REMOVE_WORKSPACE.name, WorkspaceParams
+    action, params = actions.REMOVE_WORKSPACE.name, actions.WorkspaceParams
 
-    async def execute(self, effect: Effect, params: WorkspaceParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.WorkspaceParams, event: Event) -> Result:
         kept, state = self.runs.kept.get(params.task), self.context.state().of(TASKS)
         path, task = self.runs.worktrees.get(params.task, kept.path if kept else ""), state.find(params.task)
         if not path:
@@ -266,7 +241,7 @@ class RemoveWorkspace(_OfAgents):
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
-        ended = WorkspaceKept(path=path, why=why) if why else WorkspaceRemoved()
+        ended = events.WorkspaceKept(path=path, why=why) if why else events.WorkspaceRemoved()
         await self.append(ended, params.task, event)
         return Result({"kept": why} if why else {})
 
@@ -274,9 +249,9 @@ class RemoveWorkspace(_OfAgents):
 class OpenPullRequest(_OfAgents):
     """`open-pull-request`: the same one however often it is asked for."""
 
-    action, params = OPEN_PULL_REQUEST.name, PullRequestParams
+    action, params = actions.OPEN_PULL_REQUEST.name, actions.PullRequestParams
 
-    async def execute(self, effect: Effect, params: PullRequestParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.PullRequestParams, event: Event) -> Result:
         task, kept = self.task(params.task), self.runs.kept.get(params.task)
         project = self.context.state().of(TASKS).projects.get(task.project, Project())
         path = self.runs.worktrees.get(task.id, kept.path if kept else "")

@@ -1,23 +1,15 @@
-"""When a run is ended before its time, and what its end means for its task. Pure."""
+"""When a run is held or ended before its time, and how far it went. Pure."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from pulse_core.agents.projection import AgentRuns, Run
-from pulse_core.agents.settings import GENERAL, AgentSettings
-from pulse_core.agents.tools import RunAnswer
-from pulse_core.model.backoff import Backoff
+from pulse_core.agents.settings import AgentSettings
 from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import format_size, signal_name
-from pulse_core.settings.settings import Settings
+from pulse_core.model.text import format_size
 from pulse_core.tasks.admission import described
-from pulse_core.tasks.events import TaskFailed
-from pulse_core.tasks.settings import SETTINGS as TASK_SETTINGS
 from pulse_core.tasks.task import TaskState
-
-SHORTAGE = Backoff(UNITS["m"], UNITS["h"])
-"""How long a task waits where the machine was short of something."""
 
 
 class RunSample(NamedTuple):
@@ -107,47 +99,3 @@ def excess_cost(run: Run, agent: AgentSettings | None, cost: float, runs: AgentR
 def per_minute(amount: float, took_us: int, agent: AgentSettings) -> float:
     """The rate of an amount; what came in a shorter time than rates are taken over counts as if it came in that."""
     return amount * UNITS["m"] / max(took_us, agent.rate_over)
-
-
-def failure_of(answer: RunAnswer, code: int | None, stop: str) -> str:
-    """Why a run failed; empty if it did its task. code: its exit code, None if nobody knows; stop: why it was stopped."""
-    if stop:
-        return stop
-    if answer.done is False and (code or 0) >= 0:
-        return answer.error or "it says that it failed"
-    if code is None:
-        return "" if answer.done else "it ended while Pulse was not there to see how"
-    if code == 0:
-        return ""
-    how = f"it exited with status {code}" if code > 0 else f"it was killed by {signal_name(-code)}"
-    return f"{how}: {answer.error}" if answer.error else how
-
-
-def failed_attempt(
-    task: TaskState,
-    agent: AgentSettings | None,
-    error: str,
-    settings: Settings,
-    token: int,
-    cost: float = 0.0,
-    is_short: bool = False,
-    unbegun: bool = False,
-) -> TaskFailed:
-    """The failure of an attempt: tried again after a while, unless it was the last one before a person decides.
-
-    cost: of all attempts together; unbegun: its project's repository is to blame, or Pulse, not the agent; is_short: the
-    machine was short of something, so nobody is to blame. Such a one is tried again more and more rarely: what a repository
-    prints may say so falsely, and what an agent leaves may fill the disk.
-    """
-    general, most = GENERAL.of(settings), TASK_SETTINGS.of(settings).attempts
-    budget, same = general.cost_per_task, 0 if unbegun else task.failures_with(error)
-    if budget and (cost >= budget or (agent and cost + agent.cost_per_run > budget)):
-        return TaskFailed(token=token, error=f"{error}; its attempts cost {cost:.2f}, of at most {budget:g}")
-    if is_short:
-        return TaskFailed(
-            token=token, error=error, retry_us=SHORTAGE.after(task.shortages + 1), blameless=True
-        )
-    pause = None
-    if agent and task.attempts < most and same < general.same_failures:
-        pause = Backoff(agent.retry, max(agent.retry, UNITS["d"])).after(max(1, task.attempts))
-    return TaskFailed(token=token, error=error, retry_us=pause, unbegun=unbegun)

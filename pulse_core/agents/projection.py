@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from pulse_core.agents.events import (
     KINDS,
@@ -16,6 +15,7 @@ from pulse_core.agents.events import (
     AgentRunPrinted,
     AgentRunStarted,
     AgentRunStopRequested,
+    AgentSetAside,
     WorkspaceKept,
     WorkspaceMade,
     WorkspaceRemoved,
@@ -25,15 +25,13 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import decode_plain
 from pulse_core.ports.host import ProcessId
+from pulse_core.projections.effects import newest
 from pulse_core.projections.state import StateProjection
 
-T = TypeVar("T")
 DAY, MOST_COSTS = UNITS["d"], 1_000
 """How long costs are remembered, and of how many runs of an agent."""
 FEWEST_USUAL = 5
 """Runs of an agent from which on it is known what is usual."""
-REMEMBERED = 1_000
-"""Agents that were paused or resumed, and folders that were kept, that are remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class KeptWorkspace(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class AgentRuns:
     """runs: those that are not cleaned up, by id, oldest first; worktrees: of tasks, by task; kept: those that stay after
-    their tasks, by task, the newest; paused: since when, by agent;
+    their tasks, by task, the newest; paused: since when, by agent; aside: why an agent gets nothing until it is resumed;
     resumed: when a person last resumed an agent, by agent: failures before that don't count; costs: of the last day's runs
     that told theirs, by agent, oldest first."""
 
@@ -110,6 +108,7 @@ class AgentRuns:
     worktrees: Mapping[str, str] = field(default_factory=dict)
     kept: Mapping[str, KeptWorkspace] = field(default_factory=dict)
     paused: Mapping[str, Moment] = field(default_factory=dict)
+    aside: Mapping[str, str] = field(default_factory=dict)
     resumed: Mapping[str, Moment] = field(default_factory=dict)
     costs: Mapping[str, tuple[RunCost, ...]] = field(default_factory=dict)
 
@@ -158,6 +157,7 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
         return state
     runs, worktrees, kept = dict(state.runs), dict(state.worktrees), dict(state.kept)
     paused, resumed, costs = dict(state.paused), dict(state.resumed), dict(state.costs)
+    aside = dict(state.aside)
     for event in relevant:
         data = decode_plain(event.data)
         run = runs.get(str(data.get("run", "")))
@@ -192,11 +192,13 @@ def after(state: AgentRuns, events: Iterable[Event]) -> AgentRuns:
                     kept[event.subject] = KeptWorkspace(str(data["path"]), str(data.get("why", "")))
             case AgentPaused.kind:
                 paused[event.subject] = event.moment
+            case AgentSetAside.kind:
+                aside[event.subject] = str(data.get("why", ""))
             case AgentResumed.kind:
-                for known in (paused, resumed):
+                for known in (paused, aside, resumed):
                     known.pop(event.subject, None)
                 resumed[event.subject] = event.moment
-    return AgentRuns(runs, worktrees, _newest(kept), _newest(paused), _newest(resumed), costs)
+    return AgentRuns(runs, worktrees, newest(kept), newest(paused), newest(aside), newest(resumed), costs)
 
 
 def cost_in(usage: object) -> float:
@@ -205,9 +207,5 @@ def cost_in(usage: object) -> float:
     return float(told) if isinstance(told, int | float) and told > 0 else 0.0
 
 
-def _newest(found: Mapping[str, T]) -> Mapping[str, T]:
-    return dict(islice(found.items(), max(0, len(found) - REMEMBERED), None))
-
-
 OF_RUNS = frozenset(kind.kind for kind in KINDS if kind is not AgentRunPrinted)
-RUNS = StateProjection("agent-runs", 8, AgentRuns, OF_RUNS, after)
+RUNS = StateProjection("agent-runs", 9, AgentRuns, OF_RUNS, after)

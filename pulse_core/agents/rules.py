@@ -3,20 +3,13 @@
 from dataclasses import replace
 
 from pulse_core.actions import NOTIFY, ActionDeclaration
-from pulse_core.agents.actions import (
-    CLEAN_RUN,
-    END_ORPHAN,
-    MAKE_WORKSPACE,
-    PAUSE_RUN,
-    REMOVE_WORKSPACE,
-    RUN_AGENT,
-    STOP_RUN,
-)
+from pulse_core.agents import actions
 from pulse_core.agents.assignment import obstacles_of, plan, under_way
-from pulse_core.agents.availability import Budgets, failing_agents, pause_left, unavailable
+from pulse_core.agents.availability import CONDITION, Budgets, failing_agents, pause_left, unavailable
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
+from pulse_core.model.durations import rough_duration
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -28,8 +21,8 @@ from pulse_core.tasks.fitness import obstacles
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
-CONDITION = "agent:"
-"""What the names of conditions about agents begin with; the agent's name follows."""
+HELD = "agent-run:"
+"""What the topics of notices about held runs begin with; the task's id follows."""
 KEY = "agent-runs"
 """The watcher of runs."""
 ORPHANS = "agent-orphans"
@@ -80,12 +73,8 @@ def _wish(
 
     since: what was done before then was done about something else, and needs no pause.
     """
-    settled = curr.effects.settled_at.get(f"{action.name}:{of}")
-    if settled and since and curr.now.since(settled) > curr.now.since(since):
-        settled = None
-    if left := max(0, AGAIN - curr.now.since(settled)) if settled else 0:
-        return verdict.after_wait(left)
-    return verdict.plus(action.wish(of, params, why))
+    left = curr.effects.pause_left(f"{action.name}:{of}", AGAIN, curr.now, since)
+    return verdict.after_wait(left) if left else verdict.plus(action.wish(of, params, why))
 
 
 async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -107,7 +96,7 @@ async def run_assigned_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
 def _run(verdict: Verdict, curr: Snapshot, task: TaskState, agent: str) -> Verdict:
     """The verdict with the wish that this agent begins a task."""
     params, why = {"task": task.id, "agent": agent}, f"{task.title} is assigned to {agent}"
-    return _wish(verdict, curr, RUN_AGENT, f"{task.id}:{task.attempts}", params, why, task.since)
+    return _wish(verdict, curr, actions.RUN_AGENT, f"{task.id}:{task.attempts}", params, why, task.since)
 
 
 async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -125,7 +114,7 @@ async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
     for task in claimed:
         if task.id not in begun:
             why = f"{task.agent} has claimed it"
-            verdict = _wish(verdict, curr, MAKE_WORKSPACE, task.id, {"task": task.id}, why)
+            verdict = _wish(verdict, curr, actions.MAKE_WORKSPACE, task.id, {"task": task.id}, why)
     return verdict
 
 
@@ -139,12 +128,14 @@ async def stop_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         why = run.stop or reason_to_stop(run, task, agent, sample, curr.now)
         if not why:
             if pause := reason_to_pause(run, agent, sample, curr.of(RUNS), curr.now):
-                verdict = _wish(verdict, curr, PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause)
+                verdict = _wish(
+                    verdict, curr, actions.PAUSE_RUN, run.id, {"run": run.id, "why": pause}, pause
+                )
             if agent:
                 verdict = verdict.after_wait(agent.timeout - curr.now.since(run.moment))
                 verdict = verdict.after_wait(agent.hold - curr.now.since(run.paused) if run.paused else None)
             continue
-        verdict = _wish(verdict, curr, STOP_RUN, run.id, {"run": run.id, "why": why}, why)
+        verdict = _wish(verdict, curr, actions.STOP_RUN, run.id, {"run": run.id, "why": why}, why)
     return verdict
 
 
@@ -155,12 +146,12 @@ async def clean_up(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     for run in runs.runs.values():
         if run.ended is not None:
             why = f"the run of {run.agent} has ended"
-            verdict = _wish(verdict, curr, CLEAN_RUN, run.id, {"run": run.id}, why)
+            verdict = _wish(verdict, curr, actions.CLEAN_RUN, run.id, {"run": run.id}, why)
     busy = {run.task for run in runs.runs.values()}
     for id_ in runs.worktrees:
         task = tasks.find(id_)
         if id_ not in busy and (task is None or task.status in ENDED):
-            verdict = _wish(verdict, curr, REMOVE_WORKSPACE, id_, {"task": id_}, "the task has ended")
+            verdict = _wish(verdict, curr, actions.REMOVE_WORKSPACE, id_, {"task": id_}, "the task has ended")
     return verdict
 
 
@@ -172,31 +163,36 @@ async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         if one["age_us"] < general.orphan_age or one["effect"] in curr.of(RUNS).runs:
             continue
         of = f"{pid}:{one['started']}{':dry' if is_dry else ''}"
-        if is_dry and f"{END_ORPHAN.name}:{of}" in curr.effects.settled_at:
+        if is_dry and f"{actions.END_ORPHAN.name}:{of}" in curr.effects.settled_at:
             continue
         params = {"run": one["effect"], "pid": int(pid), "started": one["started"], "dry_run": is_dry}
         reason = f"{one['agent']} has left process {pid} behind: its run is over, and its parent is gone"
-        verdict = _wish(verdict, curr, END_ORPHAN, of, params, reason)
+        verdict = _wish(verdict, curr, actions.END_ORPHAN, of, params, reason)
     return verdict
 
 
-async def tell_of_failing_agents(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell people of an agent that is set aside, and when it works again."""
+async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Tell people once of each agent that is set aside and each run that is held, and when that is over."""
     verdict = await inner(prev, curr)
-    failing = failing_agents(curr.state, curr.settings, curr.now)
-    for agent in AGENTS.of(curr.settings):
-        topic = f"agent:{agent.name}"
-        if (agent.name in failing) == (is_over := is_told(topic, curr)):
-            continue
-        title = f"{'resolved: ' if is_over else ''}agent {agent.name} fails"
-        failed = f"{failing.get(agent.name)} failures in a row; it is set aside for a while"
-        text = "it works again" if is_over else failed
-        params = {"title": title, "text": text, "over": is_over}
-        verdict = verdict.plus(NOTIFY.wish(topic, params, text))
+    news = failing_agents(curr.state, curr.settings, curr.now)
+    for run in curr.of(RUNS).live:
+        if run.paused and (agent := agents_of(curr.settings).get(run.agent)):
+            left = f"it is stopped after {rough_duration(agent.hold)}, unless a person has it go on"
+            how = f"upulse effect add pause-agent-run --key go-on --param run={run.id} --param why=… --param over=true"
+            news[f"{HELD}{run.task}"] = f"{run.agent}: {run.held}; {left}: {how}"
+    told = [one for one in curr.notices.of if one.startswith((CONDITION, HELD)) and is_told(one, curr)]
+    for topic in dict.fromkeys((*news, *told)):
+        if (topic in news) != (is_over := topic in told):
+            of, is_run = topic.partition(":")[2], topic.startswith(HELD)
+            title = f"{'resolved: ' if is_over else ''}{f'the run of {of} is held' if is_run else f'agent {of} fails'}"
+            over = "it goes on, or has ended" if is_run else "it works again, or a person has resumed it"
+            text = news.get(topic, over)
+            params = {"title": title, "text": text, "over": is_over}
+            verdict = verdict.plus(NOTIFY.wish(topic, params, text))
     return verdict
 
 
 RULES = (
-    assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_of_failing_agents,
+    assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_people,
 )  # fmt: skip
 """The outermost first."""

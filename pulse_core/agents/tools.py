@@ -24,12 +24,14 @@ _FILL = re.compile(r"\{(prompt|prompt_file|workspace|model|task|title)\}")
 
 
 class RunAnswer(NamedTuple):
-    """What an agent's output says. done: whether it did its task, None if it does not say; usage: tokens, cost, turns."""
+    """What an agent's output says. done: whether it did its task, None if it does not say; usage: tokens, cost, turns;
+    garbled: it ends without a result."""
 
     done: bool | None = None
     text: str = ""
     error: str = ""
     usage: Mapping[str, Json] = {}
+    garbled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,11 +87,13 @@ def read_result_record(lines: Sequence[str]) -> RunAnswer:
             text, failed = str(record.get("result") or ""), bool(record.get("is_error"))
             failed = failed or str(record.get("subtype", "success")) != "success"
             error = (text or str(record.get("subtype", "")) or "it failed") if failed else ""
+            if record.get("stop_reason") == "refusal":
+                failed, error = True, f"stop_reason refusal: {text}"
             usage = {**_amounts(record.get("usage")), **_amounts(record, _TOLD)}
             if session := record.get("session_id"):
                 usage["session_id"] = str(session)[:MOST_NAME]
             return RunAnswer(not failed, text[:MOST_TEXT], error[:MOST_TEXT], usage)
-    return RunAnswer(False, error="its output ends without a result")
+    return _without_result(lines, "", "its output ends without a result")
 
 
 def read_turn_records(lines: Sequence[str]) -> RunAnswer:
@@ -104,12 +108,18 @@ def read_turn_records(lines: Sequence[str]) -> RunAnswer:
             text = str(item.get("text", ""))[:MOST_TEXT]
             break
     if end is None:
-        return RunAnswer(False, text, "its output ends without the end of a turn")
+        return _without_result(lines, text, "its output ends without the end of a turn")
     if end["type"] == "turn.completed":
         return RunAnswer(True, text, "", _amounts(end.get("usage")))
     told = end.get("error")
     words = told.get("message") if isinstance(told, dict) else end.get("message")
     return RunAnswer(False, text, str(words or "it failed")[:MOST_TEXT])
+
+
+def _without_result(lines: Sequence[str], text: str, words: str) -> RunAnswer:
+    """The answer of an output that has none, with the last line that is no record: why it began nothing, perhaps."""
+    said = next((line.strip() for line in reversed(lines) if line.strip() and not line.startswith("{")), "")
+    return RunAnswer(False, text, f"{words}: {said[:200]}" if said else words, garbled=True)
 
 
 def read_text(lines: Sequence[str]) -> RunAnswer:

@@ -4,19 +4,12 @@ import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 
-from pulse_core.agents.availability import failing_agents
-from pulse_core.agents.events import AgentRunCounted, AgentRunEnded
-from pulse_core.agents.limits import (
-    RunSample,
-    excess_cost,
-    excess_output,
-    failed_attempt,
-    failure_of,
-    reason_to_pause,
-    reason_to_stop,
-)
+from pulse_core.agents.availability import CONDITION, failing_agents
+from pulse_core.agents.events import AgentRunCounted, AgentRunEnded, AgentSetAside
+from pulse_core.agents.failures import CONSEQUENCES, FailureKind, failed_attempt, failure_of, kind_of
+from pulse_core.agents.limits import RunSample, excess_cost, excess_output, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS, Run, cost_in
-from pulse_core.agents.rules import CONDITION, KEY
+from pulse_core.agents.rules import KEY
 from pulse_core.agents.run_files import RunFiles
 from pulse_core.agents.settings import AgentSettings, agents_of
 from pulse_core.agents.tools import RunAnswer
@@ -28,7 +21,7 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.payload import Payload
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
-from pulse_core.tasks.events import TaskAcked, TaskFailed, TaskHeartbeat
+from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import Project, TaskState
 
@@ -109,49 +102,51 @@ class AgentRunsWatcher:
             answer, progress = RunAnswer(False, error=str(fault)), RunSample()
         code = code if (written := await self._files.exit_code(run)) is None else written
         run = self._context.state().of(RUNS).runs.get(run.id, run)  # it may be told to end since this look
-        error = failure_of(answer, code, run.stop or excess_output(agent, progress))
+        stop = run.stop or excess_output(agent, progress)
+        error, kind = failure_of(answer, code, stop), kind_of(answer, code, stop, agent)
         told = {name: getattr(progress, name) for name in ("output", "turns", "tokens")}
         ended = AgentRunEnded(run=run.id, exit=code, error=error, usage=dict(answer.usage), **told)
         drafts = [Draft(ended, run.task)]
         task = self._context.state().of(TASKS).find(run.task)
         if task and task.token == run.token:
-            drafts.append(Draft(await self._result(run, task, agent, answer, error), run.task))
+            if error and CONSEQUENCES[kind].sets_aside:  # before its task is free again
+                drafts.append(Draft(AgentSetAside(why=f"{kind}: {error}"), run.agent))
+            failure = self._failure(run, task, cost_in(answer.usage), error, kind) if error else None
+            drafts.append(Draft(await (failure or self._success(run, task, answer)), run.task))
         return drafts
 
-    async def _result(
-        self, run: Run, task: TaskState, agent: AgentSettings | None, answer: RunAnswer, error: str
+    async def _failure(
+        self, run: Run, task: TaskState, cost: float, error: str, kind: FailureKind
     ) -> Payload:
-        if error:
-            runs, cost = self._context.state().of(RUNS), cost_in(answer.usage)
-            if far := excess_cost(run, agent, cost, runs, self._context.clock.now()):
-                error = f"{error}; {far}"
-            elif not run.paused:
-                whole = runs.cost_of_task(task.id) + cost
-                is_short = not run.stop and await self._files.is_disk_full(run)
-                error = f"{error}; the disk is full" if is_short else error
-                return failed_attempt(
-                    task, agent, error, self._context.settings(), run.token, whole, is_short
-                )
-            return TaskFailed(token=run.token, error=error)  # a person decides
+        settings, runs = self._context.settings(), self._context.state().of(RUNS)
+        agent = agents_of(settings).get(run.agent)
+        if far := excess_cost(run, agent, cost, runs, self._context.clock.now()):
+            error, kind = f"{error}; {far}", FailureKind.SPENT
+        elif run.paused:
+            kind = FailureKind.SPENT
+        elif not run.stop and await self._files.is_disk_full(run):
+            error, kind = f"{error}; the disk is full", FailureKind.SHORTAGE
+        whole = runs.cost_of_task(task.id) + cost
+        return failed_attempt(task, agent, error, kind, settings, run.token, whole)
+
+    async def _success(self, run: Run, task: TaskState, answer: RunAnswer) -> Payload:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
         project = self._context.state().of(TASKS).projects.get(task.project, Project())
         with suppress(PulseError):  # whatever the agent has done to its folder, it did its task
             data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)
 
-    def _failing(self) -> Mapping[str, int]:
-        """By the names of their conditions."""
-        now = self._context.clock.now()
-        found = failing_agents(self._context.state(), self._context.settings(), now)
-        return {f"{CONDITION}{name}": failures for name, failures in found.items()}
+    def _failing(self) -> Mapping[str, str]:
+        """Why, by the names of their conditions."""
+        return failing_agents(self._context.state(), self._context.settings(), self._context.clock.now())
 
     def _conditions(self) -> Iterator[Draft]:
         """What has changed about who fails."""
         failing, state = self._failing(), self._context.state()
         raised = [name for name in state.conditions.raised if name.startswith(CONDITION)]
-        for name, failures in failing.items():
+        for name, why in failing.items():
             if name not in raised:
-                yield Draft(ConditionRaised(evidence=f"{failures} failures in a row", state=FAILING), name)
+                yield Draft(ConditionRaised(evidence=why, state=FAILING), name)
         for name in raised:
             if name not in failing:
                 yield Draft(ConditionCleared(evidence="it works again, or a person has resumed it"), name)

@@ -72,8 +72,7 @@ async def restore_config(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if not kept or not gateway.failures or failed < gateway.failures:
             continue
         key = f"{RESTORE_CONFIG.name}:{name}"
-        settled = curr.effects.settled_at.get(key)
-        if settled and (left := PAUSE_US - curr.now.since(settled)) > 0:
+        if left := curr.effects.pause_left(key, PAUSE_US, curr.now):
             verdict = verdict.after_wait(left)
             continue
         words = f"{failed} starts with it have failed; {kept[0][:12]} is put back, with which it has booted"

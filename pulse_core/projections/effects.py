@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
@@ -24,6 +24,7 @@ from pulse_core.model.names import OUTWARD, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.text_cache import cached_by_text
 
+T = TypeVar("T")
 REMEMBERED = 1_000
 MINUTE = 60 * US_PER_SECOND
 
@@ -153,6 +154,16 @@ class Effects:
     def count(self, *phases: Phase) -> int:
         """How many open effects are in one of these phases."""
         return sum(effect.phase in phases for effect in self.open.values())
+
+    def pause_left(self, key: str, pause_us: int, now: Moment, since: Moment | None = None) -> int:
+        """Microseconds of a pause that are left after an effect of this key was settled.
+
+        since: one that was settled before then did something else, and needs no pause.
+        """
+        settled = self.settled_at.get(key)
+        if settled is None or (since and now.since(settled) > now.since(since)):
+            return 0
+        return max(0, pause_us - now.since(settled))
 
 
 KINDS = frozenset(
@@ -287,9 +298,14 @@ class _EffectTable:
         for key, event in self.settled.items():
             settled_at.pop(key, None)  # so that the newest is last
             settled_at[key] = event.moment
-        for key in tuple(islice(settled_at, max(0, len(settled_at) - REMEMBERED))):
-            del settled_at[key]
-        return settled_at
+        return newest(settled_at)
+
+
+def newest(found: dict[str, T], most: int = REMEMBERED) -> dict[str, T]:
+    """The last of a mapping, at most so many; the others are taken out of it."""
+    for key in tuple(islice(found, max(0, len(found) - most))):
+        del found[key]
+    return found
 
 
 def _canceller(event: Event) -> str:

@@ -8,19 +8,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.payload import Payload, Role
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
-from pulse_core.tasks.events import (
-    NAME,
-    TASK_ID,
-    ProjectSet,
-    TaskAssigned,
-    TaskBlockersSet,
-    TaskCreated,
-    TaskExecuting,
-    TaskHeartbeat,
-    TaskMoved,
-    TaskResultRefused,
-    TaskRetried,
-)
+from pulse_core.tasks import events
 from pulse_core.tasks.fitness import obstacles, unfitness, worker
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.settings import SETTINGS
@@ -31,8 +19,8 @@ MOST_PARTS = 1_000
 
 def check_project(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a project with a name of no use, a column twice, or without a column in which open tasks lie."""
-    assert isinstance(draft.payload, ProjectSet)
-    if not NAME.fullmatch(draft.subject):
+    assert isinstance(draft.payload, events.ProjectSet)
+    if not events.NAME.fullmatch(draft.subject):
         raise Refused(f"{draft.subject[:100]!r} is no name of a project: letters, digits, '.', '_' and '-'")
     columns = draft.payload.columns
     if len(set(columns)) < len(columns):
@@ -53,8 +41,8 @@ def check_removal(draft: Draft, role: Role, state: State, settings: Settings) ->
 def check_created(draft: Draft, role: Role, state: State, settings: Settings) -> None:
     """Refuse a task without a place, or one more than there may be."""
     made, tasks = draft.payload, state.of(TASKS)
-    assert isinstance(made, TaskCreated)
-    if not TASK_ID.fullmatch(draft.subject):
+    assert isinstance(made, events.TaskCreated)
+    if not events.TASK_ID.fullmatch(draft.subject):
         words = "is no id of a task: 'task_' and 6 to 32 small letters or digits"
         raise Refused(f"{draft.subject[:100]!r} {words}")
     if not made.title.strip():
@@ -76,7 +64,7 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
     token = getattr(payload, "token", None)
     if token is not None and token != task.token:
         raise _late(payload, token, task)
-    is_claim = isinstance(payload, TaskExecuting) and role < Role.DAEMON
+    is_claim = isinstance(payload, events.TaskExecuting) and role < Role.DAEMON
     if is_claim and task.token and task.agent == getattr(payload, "agent", ""):
         raise RecordedBefore(f"{task.agent} holds {task.id} already, under {task.token}", task.token)
     if payload.kind not in MOVES[task.status]:
@@ -84,15 +72,15 @@ def check_move(draft: Draft, role: Role, state: State, settings: Settings) -> No
         raise Refused(f"{task.id} is {described(task)}: {said} is not possible; {legal(task)}")
     if task.token and token is None and payload.kind in HELD_BY_TOKEN and role < Role.PERSON:
         raise Refused(f"{task.id} is held by {task.agent}; say the token of the claim")
-    if isinstance(payload, TaskMoved):
+    if isinstance(payload, events.TaskMoved):
         check_column(payload.column, task.project, tasks.projects.get(task.project, Project()))
-    elif isinstance(payload, TaskBlockersSet):
+    elif isinstance(payload, events.TaskBlockersSet):
         check_blockers((task.id,), payload.blockers, tasks)
-    elif isinstance(payload, TaskRetried):
+    elif isinstance(payload, events.TaskRetried):
         known_project(task.project, tasks)
-    elif isinstance(payload, TaskExecuting | TaskAssigned):
+    elif isinstance(payload, events.TaskExecuting | events.TaskAssigned):
         project = tasks.projects.get(task.project, Project())
-        agent, is_claim = worker(payload.agent, project, settings), isinstance(payload, TaskExecuting)
+        agent, is_claim = worker(payload.agent, project, settings), isinstance(payload, events.TaskExecuting)
         if is_claim and (found := list(obstacles(task, agent, project))):
             raise Refused(f"{task.id} can't be claimed: {'; '.join(found)}")
         if not project.has_member(agent.name):
@@ -105,11 +93,12 @@ def _late(payload: Payload, token: int, task: TaskState) -> Refused:
     if task.token:
         now = f"{task.agent} holds it under {task.token} now"
     words = f"the claim {token} of {task.id} is over: {now}"
-    if isinstance(payload, TaskHeartbeat):
+    if isinstance(payload, events.TaskHeartbeat):
         return Refused(words)
     said = (getattr(payload, name) for name in ("result", "error", "why") if hasattr(payload, name))
     result = next(said, "")
-    return RefusedOnRecord(words, TaskResultRefused(token=token, said=payload.kind, result=result), task.id)
+    refused = events.TaskResultRefused(token=token, said=payload.kind, result=result)
+    return RefusedOnRecord(words, refused, task.id)
 
 
 def known_task(id_: str, tasks: PendingTasks) -> TaskState:

@@ -143,7 +143,9 @@ class TaskFailed(Payload, kind="task-failed", by=Role.AGENT, wakes=Wake.NOW):
         description="how long until it may be claimed again; none: a person decides",
     )
     blameless: bool = Field(
-        False, description="the machine was short of something; it counts neither as attempt nor as failure"
+        False,
+        description="the machine was short of something, or the agent not logged in; it counts neither as attempt nor as"
+        " failure",
     )
     unbegun: bool = Field(False, description="its agent had not begun; it is no failure of that one")
 

@@ -10,16 +10,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect
 from pulse_core.model.payload import Payload
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
-from pulse_core.tasks.actions import (
-    ASSIGN_TASK,
-    CLOSE_TASK,
-    CREATE_TASK,
-    RELEASE_TASK,
-    AssignParams,
-    CloseParams,
-    CreateParams,
-    ReleaseParams,
-)
+from pulse_core.tasks import actions
 from pulse_core.tasks.admission import known_task
 from pulse_core.tasks.events import TaskAssigned, TaskClosed, TaskCreated, TaskFailed, TaskReleased
 from pulse_core.tasks.projection import TASKS, PendingTasks
@@ -36,7 +27,7 @@ class RecordingExecutor(Executor):
     def policy(self, params: Any) -> Policy:
         # A rule that wishes again what has just failed would be woken by the failure, for ever. Who is given a task again at
         # once has failed at it.
-        pause = 0.0 if self.action == ASSIGN_TASK.name else 2.0
+        pause = 0.0 if self.action == actions.ASSIGN_TASK.name else 2.0
         return Policy(Safety.IDEMPOTENT, timeout=30.0, cooldown=pause)
 
     @property
@@ -59,9 +50,9 @@ class RecordingExecutor(Executor):
 
 
 class CreateTask(RecordingExecutor):
-    action, params = CREATE_TASK.name, CreateParams
+    action, params = actions.CREATE_TASK.name, actions.CreateParams
 
-    async def execute(self, effect: Effect, params: CreateParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.CreateParams, event: Event) -> Result:
         id_ = f"task_{event.id.replace('-', '')[-12:]}"  # the same one again after a crash
         of_key = (task for task in self.tasks.tasks.values() if task.key == effect.key)
         if found := next(of_key, self.tasks.find(id_)):
@@ -71,9 +62,9 @@ class CreateTask(RecordingExecutor):
 
 
 class AssignTask(RecordingExecutor):
-    action, params = ASSIGN_TASK.name, AssignParams
+    action, params = actions.ASSIGN_TASK.name, actions.AssignParams
 
-    async def execute(self, effect: Effect, params: AssignParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.AssignParams, event: Event) -> Result:
         task = self.task(params.task)
         if task.status is Status.ASSIGNED and task.agent == params.agent:
             return Result({"already": True})
@@ -84,9 +75,9 @@ class AssignTask(RecordingExecutor):
 
 
 class ReleaseTask(RecordingExecutor):
-    action, params = RELEASE_TASK.name, ReleaseParams
+    action, params = actions.RELEASE_TASK.name, actions.ReleaseParams
 
-    async def execute(self, effect: Effect, params: ReleaseParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.ReleaseParams, event: Event) -> Result:
         task = self.task(params.task)
         if task.token != params.token or task.lease_left(event.moment):  # its holder may have come back
             return Result({"already": True})
@@ -99,9 +90,9 @@ class ReleaseTask(RecordingExecutor):
 
 
 class CloseTask(RecordingExecutor):
-    action, params = CLOSE_TASK.name, CloseParams
+    action, params = actions.CLOSE_TASK.name, actions.CloseParams
 
-    async def execute(self, effect: Effect, params: CloseParams, event: Event) -> Result:
+    async def execute(self, effect: Effect, params: actions.CloseParams, event: Event) -> Result:
         if (status := self.task(params.task).status) is Status.CLOSED:
             return Result({"already": True})
         if status is not Status.ACKED:  # a person wanted it done again meanwhile

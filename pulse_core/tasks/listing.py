@@ -13,17 +13,6 @@ from pulse_core.tasks.admission import known_project
 from pulse_core.tasks.projection import TASKS, PendingTasks
 from pulse_core.tasks.task import Status, TaskState
 
-ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Without letters that look like a digit, or like each other."""
-LENGTH = 10
-
-
-def new_task_id() -> str:
-    """An id that no other task has: 50 random bits."""
-    import secrets  # which only a command needs
-
-    return "task_" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
-
 
 def find_task(tasks: PendingTasks, name: str) -> TaskState:
     """The task of this id, or the only one whose id begins or ends so, with or without `task_`.

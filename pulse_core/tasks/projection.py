@@ -8,24 +8,7 @@ from typing import Any
 from pulse_core.model.event import Event
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.state import StateProjection
-from pulse_core.tasks.events import (
-    KINDS,
-    ProjectRemoved,
-    ProjectSet,
-    TaskAcked,
-    TaskAssigned,
-    TaskBlockersSet,
-    TaskClosed,
-    TaskCreated,
-    TaskExecuting,
-    TaskFailed,
-    TaskHeartbeat,
-    TaskMoved,
-    TaskPullRequestOpened,
-    TaskReleased,
-    TaskResultRefused,
-    TaskRetried,
-)
+from pulse_core.tasks import events as kinds
 from pulse_core.tasks.task import ENDED, MOVES, STUCK, Project, Status, TaskState
 
 REMEMBERED = 500
@@ -187,14 +170,14 @@ class _TaskTable:
 def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskState:
     """The task after an event that may happen to it."""
     kind = event.kind
-    if kind == TaskHeartbeat.kind:
+    if kind == kinds.TaskHeartbeat.kind:
         return task.changed(beat=event.moment)
-    if kind == TaskMoved.kind:
+    if kind == kinds.TaskMoved.kind:
         return task.changed(column=data.get("column", task.column), claimed_from="")
-    if kind == TaskBlockersSet.kind:
+    if kind == kinds.TaskBlockersSet.kind:
         return task.changed(blockers=tuple(data.get("blockers", ())))
     status = MOVES[task.status][kind] or task.status
-    if kind == TaskFailed.kind and data.get("retry_us") is None:
+    if kind == kinds.TaskFailed.kind and data.get("retry_us") is None:
         status = Status.FAILED
     # Whatever else happens, a claim is over, and so is the pause after a failure.
     over = {"token": 0, "lease_us": 0, "beat": None, "retry_us": 0}
@@ -204,9 +187,9 @@ def _changed(task: TaskState, event: Event, data: Mapping[str, Any]) -> TaskStat
 def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str, Any]:
     """What else an event changes that moves a task to another status."""
     kind = event.kind
-    if kind == TaskAssigned.kind:
+    if kind == kinds.TaskAssigned.kind:
         return {"agent": data.get("agent", "")}
-    if kind == TaskExecuting.kind:
+    if kind == kinds.TaskExecuting.kind:
         return {
             "agent": data.get("agent", ""),
             "attempts": task.attempts + 1,
@@ -214,28 +197,28 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
             "lease_us": data.get("lease_us", 0),
             "beat": event.moment,
         }
-    if kind == TaskAcked.kind:
+    if kind == kinds.TaskAcked.kind:
         return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
-    if kind == TaskFailed.kind:
+    if kind == kinds.TaskFailed.kind:
         is_short = bool(data.get("blameless"))
         counts = {"attempts": task.attempts - is_short, "shortages": task.shortages + 1 if is_short else 0}
         counts["same_failures"] = (
             0 if is_short or data.get("unbegun") else task.failures_with(data.get("error", ""))
         )
         return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0, **counts}
-    if kind == TaskReleased.kind:
+    if kind == kinds.TaskReleased.kind:
         return {"agent": "", "error": data.get("why", "")}
-    if kind == TaskRetried.kind:
+    if kind == kinds.TaskRetried.kind:
         return {"agent": "", "attempts": 0, "error": "", "result": "", "data": {}}
-    return {"error": "" if kind == TaskClosed.kind else data.get("why", "")}
+    return {"error": "" if kind == kinds.TaskClosed.kind else data.get("why", "")}
 
 
 _ACTS: Mapping[str, Callable[[_TaskTable, Event], None]] = {
-    **{kind.kind: _TaskTable.happened for kind in KINDS if kind is not TaskResultRefused},
-    TaskPullRequestOpened.kind: _TaskTable.pull_request_opened,
-    TaskCreated.kind: _TaskTable.created,
-    ProjectSet.kind: _TaskTable.project_set,
-    ProjectRemoved.kind: _TaskTable.project_removed,
+    **{kind.kind: _TaskTable.happened for kind in kinds.KINDS if kind is not kinds.TaskResultRefused},
+    kinds.TaskPullRequestOpened.kind: _TaskTable.pull_request_opened,
+    kinds.TaskCreated.kind: _TaskTable.created,
+    kinds.ProjectSet.kind: _TaskTable.project_set,
+    kinds.ProjectRemoved.kind: _TaskTable.project_removed,
 }
 
 TASKS = StateProjection(

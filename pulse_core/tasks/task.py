@@ -8,21 +8,7 @@ from typing import Any
 
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
-from pulse_core.tasks.events import (
-    COLUMNS,
-    TaskAcked,
-    TaskAssigned,
-    TaskBlocked,
-    TaskBlockersSet,
-    TaskClosed,
-    TaskExecuting,
-    TaskFailed,
-    TaskGivenUp,
-    TaskHeartbeat,
-    TaskMoved,
-    TaskReleased,
-    TaskRetried,
-)
+from pulse_core.tasks import events
 
 _VARYING = re.compile(r"[0-9a-f-]{8,}|\d[\d.,:]+")
 """What differs between two errors that are the same: ids, and numbers of more than one digit."""
@@ -41,52 +27,53 @@ class Status(StrEnum):
     GIVEN_UP = "given-up"
 
 
-_ANYWHERE: Mapping[str, Status | None] = {TaskMoved.kind: None, TaskBlockersSet.kind: None}
+_ANYWHERE: Mapping[str, Status | None] = {events.TaskMoved.kind: None, events.TaskBlockersSet.kind: None}
 _UNHELD: Mapping[str, Status | None] = {
     **_ANYWHERE,
-    TaskClosed.kind: Status.CLOSED,
-    TaskGivenUp.kind: Status.GIVEN_UP,
+    events.TaskClosed.kind: Status.CLOSED,
+    events.TaskGivenUp.kind: Status.GIVEN_UP,
 }
 
 MOVES: Mapping[Status, Mapping[str, Status | None]] = {
     Status.PENDING: {
-        TaskAssigned.kind: Status.ASSIGNED,
-        TaskExecuting.kind: Status.EXECUTING,
-        TaskBlocked.kind: Status.BLOCKED,
+        events.TaskAssigned.kind: Status.ASSIGNED,
+        events.TaskExecuting.kind: Status.EXECUTING,
+        events.TaskBlocked.kind: Status.BLOCKED,
         **_UNHELD,
     },
     Status.ASSIGNED: {
-        TaskAssigned.kind: Status.ASSIGNED,
-        TaskExecuting.kind: Status.EXECUTING,
-        TaskReleased.kind: Status.PENDING,
-        TaskBlocked.kind: Status.BLOCKED,
+        events.TaskAssigned.kind: Status.ASSIGNED,
+        events.TaskExecuting.kind: Status.EXECUTING,
+        events.TaskReleased.kind: Status.PENDING,
+        events.TaskBlocked.kind: Status.BLOCKED,
         **_UNHELD,
     },
     Status.EXECUTING: {
-        TaskHeartbeat.kind: None,
-        TaskAcked.kind: Status.ACKED,
-        TaskReleased.kind: Status.PENDING,
-        TaskFailed.kind: Status.PENDING,
-        TaskBlocked.kind: Status.BLOCKED,
-        TaskGivenUp.kind: Status.GIVEN_UP,
+        events.TaskHeartbeat.kind: None,
+        events.TaskAcked.kind: Status.ACKED,
+        events.TaskReleased.kind: Status.PENDING,
+        events.TaskFailed.kind: Status.PENDING,
+        events.TaskBlocked.kind: Status.BLOCKED,
+        events.TaskGivenUp.kind: Status.GIVEN_UP,
         **_ANYWHERE,
     },
-    Status.ACKED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
-    Status.FAILED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
-    Status.BLOCKED: {TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.ACKED: {events.TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.FAILED: {events.TaskRetried.kind: Status.PENDING, **_UNHELD},
+    Status.BLOCKED: {events.TaskRetried.kind: Status.PENDING, **_UNHELD},
     Status.CLOSED: {},
-    Status.GIVEN_UP: {TaskRetried.kind: Status.PENDING, TaskClosed.kind: Status.CLOSED},
+    Status.GIVEN_UP: {events.TaskRetried.kind: Status.PENDING, events.TaskClosed.kind: Status.CLOSED},
 }
 """What may happen in each status, and the status after it; None: the same. A failure without a retry leads to FAILED."""
 
 COMMANDS: Mapping[str, str] = {
-    TaskAssigned.kind: "assign", TaskExecuting.kind: "claim", TaskHeartbeat.kind: "heartbeat", TaskAcked.kind: "ack",
-    TaskClosed.kind: "close", TaskGivenUp.kind: "give-up", TaskReleased.kind: "release", TaskBlocked.kind: "block",
-    TaskRetried.kind: "retry", TaskMoved.kind: "move", TaskBlockersSet.kind: "deps",
+    events.TaskAssigned.kind: "assign", events.TaskExecuting.kind: "claim", events.TaskHeartbeat.kind: "heartbeat",
+    events.TaskAcked.kind: "ack", events.TaskClosed.kind: "close", events.TaskGivenUp.kind: "give-up",
+    events.TaskReleased.kind: "release", events.TaskBlocked.kind: "block", events.TaskRetried.kind: "retry",
+    events.TaskMoved.kind: "move", events.TaskBlockersSet.kind: "deps",
 }  # fmt: skip
 """The command of `upulse task` by which a person or an agent says each of them; of a failure only its run does."""
 
-HELD_BY_TOKEN = frozenset(MOVES[Status.EXECUTING]) - {TaskBlockersSet.kind}
+HELD_BY_TOKEN = frozenset(MOVES[Status.EXECUTING]) - {events.TaskBlockersSet.kind}
 """Of an executing task only its holder may say these; with the token of the claim."""
 
 STUCK = frozenset({Status.FAILED, Status.GIVEN_UP, Status.BLOCKED})
@@ -100,7 +87,7 @@ class Project:
 
     repository: str = ""
     base: str = "main"
-    columns: tuple[str, ...] = COLUMNS
+    columns: tuple[str, ...] = events.COLUMNS
     members: tuple[str, ...] = ()
     review: bool = False
 

@@ -14,6 +14,7 @@ from pulse_core.agents.events import (
     AgentRunPrinted,
     AgentRunStarted,
     AgentRunStopRequested,
+    AgentSetAside,
     WorkspaceKept,
     WorkspaceMade,
     WorkspaceRemoved,
@@ -194,6 +195,7 @@ RUNS: tuple[tuple[str, Payload], ...] = (
     ("task_000003", AgentRunPaused(run="three", why="it took 51 turns, of at most 50")),
     ("task_000003", AgentRunCounted(run="three", tokens=900)),
     ("two", AgentRunPrinted(text="the end of it")),
+    ("cleo", AgentSetAside(why="the agent is not logged in: Please run /login")),
 )
 """Runs of agents."""
 

@@ -434,6 +434,58 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
     told(story, {**ADA, "concurrency": 2}, agents={"failures": 3})
 
 
+def test_who_is_not_logged_in_is_told_of_once_and_gets_nothing_until_it_is_and_no_attempt_is_lost() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await scene.create(OTHER)
+        await asyncio.sleep(1)
+        scene.finish(1, RunAnswer(False, error="Invalid API key · Please run /login"))
+        await asyncio.sleep(86_400)
+        assert (scene.task().status, scene.task().attempts) == (Status.PENDING, 0)
+        assert len(scene.programs.started) == 1
+        assert scene.state().of(STATS)["ada"].failed == 0
+        why = "the agent is not logged in: Invalid API key · Please run /login"
+        assert scene.runs.aside == {"ada": why}
+        (notice,) = scene.world.events("effect", subject="notify:agent:ada")
+        assert json.loads(notice.data)["params"]["text"] == (
+            f"{why}; once that is mended, upulse agents doctor has it go on"
+        )
+        await scene.say("agent-resumed", "ada")  # as `upulse agents doctor` does
+        await asyncio.sleep(1)
+        scene.finish(0, RunAnswer(True))
+        await asyncio.sleep(30)
+        assert scene.task().status is Status.CLOSED
+        assert len(scene.world.events("effect", subject="notify:agent:ada")) == 2
+
+    told(story, {**ADA, "kind": "claude"})
+
+
+FOLLOWS: list[tuple[str, int, RunAnswer, int]] = [
+    ("claude", 0, RunAnswer(False, error="stop_reason refusal: I can't help with that"), 1),
+    ("claude", 1, RunAnswer(False, error="API Error: … appears to violate our Usage Policy"), 1),
+    ("claude", 0, RunAnswer(False, error="its output ends without a result", garbled=True), 2),
+    ("claude", -9, RunAnswer(False, error="its output ends without a result", garbled=True), 4),
+    ("command", 1, RunAnswer(error="a test says: 401 Unauthorized, see the usage policy"), 4),
+]
+
+
+@pytest.mark.parametrize(("kind", "code", "answer", "attempts"), FOLLOWS)
+def test_how_often_a_task_is_tried_depends_on_why_it_failed(
+    kind: str, code: int, answer: RunAnswer, attempts: int
+) -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        for _ in range(attempts):
+            await asyncio.sleep(1)
+            assert scene.task().status is Status.EXECUTING
+            scene.finish(code, answer)
+            await asyncio.sleep(600)
+        assert (scene.task().status, len(scene.programs.started)) == (Status.FAILED, attempts)
+        assert scene.runs.aside == {}
+
+    told(story, {**ADA, "kind": kind}, agents={"failures": 9, "same_failures": 9}, tasks={"attempts": 4})
+
+
 def test_a_person_can_have_an_agent_go_on_that_was_set_aside() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
@@ -733,11 +785,16 @@ def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
         await asyncio.sleep(2)
         assert scene.programs.paused == {run.id}
         assert scene.run.held == words
+        topic = f"notify:agent-run:{ONE}"
+        (notice,) = scene.world.events("effect", subject=topic)
+        assert f"ada: {words}; it is stopped after 10m, unless a person has it go on" in notice.data
         if goes_on:
             await wish_to_go_on(scene)
         await asyncio.sleep(590)
         assert scene.run.id == run.id
         await asyncio.sleep(20)
+        notices = [json.loads(one.data)["params"] for one in scene.world.events("effect", subject=topic)]
+        assert [one["over"] for one in notices] == [False, True]
         if goes_on:
             assert (scene.programs.paused, scene.run.id) == (set(), run.id)
             return

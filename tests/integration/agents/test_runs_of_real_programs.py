@@ -21,7 +21,8 @@ from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_gro
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import has_marker, live_processes, start_time_of
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import RunSample, excess_output, failure_of, reason_to_pause, reason_to_stop
+from pulse_core.agents.failures import failure_of
+from pulse_core.agents.limits import RunSample, excess_output, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import AgentRuns, Run
 from pulse_core.agents.run_files import RunFolder, Workspace
 from pulse_core.agents.settings import AGENTS

@@ -24,6 +24,7 @@ DATA: dict[str, dict[str, Any]] = {
     "agent-run-cleaned": {},
     "agent-run-counted": {"tokens": 5},
     "agent-run-printed": {"text": "so"},
+    "agent-set-aside": {"why": "not logged in"},
     "workspace-made": {"path": "/w", "branch": "b"},
     "workspace-kept": {"path": "/w", "why": "work"},
 }

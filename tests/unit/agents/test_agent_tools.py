@@ -6,7 +6,7 @@ from typing import Any, get_args
 import pytest
 
 from pulse_core.agents.events import AgentRunEnded
-from pulse_core.agents.limits import failure_of
+from pulse_core.agents.failures import CONSEQUENCES, FailureKind, failure_of, kind_of
 from pulse_core.agents.projection import cost_in
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import MOST_TEXT, TOOLS, Amounts, RunAnswer, fill
@@ -59,8 +59,13 @@ FAILURES = [
         "Credit balance is too low",
     ),
     ("claude", ({"type": "result", "subtype": "error_max_turns", "is_error": False},), "error_max_turns"),
-    ("claude", ("garbage", "\x00\x01", "{}"), "its output ends without a result"),
+    ("claude", ("garbage", "\x00\x01", "{}"), "its output ends without a result: \x00\x01"),
     ("claude", (), "its output ends without a result"),
+    (
+        "claude",
+        ({**CLAUDE, "stop_reason": "refusal", "result": "I can't help with that"},),
+        "stop_reason refusal: I can't help with that",
+    ),
     ("codex", (*CODEX[:3], {"type": "turn.failed", "error": {"message": "quota"}}), "quota"),
     ("codex", ({"type": "error", "message": "stream disconnected"},), "stream disconnected"),
     ("codex", CODEX[:3], "its output ends without the end of a turn"),
@@ -184,6 +189,33 @@ def test_a_command_line_is_filled_in_once_and_never_by_a_shell(
     kind: str, command: tuple[str, ...], args: tuple[str, ...], argv: tuple[str, ...]
 ) -> None:
     assert fill(TOOLS[kind].argv(command, args, "m1", 0.0), VALUES) == argv
+
+
+LOGINS = [
+    ("claude", 1, "Not logged in · Please run /login"),
+    ("codex", 1, "unexpected status 401 Unauthorized: Missing bearer or basic authentication in header"),
+    (
+        "cursor",
+        1,
+        "Error: Authentication required. Please run 'cursor-agent login' first, or set CURSOR_API_KEY",
+    ),
+    ("hermes", 1, "No inference provider configured. Run 'hermes model' to choose a provider and model"),
+    ("command", 77, "whatever it says"),
+]
+
+
+@pytest.mark.parametrize(("kind", "code", "words"), LOGINS)
+def test_who_is_not_logged_in_is_known_by_what_its_program_says(kind: str, code: int, words: str) -> None:
+    agent = AgentSettings.model_validate({"name": "ada", "kind": kind, "command": ["a"]})
+    answer = TOOLS[kind].read([words])
+    assert words in answer.error
+    assert kind_of(answer, code, "", agent) is FailureKind.LOGIN
+    assert kind_of(RunAnswer(error="no"), code + 1, "", agent) is FailureKind.CRASH
+    assert kind_of(answer, code, "it took too long", agent) is FailureKind.BOUND
+
+
+def test_something_follows_from_every_kind_of_failure() -> None:
+    assert set(CONSEQUENCES) == set(FailureKind)
 
 
 def test_every_kind_of_the_settings_is_known() -> None:

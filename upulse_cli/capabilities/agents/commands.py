@@ -8,7 +8,7 @@ import typer
 from upulse_cli.capabilities.tasks.commands import Task, tasks
 from upulse_cli.capabilities.tasks.current import current_tasks, task_change
 from upulse_cli.options import AsJson, HomeDir, Why, completed_by, group, open_home
-from upulse_cli.output import CommandResult, put, put_json, put_or_draw
+from upulse_cli.output import CommandResult, put, put_json, put_or_draw, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -120,15 +120,22 @@ def pull_request(
 def doctor(as_json: AsJson = False, home: HomeDir = None) -> None:
     """Look whether agents' programs are there and logged in.
 
-    Looks, too, whether they can be started as their users. Exits 1 if one is not.
+    Looks, too, whether they can be started as their users. Exits 1 if one is not. Who was set aside and is well goes on.
     """
+    from pulse_core.agents.projection import RUNS
     from pulse_core.agents.settings import AGENTS, workspaces_in
+    from pulse_core.app.state import current_value
     from upulse_cli.capabilities.agents.wiring import presence_of
 
     where = open_home(home)
     settings = where.settings().settings
     above = workspaces_in(where.layout.path, settings)
     found = [presence_of(agent, above) for agent in AGENTS.of(settings)]
+    aside = current_value(where, RUNS).aside
+    for one in found:
+        if one.is_well and one.agent in aside:
+            agent_change(home, "agent-resumed", one.agent, "upulse agents doctor finds that it is well")
+            say(f"{one.agent} was set aside, and goes on.")
     if as_json:
         put_json([one._asdict() for one in found])
     for one in () if as_json else found:

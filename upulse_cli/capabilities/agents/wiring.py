@@ -3,16 +3,13 @@
 import os
 import re
 import shutil
-import subprocess
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.agents.run_tokens import user_fault
 from pulse_adapters.workers.environment import selected_variables
-from pulse_adapters.workers.program_runner import ProgramRunner
+from pulse_adapters.workers.program_runner import ask_program
 from pulse_adapters.workers.run_as import may_enter, process_user
-from pulse_adapters.workers.spawn import ProcessUser
 from pulse_core.agents.settings import AgentSettings
 from pulse_core.agents.tools import TOOLS
 
@@ -44,7 +41,7 @@ def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
     said = path
     for words, missing in ((tool.version, "it does not start"), (tool.login, "it is not logged in")):
         if words:
-            code, told = _asked((path, *agent.command[1:], *words), env, user)
+            code, told = ask_program((path, *agent.command[1:], *words), env, user, SECONDS)
             lines = told.splitlines() or [f"exit {code}"]
             if code != 0:
                 why = f"{missing}: {lines[-1][:200]}" if code is not None else told
@@ -53,14 +50,3 @@ def presence_of(agent: AgentSettings, workspaces: Path = Path("/")) -> Presence:
                 return Presence(agent.name, False, f"{path}: {missing}: it names no provider that it may use")
             said += ", logged in" if words is tool.login else f", {lines[0][:200]}"
     return Presence(agent.name, True, said)
-
-
-def _asked(argv: Sequence[str], env: Mapping[str, str], user: ProcessUser | None) -> tuple[int | None, str]:
-    """The exit code of a program and what it says; if that is nothing, what it complains about."""
-    try:
-        code, said, complained = ProgramRunner().run(argv, env, user, SECONDS, user and "/")
-    except subprocess.TimeoutExpired:
-        return None, f"it does not answer within {SECONDS:g} s"
-    except OSError as error:
-        return None, error.strerror or str(error)
-    return code, (said.strip() or complained.strip()).decode(errors="replace")

@@ -60,8 +60,9 @@ def add(
 ) -> CommandResult:
     """Make a task and print its id."""
     from pulse_core.app.append import append
+    from pulse_core.model.short_ids import new_id
     from pulse_core.tasks.events import LONGEST_PROMPT
-    from pulse_core.tasks.listing import find_task, new_task_id
+    from pulse_core.tasks.listing import find_task
     from upulse_cli.time_args import moment_arg
 
     where = open_home(home)
@@ -76,7 +77,7 @@ def add(
         data["blockers"] = [find_task(known, one).id for one in after or ()]
     if due:
         data["due"] = moment_arg(due, "--due")
-    id_ = new_task_id()
+    id_ = new_id("task_")
     return task_change(where, id_, id_, append(where, "task-created", id_, data))
 
 
@@ -128,7 +129,9 @@ def show(task: Task, as_json: AsJson = False, home: HomeDir = None) -> None:
     known, now = current_tasks(where), where.clock.now()
     one = find_task(known, task)
     events = [event for event in events_about(where, one.id) if event["kind"] != "task-heartbeat"]
-    said = {**task_json(one, now), "events": events}
+    paused = [event for event in events if event["kind"] in ("agent-run-paused", "agent-run-ended")]
+    is_held = paused and paused[-1]["kind"] == "agent-run-paused" and not paused[-1]["data"].get("over")
+    said = {**task_json(one, now), "held": paused[-1]["data"]["why"] if is_held else None, "events": events}
     put_or_draw(said, as_json, "capabilities.tasks.views.task_page")
 
 

@@ -48,7 +48,8 @@ def note(task: TaskState, now: Moment) -> str:
 def task_page(said: Mapping[str, Any]) -> RenderableType:
     """All of one task; the words of others stand by themselves."""
     names = ("id", "project", "status", "column", "priority", "labels", "agent", "attempts", "token", "parent",
-             "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "error", "pull_request")  # fmt: skip
+             "parts", "blockers", "waits_for", "stuck_on", "due", "created", "by", "held", "error",
+             "pull_request")  # fmt: skip
     parts: list[RenderableType] = [Text(one_line(said["title"]), style="bold"), facts(said, names, TIMES)]
     for name in ("prompt", "result"):
         if said[name]:
