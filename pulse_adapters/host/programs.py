@@ -13,7 +13,7 @@ from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S
 from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of, find_bearers, variable_in
 from pulse_adapters.host.spawner import STATUS_WRITER, Spawner
-from pulse_adapters.workers.control_group import GroupLimits
+from pulse_adapters.workers.control_group import GroupLimits, life_members
 from pulse_adapters.workers.descriptor_share import are_descriptors_scarce
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import (
@@ -194,16 +194,15 @@ def _orphans(home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
         with suppress(KeyError):
             uids.add(pwd.getpwnam(name).pw_uid)
     marked.search()
-    effects, now = (
-        {one.found.pid: one.effect for one in marked.bearers() if not one.name},
-        live_process_table(),
-    )
+    in_groups, now = life_members(home), live_process_table()
+    effects = {one.found.pid: one.effect for one in marked.bearers() if not one.name} | in_groups
     for pid, effect in effects.items():
         seen, raw = now.get(pid), environment(pid)
         agent, terminal = variable_in(raw, "PULSE_AGENT"), _stat_fields(pid)[4:5]
-        if seen is None or not agent or variable_in(raw, "UPULSE_HOME") != home:
+        is_of_home = pid in in_groups or (agent and variable_in(raw, "UPULSE_HOME") == home)
+        if seen is None or not is_of_home:
             continue
-        # A mark is inherited: whose parent does not bear it has lost the one that it came from.
+        # Mark and group are inherited: whose parent has neither has lost the one that it came from.
         if effects.get(seen.parent) != effect and terminal == [b"0"] and uid_of(pid) in uids:
             age_us = (ticks_now() - seen.started) * 1_000_000 // TICKS_PER_SECOND
             memory = _memory(descendants({pid}, now))

@@ -260,6 +260,16 @@ def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
     return list(found.values())
 
 
+def life_members(home: str | os.PathLike[str]) -> dict[int, str]:
+    """The processes in the groups of this home's lives, by pid: each with the effect that began its life."""
+    found = dict[int, str]()
+    with suppress(FileNotFoundError):  # there is no such home
+        for group in chain.from_iterable(folder.children() for folder in all_home_groups(home)):
+            if group.name.startswith(LIFE):
+                found |= dict.fromkeys(group.members(), group.name.removeprefix(LIFE))
+    return found
+
+
 def maker_prefix() -> str:
     """What the name of a group begins with that shall not outlive this process: by that its leftovers are known."""
     own = read_stat(os.getpid())

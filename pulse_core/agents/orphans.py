@@ -1,9 +1,11 @@
-"""The watcher of what runs have left behind: who bears the mark of one that is over, and whose parent is gone."""
+"""The watcher of what runs have left behind: who bears the mark of one that is over, or is in its control group, and whose
+parent is gone."""
 
 import asyncio
 
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.rules import ORPHANS
+from pulse_core.agents.run_files import RunFolder
 from pulse_core.agents.settings import AGENTS
 from pulse_core.capability import WatcherContext
 from pulse_core.model.vitals import Reading, Window
@@ -35,5 +37,7 @@ class OrphansWatcher:
         found = await self._context.programs.orphans(str(self._context.home.path), users)
         state = self._context.state()
         runs = state.of(RUNS).runs.keys() | state.effects.open.keys()
-        left = [one for one in found if one.effect not in runs][:MOST]
-        return Reading({str(one.pid): one._asdict() for one in left})
+        # Guarded processes have control groups, too: of who bears no mark of an agent the folder tells that it is a run's.
+        home, over = self._context.home.path, [one for one in found if one.effect not in runs]
+        left = [one for one in over if one.agent or RunFolder.of(home, one.effect).path.is_dir()][:MOST]
+        return Reading({str(one.pid): {**one._asdict(), "agent": one.agent or "an agent"} for one in left})

@@ -1,5 +1,6 @@
 """Changing something in a home: by an event, through its daemon if one runs, or else under the home's lock."""
 
+import secrets
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,6 +10,9 @@ from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
 PATIENCE = 10.0
 """Seconds to wait for a daemon that is just starting or stopping."""
+
+ALPHABET, LENGTH = "0123456789abcdefghjkmnpqrstvwxyz", 10
+"""Of new short ids: without letters that look like a digit, or like each other."""
 
 _STEP = 0.05
 
@@ -35,6 +39,11 @@ def append(
     """
     draft = {"kind": kind, "subject": subject, "data": data, "cause": cause, "id": id or home.new_id()}
     return append_all(home, (draft,))[0]
+
+
+def new_short_id(prefix: str) -> str:
+    """An id for a subject that nothing else has, short enough to be typed: 50 random bits after a prefix."""
+    return prefix + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 
 def append_all(home: HomeContext, drafts: Sequence[Mapping[str, Any]]) -> Sequence[Appended]:

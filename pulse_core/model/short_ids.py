@@ -7,16 +7,6 @@ from pulse_core.model.errors import Ambiguous, UnknownName
 CUT = "…"
 """What stands before the end of an id where it is shown; so it is taken, too."""
 
-ALPHABET, LENGTH = "0123456789abcdefghjkmnpqrstvwxyz", 10
-"""Of new ids: without letters that look like a digit, or like each other."""
-
-
-def new_id(prefix: str) -> str:
-    """An id that nothing else has: 50 random bits after a prefix."""
-    import secrets  # which only a command needs
-
-    return prefix + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
-
 
 def id_meant(what: str, name: str, known: Collection[str], prefix: str = "", shortest_end: int = 1) -> str:
     """The id of this name, or the only one that begins or ends so. Raises UnknownName or Ambiguous.

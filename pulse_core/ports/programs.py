@@ -43,7 +43,7 @@ class ProgramObservation(NamedTuple):
 
 class OrphanProgram(NamedTuple):
     """A process without a terminal whose parent, with which it came out of what the effect began, is gone. agent: its
-    PULSE_AGENT; memory: resident bytes of it and its descendants."""
+    PULSE_AGENT, empty if it shows none; memory: resident bytes of it and its descendants."""
 
     pid: int
     started: int
@@ -88,9 +88,10 @@ class Programs(Protocol):
         """
 
     async def orphans(self, home: str, users: Collection[str]) -> Sequence[OrphanProgram]:
-        """Those that bear the marks of an agent of this home (UPULSE_HOME), of these users; an empty name: the own one.
+        """Those that bear the marks of an agent of this home (UPULSE_HOME), or are in a control group of a life of this
+        home, of these users; an empty name: the own one.
 
-        The main process of a program that runs is among them.
+        The main process of a program that runs is among them, and by its group that of a guarded process.
         """
 
     def listen(self, call: Callable[[], None]) -> None:

@@ -337,6 +337,27 @@ async def test_what_a_run_has_left_behind_is_found_by_its_marks_and_by_nothing_e
     assert await runs.programs.orphans(str(runs.home), {""}) == []
 
 
+async def test_what_has_taken_off_the_marks_of_its_run_is_found_by_its_control_group(tmp_path: Path) -> None:
+    try:
+        home_groups(tmp_path)
+    except NoControlGroups as error:
+        pytest.skip(str(error))
+    groups = LifeGroups(tmp_path)
+    runs = Runs(tmp_path, groups)
+    run = await runs.start("sh", "-c", "sleep 1; env -i setsid sleep 86393 & echo $!; sleep 3")
+    async with asyncio.timeout(PATIENCE_S):
+        while not groups.is_complete(run.id):
+            await asyncio.sleep(0.02)
+    assert await runs.end(run) == 0
+    left = int(runs.output(run))
+    found = [one for one in await runs.programs.orphans(str(tmp_path), {""}) if one.pid == left]
+    assert [(one.effect, one.agent) for one in found] == [(run.id, "")]
+    await runs.programs.stop(run.id, ProcessId(found[0].pid, found[0].started), 0.0)
+    assert start_time_of(left) is None
+    await runs.close()
+    groups.close(wait=True)
+
+
 async def test_a_pipe_in_the_place_of_an_output_holds_up_nobody(runs: Runs) -> None:
     run = await runs.start("true")
     output = RunFolder.of(runs.home, run.id).output

@@ -63,7 +63,8 @@ HOMES = [{"name": "staging", "state": "running", "pid": 4711, "since": None, "ho
 TURNS = [{"commit": "d7e227fb58b4aa", "at": AT, "kind": "rollback", "by": "pulse", "errors": 3, "quarantined": ["tidy"],
           "why": "3 errors in 10 minutes, more than before"}]  # fmt: skip
 RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output": 1 << 21, "memory": 3 << 29,
-         "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12", "ended": False}]  # fmt: skip
+         "cpu_s": 83.25, "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12",
+         "ended": False}]  # fmt: skip
 INCIDENTS = [
     {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
      "printed": "loading the model\nit failed: no space\n",

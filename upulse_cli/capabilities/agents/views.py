@@ -29,14 +29,14 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
 def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     """One line a run."""
     drawn = PlainTable(
-        "task", "agent", "pid", f"since ({zone()})", "printed", "memory", "note",
-        right=("pid", "printed", "memory"),
+        "task", "agent", "pid", f"since ({zone()})", "printed", "memory", "cpu", "note",
+        right=("pid", "printed", "memory", "cpu"),
     )  # fmt: skip
     for one in runs:
         note = one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
         note = "has ended" if one["ended"] else note
-        sizes = format_size(one["output"]), format_size(one["memory"])
-        drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *sizes, note)
+        used = format_size(one["output"]), format_size(one["memory"]), f"{one['cpu_s']:.1f} s"
+        drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *used, note)
     return drawn
 
 

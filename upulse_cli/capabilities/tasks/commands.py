@@ -59,8 +59,7 @@ def add(
     home: HomeDir = None,
 ) -> CommandResult:
     """Make a task and print its id."""
-    from pulse_core.app.append import append
-    from pulse_core.model.short_ids import new_id
+    from pulse_core.app.append import append, new_short_id
     from pulse_core.tasks.events import LONGEST_PROMPT
     from pulse_core.tasks.listing import find_task
     from upulse_cli.time_args import moment_arg
@@ -77,7 +76,7 @@ def add(
         data["blockers"] = [find_task(known, one).id for one in after or ()]
     if due:
         data["due"] = moment_arg(due, "--due")
-    id_ = new_id("task_")
+    id_ = new_short_id("task_")
     return task_change(where, id_, id_, append(where, "task-created", id_, data))
 
 
