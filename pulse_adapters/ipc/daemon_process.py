@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
@@ -172,14 +172,60 @@ def replace_process(argv: Argv) -> None:
     os.execv(argv[0], argv)
 
 
+LAST_BYTES, LONGEST_LINE = 4 << 20, 64 << 10
+"""How much of the end of a log is read for its last lines, and of one line shown: the file may be of any size."""
+_LOOK_S = 0.1
+
+
 def log_lines(path: Path, count: int, follow: bool) -> Iterator[str]:
     """The last lines of a log, and then what comes, also in the next file, if that is wanted."""
-    command = ["tail", "-n", str(count), *(["-F"] if follow else []), "--", str(path)]
-    tail = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, errors="replace"
-    )
+    file, rest = _open_log(path), b""
     try:
-        yield from (line.rstrip("\n") for line in tail.stdout or ())
+        if file:
+            lines, rest = _last_lines(file)
+            yield from _texts([*lines, *([rest] if rest and not follow else [])][-count:] if count else [])
+        while follow:
+            if file and (chunk := file.read(LONGEST_LINE)):
+                *lines, rest = (rest + chunk).split(b"\n")
+                rest = rest[: LONGEST_LINE + 1]
+                yield from _texts(lines)
+            elif (new := _open_log(path)) and not (
+                file and os.path.sameopenfile(file.fileno(), new.fileno())
+            ):
+                if file:
+                    file.close()
+                file, rest = new, b""
+            else:
+                if new:
+                    new.close()
+                if file and os.fstat(file.fileno()).st_size < file.tell():  # it was emptied
+                    file.seek(0)
+                    rest = b""
+                else:
+                    time.sleep(_LOOK_S)
     finally:
-        tail.kill()
-        tail.communicate()
+        if file:
+            file.close()
+
+
+def _open_log(path: Path) -> BinaryIO | None:
+    try:
+        return open(open_plain(path, follow=True), "rb")
+    except OSError:
+        return None
+
+
+def _last_lines(file: BinaryIO) -> tuple[list[bytes], bytes]:
+    """The lines at the end of a file, and what comes after the last line break."""
+    begin = file.seek(max(0, file.seek(0, os.SEEK_END) - LAST_BYTES))
+    raw = file.read(LAST_BYTES)
+    if begin:
+        raw = raw.partition(b"\n")[2] or raw
+    *lines, rest = raw.split(b"\n")
+    return lines, rest[: LONGEST_LINE + 1]
+
+
+def _texts(lines: Iterable[bytes]) -> Iterator[str]:
+    for line in lines:
+        text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip("\r")
+        yield from (f"{text}…" if len(line) > LONGEST_LINE else text).split("\r")

@@ -1,8 +1,10 @@
 """What a guarded process printed, and what its tree takes: from the files of its home and from /proc."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from pulse_adapters.host.environment_file import read_environment_file
 from pulse_adapters.host.tree_usage import tree_usage
 from pulse_adapters.ipc.daemon_process import log_lines
 from pulse_core.app.context import HomeContext
@@ -16,7 +18,7 @@ SHOWN = 10
 
 
 def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) -> Iterator[str]:
-    """The last lines that a guarded process printed, and what comes if that is wanted; raises PulseError."""
+    """The last lines that a guarded process printed, without secrets, and what comes, if wanted; raises PulseError."""
     processes = {process.name: process for process in home.settings().settings.process}
     path = home.layout.outputs / f"{name}.log"
     if name not in processes:
@@ -25,8 +27,12 @@ def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) ->
         unit = processes[name].systemd_unit
         hint = f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet"
         raise PulseError(f"nothing that {name} printed is kept{hint}")
+    environment = dict(processes[name].env)
+    with suppress(PulseError):
+        if (file := processes[name].env_file) is not None:
+            environment |= read_environment_file(file)
     for line in log_lines(path, count, follow):
-        yield clean(line)
+        yield clean(hide_secrets(line, environment))
 
 
 def report_of_process(home: HomeContext, name: str) -> Mapping[str, Any]:
@@ -34,7 +40,7 @@ def report_of_process(home: HomeContext, name: str) -> Mapping[str, Any]:
 
     def last_lines() -> list[str]:
         try:
-            return [hide_secrets(line) for line in process_log_lines(home, name, SHOWN, follow=False)]
+            return list(process_log_lines(home, name, SHOWN, follow=False))
         except PulseError:
             return []
 

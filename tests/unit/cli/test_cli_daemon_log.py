@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.ipc.daemon_process import log_lines
+from pulse_adapters.ipc.daemon_process import LONGEST_LINE, log_lines
 from pulse_adapters.systemd.manager import journal_line
 from pulse_adapters.systemd.notify import is_journal
 from pulse_core.model.event import Event
@@ -45,6 +45,24 @@ def test_the_last_lines_come_in_order(tmp_path: Path) -> None:
     assert list(log_lines(log, 3, follow=False)) == ["line 6", "line 7", "line 8"]
     assert list(log_lines(log, 0, follow=False)) == []
     assert list(log_lines(tmp_path / "none", 3, follow=False)) == []
+
+
+def test_of_a_log_of_any_size_only_the_end_is_read_and_of_a_long_line_a_part(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\n")
+    with log.open("ab") as file:
+        file.truncate(1 << 43)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nthe end\r\n" + b"x" * (1 << 20))
+    *_, end, long = log_lines(log, 3, follow=False)
+    assert (end, len(long), long[-1]) == ("the end", LONGEST_LINE + 1, "…")
+    coming = log_lines(log, 2, follow=True)
+    assert next(coming) == "the end"
+    with log.open("ab") as file:
+        file.write(b"y" * (1 << 20) + b"\nlate\n")
+    assert next(coming)[-2:] == "x…"
+    assert next(coming) == "late"
+    coming.close()  # type: ignore[attr-defined]  # a generator
 
 
 def test_lines_are_followed_into_the_next_file(tmp_path: Path) -> None:

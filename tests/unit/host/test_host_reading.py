@@ -2,6 +2,7 @@
 
 import os
 import socket
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.listening_ports import ListeningAddress, listening_inodes
-from pulse_adapters.host.outputs import HEAD, TAIL, OutputCapture, end_of_output
+from pulse_adapters.host.outputs import HEAD, TAIL, FileOutput, LogOutput, OutputCapture, end_of_output
 from pulse_adapters.host.process_search import is_pulse
 from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.proc import read_stat
@@ -96,3 +97,17 @@ def test_a_listener_is_found_by_the_address_that_reaches_it(bound: str, asked: s
         inodes = listening_inodes([ListeningAddress(kind, asked, server.getsockname()[1])])
         own = os.readlink(f"/proc/self/fd/{server.fileno()}")
     assert [f"socket:[{inode.decode()}]" for inode in inodes] == ([own] if leads else [])
+
+
+def test_of_an_output_that_claims_any_size_its_beginning_and_end_are_read(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"before\nbegun\n")
+    with log.open("ab") as file:
+        file.truncate(1 << 43)
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nover\n")
+    output = FileOutput(LogOutput(os.open(log, os.O_RDONLY), log, "", 7))
+    said = output.end()
+    assert said.startswith("begun\n")
+    assert said.endswith("\nover\n")
+    assert len(said) < HEAD + TAIL + 100
