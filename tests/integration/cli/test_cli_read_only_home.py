@@ -128,7 +128,7 @@ def closed(home: Path) -> ReadMode:
     for name in ("events", "vitals"):
         with closing(sqlite3.connect(home / f"{name}.db")) as connection:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    assert not list(home.glob("*.db-*"))
+    assert not [*home.glob("*.db-wal"), *home.glob("*.db-shm")]
     return ReadMode.FROZEN
 
 
