@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import chain
 from multiprocessing import Pool
 from pathlib import Path
 
@@ -218,10 +219,10 @@ def forgeries(count: int, seed: int) -> bool:
 
 
 def flags() -> bool:
-    """Install the programs of agents; each knows the flags that it is called with."""
+    """Install the programs of agents and of the recipes; each knows the flags that it is called with."""
     with tempfile.TemporaryDirectory(prefix="pulse-campaign-", ignore_cleanup_errors=True) as path:
         try:
-            for told in tools.check(Path(path)):
+            for told in chain(tools.check(Path(path)), tools.check_recipes(Path(path))):
                 print(f"tools: {told}", flush=True)
         except (AssertionError, subprocess.SubprocessError) as error:
             print(f"tools: {error}", flush=True)
