@@ -166,6 +166,10 @@ class Operator:
         effects = self.served.status()["effects"]
         return not effects["pending"] and not effects["executing"]
 
+    def is_wrong(self) -> bool:
+        """By the exit code of `status`."""
+        return {0: False, 4: True}[self.upulse("status", "--exit-code", code=None).code]
+
     # What differs from run to run
 
     def plain(self, text: str) -> str:
@@ -389,6 +393,17 @@ def killed_in_a_pause(it: Operator) -> None:
     it.upulse("pause", "--why", "trying something")
     it.kill()
     it.happened("process-died", 2)
+
+
+def killed_until_the_silence_is_removed(it: Operator) -> None:
+    it.up()
+    id_ = it.upulse("silence", "add", "--match", "restart-process:*", "--for", "1h", "--why", "new disks").out
+    pid = it.kill()
+    it.happened("process-died", 2)
+    it.sees_it_broken()
+    it.about_to_mend()
+    it.upulse("silence", "remove", id_.strip())
+    it.up("victim", other_than=pid)
 
 
 def killed_in_a_silence(it: Operator) -> None:
@@ -719,6 +734,12 @@ TABLE: tuple[Breakage, ...] = (
         killed_in_a_silence,
         unanswered("process N was killed by SIGKILL", "silenced"),
         short=True,
+    ),
+    Breakage(
+        "killed in a silence that a person then removes",
+        SLEEPER,
+        killed_until_the_silence_is_removed,
+        answered("process N was killed by SIGKILL"),
     ),
     Breakage("settings reloaded", SLEEPER, reloaded, nothing()),
     Breakage(

@@ -301,7 +301,11 @@ async def read_log(home: Home, spawner: Spawner) -> LogCheck:
     verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
     argv = ("nice", "-n", "19", *verify)
     outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
-    found = json.loads(outcome.output)
+    try:
+        found = json.loads(outcome.output)
+    except ValueError:
+        said = outcome.output.strip() or f"nothing, and exited with {outcome.exit}"
+        raise PulseError(f"upulse verify said {said[-500:]}") from None
     verified = LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
     return LogCheck(verified, found["is_accepted"])
 
