@@ -79,7 +79,7 @@ def status_lines(curr: Snapshot) -> Iterator[str]:
     if kept := curr.of(RUNS).kept:
         yield f"worktrees {count(len(kept), 'worktree')} of tasks that have ended: upulse agents worktrees"
     if agents:
-        yield f"agents    {len(agents)}, {len({run.agent for run in live})} at work on {len(live)} tasks"
+        yield f"agents    {len(agents)}, {len({run.agent for run in live})} at work on {count(len(live), 'task')}"
     for agent in agents:
         if why := unavailable(agent, curr):
             yield f"          {agent.name} is {why}"

@@ -1,6 +1,5 @@
 """Changing something in a home: by an event, through its daemon if one runs, or else under the home's lock."""
 
-import secrets
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -43,6 +42,8 @@ def append(
 
 def new_short_id(prefix: str) -> str:
     """An id for a subject that nothing else has, short enough to be typed: 50 random bits after a prefix."""
+    import secrets  # which few commands need
+
     return prefix + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 
