@@ -938,7 +938,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {},
             f"condition disk:DIR/disk: {FULL}, resolved after T\n"
-            f"  clean-paths acked: {FULL}\n"
+            f"  clean-paths acked (freed SIZE): {FULL}\n"
             "  notify 2 acked: It is over after clean-paths (freed SIZE); it is 0.0% now.\n"
             "  recovered",
             notices=(("warning", "resource:disk:DIR/disk"),) * 2,
