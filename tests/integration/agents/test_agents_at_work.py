@@ -172,3 +172,22 @@ def test_what_a_task_waits_for_is_told_for_programs_too(quiet: CliHome) -> None:
     assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": False}]
     words = quiet.upulse("task", "ack", first, code=1).err
     assert f"{first} is closed: ack is not possible; nothing more can happen to it" in words
+
+
+def test_a_run_that_is_held_is_told_with_its_task_and_who_is_logged_in_again_goes_on(
+    home: CliHome, tmp_path: Path
+) -> None:
+    script = f"test -e {tmp_path}/in || exit 77"
+    guest = f'[[agent]]\nname = "guest"\ncommand = ["sh", "-c", "{script}"]\nprojects = ["other"]'
+    home.configure(settings(tmp_path, silence='"1s"', projects='["app"]') + "\n" + guest)
+    home.upulse("daemon", "reload")
+    home.upulse("project", "add", "other")
+    held = home.upulse("task", "add", "app", "Mend it", "--prompt", "wait").out.strip()
+    left = home.upulse("task", "add", "other", "Look").out.strip()
+    assert eventually(lambda: task(home, held)["held"], "a held run") == "it printed nothing for 1s"
+    assert eventually(lambda: task(home, left)["error"], "a failure") == "it exited with status 77"
+    assert "held" in home.upulse("task", "show", held).out
+    (tmp_path / "in").touch()
+    doctor = home.upulse("agents", "doctor", code=1)
+    assert "guest was set aside, and goes on." in doctor.err
+    assert eventually(lambda: task(home, left)["status"] == "closed", "the end")

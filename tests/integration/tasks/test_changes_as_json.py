@@ -64,7 +64,8 @@ def test_a_change_is_told_as_json(
     assert {name: said[name] for name in expected} == expected
     if "TASK" in command:
         shown = home.upulse("task", "show", task, "--json").json
-        assert {**shown, "lease_left_s": 0} == {**said, "lease_left_s": 0, "events": shown["events"]}
+        story = {"lease_left_s": 0, "events": shown["events"], "held": None}
+        assert {**shown, "lease_left_s": 0} == {**said, **story}
     board = home.upulse("board", "app", "--json").json
     assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
 
