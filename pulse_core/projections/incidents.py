@@ -17,7 +17,7 @@ from typing import Any
 
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import ONLY_LOGGED, RESTART_PROCESS, SETTLING
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
@@ -152,7 +152,8 @@ class Incident:
     def take_outcome(self, row: Event, action: str) -> None:
         """Take the outcome of an effect that Pulse wished for this."""
         # A restart that finds its process up does nothing: one that did something may be known to be up before it is acked.
-        in_time = not self.over or action == RESTART_PROCESS
+        # So does what frees a disk, which is sensed while it is still at work.
+        in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
         if in_time and has_worked and not self.by_person:
             self.worked = row.moment

@@ -269,7 +269,7 @@ def freed(size: int) -> EffectAcked:
     [
         (True, [(2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (4, FREE, "disk:/x")]),
         (False, [(2, CLEAN, CLEAN.key), (3, freed(0), "#2"), (4, FREE, "disk:/x")]),
-        (False, [(2, CLEAN, CLEAN.key), (3, FREE, "disk:/x"), (4, freed(9), "#2")]),
+        (True, [(2, CLEAN, CLEAN.key), (3, FREE, "disk:/x"), (4, freed(9), "#2")]),
         (False, [(2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (HOUR, FREE, "disk:/x")]),
         (False, [(2, CLEAN, CLEAN.key, PERSON), (3, freed(9), "#2"), (4, FREE, "disk:/x")]),
         (
@@ -282,9 +282,16 @@ def freed(size: int) -> EffectAcked:
             ],
         ),
     ],
-    ids=["freed", "freed nothing", "freed later", "freed long before", "by a person", "and then by a person"],
+    ids=[
+        "freed",
+        "freed nothing",
+        "sensed before it was done",
+        "freed long before",
+        "by a person",
+        "and then by a person",
+    ],
 )
-def test_a_measure_helped_if_it_changed_something_before_the_end_and_no_person_did(
+def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_and_no_person_did(
     helped: bool, steps: list[Any]
 ) -> None:
     (one,) = told_of((0, FULL, "disk:/x"), *steps)
