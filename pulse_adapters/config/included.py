@@ -4,13 +4,15 @@ Such a file holds only tables under double brackets (`[[process]]`), so that the
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.config.toml_file import LARGEST, TomlFile, parse_toml, read_toml, refusal
+from pulse_adapters.config.toml_file import LARGEST, TomlFile, parse_toml, read_toml, refusal, refuse_owner
 from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_core.model.errors import SettingsRefused
+from pulse_core.model.text import one_line
 
 NAME, FOLDER = "config.toml", "conf.d"
 """The name of the file in a home, and of the folder beside it: they lie beside what must not be deleted."""
@@ -28,7 +30,7 @@ class SettingsText(NamedTuple):
     def at(self, line: int) -> str:
         """A line of the text as `FILE:LINE`."""
         before, path = next(one for one in reversed(self.files) if one[0] < line or not one[0])
-        return f"{path}:{line - before}"
+        return f"{one_line(path)}:{line - before}"
 
     def same_names(self) -> Iterator[tuple[int, int]]:
         """The lines of two tables of one kind that have one name: the later one's, and the first one's."""
@@ -47,15 +49,17 @@ def read_settings(path: Path) -> SettingsText:
 
     Raises SettingsRefused with the fault and its line, or NoHome.
     """
-    main = read_toml(path)
-    parts = _parts(path.with_name(FOLDER)) if path.name == NAME else ()
+    is_home = path.name == NAME
+    owners = {0, os.geteuid(), *_owner(path.parent)} if is_home else ()
+    main = read_toml(path, owners)
+    parts = _parts(path.with_name(FOLDER), owners) if is_home else ()
     if not parts:
         return SettingsText(*main, ((0, path),))
     text, files = main.text, [(0, path)]
     for part in parts:
         text += "" if text.endswith("\n") else "\n"
         files.append((text.count("\n"), part))
-        text += _included(part).text
+        text += _included(part, owners).text
         if len(text) > LARGEST:
             raise refusal(part, 1, f"with it the settings have more than {LARGEST} characters")
     whole = SettingsText(text, {}, tuple(files))
@@ -65,8 +69,14 @@ def read_settings(path: Path) -> SettingsText:
         raise SettingsRefused([_placed(whole, path, fault) for fault in refused.faults]) from refused
 
 
-def _parts(folder: Path) -> tuple[Path, ...]:
+def _owner(folder: Path) -> Iterator[int]:
+    with suppress(OSError):
+        yield folder.stat().st_uid
+
+
+def _parts(folder: Path, owners: Collection[int]) -> tuple[Path, ...]:
     try:
+        refuse_owner(folder, folder.stat(), owners)
         names = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name[0] != ".")
     except FileNotFoundError:
         return ()
@@ -77,8 +87,8 @@ def _parts(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in names)
 
 
-def _included(part: Path) -> TomlFile:
-    file = read_toml(part)
+def _included(part: Path, owners: Collection[int]) -> TomlFile:
+    file = read_toml(part, owners)
     for key, value in file.data.items():
         if not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
             line = nearest(locate(file.text), (key,))
@@ -90,5 +100,5 @@ def _included(part: Path) -> TomlFile:
 
 
 def _placed(whole: SettingsText, path: Path, fault: str) -> str:
-    line, _, words = fault.removeprefix(f"{path}:").partition(":")
+    line, _, words = fault.removeprefix(f"{one_line(path)}:").partition(":")
     return f"{whole.at(int(line))}:{words}"

@@ -2,8 +2,9 @@
 
 import os
 import re
+import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from pulse_adapters.config.toml_lines import Path as Place
 from pulse_adapters.config.toml_lines import excess, locate, nearest
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.model.errors import NoHome, PulseError, SettingsRefused
+from pulse_core.model.text import one_line
 
 LARGEST = 1 << 18
 """Bytes of a file: a reader of more would take seconds, and no settings come near to it."""
@@ -45,10 +47,13 @@ def failures_as_faults(path: Path) -> Iterator[None]:
         raise refusal(path, 1, f"no usable settings ({type(error).__name__}: {error})") from error
 
 
-def read_toml(path: Path) -> TomlFile:
-    """The file's text and values. Raises SettingsRefused with the fault and its line, or NoHome."""
+def read_toml(path: Path, owners: Collection[int] = ()) -> TomlFile:
+    """The file's text and values. Raises SettingsRefused with the fault and its line, or NoHome.
+
+    owners: to whom it must belong, if to anybody: what others write must not be run.
+    """
     with failures_as_faults(path):
-        return parse_toml(path, _decoded(path, _read(path)).replace("\r\n", "\n"))
+        return parse_toml(path, _decoded(path, _read(path, owners)).replace("\r\n", "\n"))
 
 
 def parse_toml(path: Path, text: str) -> TomlFile:
@@ -68,10 +73,18 @@ def parse_toml(path: Path, text: str) -> TomlFile:
 
 def refusal(path: Path, line: int, words: str) -> SettingsRefused:
     """One fault, with its line."""
-    return SettingsRefused([f"{path}:{line}: {words}"])
+    return SettingsRefused([f"{one_line(path)}:{line}: {words}"])
 
 
-def _read(path: Path) -> bytes:
+def refuse_owner(path: Path, found: os.stat_result, owners: Collection[int]) -> None:
+    """Raise SettingsRefused for what belongs to somebody else, and no link of one of these leads to it."""
+    link = os.lstat(path)
+    if owners and (link if stat.S_ISLNK(link.st_mode) else found).st_uid not in owners:
+        words = f"it belongs to user {found.st_uid}, whose home this is not; see: upulse doctor"
+        raise refusal(path, 1, words)
+
+
+def _read(path: Path, owners: Collection[int]) -> bytes:
     try:
         file = open_plain(path, follow=True)
     except FileNotFoundError as error:
@@ -86,7 +99,8 @@ def _read(path: Path) -> bytes:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error
     try:
         with open(file, "rb") as opened:
-            size = os.fstat(file).st_size
+            size = (found := os.fstat(file)).st_size
+            refuse_owner(path, found, owners)
             blob = opened.read(LARGEST + 1)
     except OSError as error:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulse_adapters.workers.file_systems import answer_in_time
-from pulse_core.app.doctor import OK, WARN, Finding
+from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 from pulse_core.model.errors import PulseError
 
 MEND = "put back what is missing of it: upulse init"
@@ -30,7 +30,8 @@ class RepositoryChecks:
 
         try:
             repository = Repository(self.home)
-            main, advice = repository.head(), list(repository.staging().advice())
+            is_foreign = repository.is_staging_foreign()
+            main, advice = repository.head(), [] if is_foreign else list(repository.staging().advice())
             in_force = self.in_force()
         except PulseError as error:
             yield Finding("engine", WARN, str(error), MEND)
@@ -42,6 +43,14 @@ class RepositoryChecks:
             )
         else:
             yield Finding("engine", OK, f"{main[:12]} is in force" if in_force else f"main is {main[:12]}")
+        if is_foreign:
+            link = self.home / "staging" / ".git"
+            words = (
+                f"{link} leads to no worktree of {engine}: whoever runs git there runs what is named there"
+            )
+            yield Finding(
+                "staging", FAIL, words, f"look at it, move it away, then: {MEND.partition(': ')[2]}"
+            )
         for sentence in advice:
             yield Finding("staging", OK, sentence)
         for commit in altered_revisions(self.home):

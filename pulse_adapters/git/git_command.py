@@ -200,6 +200,10 @@ class Git:
         is_whole = ways == (link.resolve(), self.folder.resolve()) and (folder / "HEAD").is_file()
         return folder if is_whole else None
 
+    def is_staging_foreign(self) -> bool:
+        """Whether `staging/.git` is there and leads elsewhere: who runs git there runs what is named there."""
+        return os.path.lexists(self.staging / ".git") and self.staging_folder() is None
+
     def branch_at(self, at: Path) -> str | None:
         """The full name of the branch that a worktree is on; None if its head is detached."""
         return self.ask("symbolic-ref", "--quiet", "HEAD", at=at)

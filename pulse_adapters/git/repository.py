@@ -66,6 +66,10 @@ class Repository:
         """How staging stands; writes nothing."""
         return staging.state(self._git)
 
+    def is_staging_foreign(self) -> bool:
+        """Whether `staging/.git` leads to no worktree of this repository."""
+        return self._git.is_staging_foreign()
+
     def mend(self) -> tuple[str, ...]:
         """Put back what is missing or detached, as far as nothing is lost by it; what was done, in sentences.
 

@@ -12,7 +12,7 @@ from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
-from pulse_core.app.doctor import OK, WARN, Finding
+from pulse_core.app.doctor import FAIL, OK, WARN, Finding
 
 ADA = "Ada <ada@example.org>"
 
@@ -62,6 +62,21 @@ def test_work_in_staging_is_told(tmp_path: Path) -> None:
     (home.path / "staging" / "rules" / "new.py").write_text("A = 1\n")
     found = list(engine(home))
     assert any(one.name == "staging" and "rules/new.py" in one.words for one in found)
+
+
+@pytest.mark.parametrize("what", ["leads elsewhere", "another repository", "no words"])
+def test_a_staging_that_leads_elsewhere_has_failed(tmp_path: Path, what: str) -> None:
+    home = made(tmp_path)
+    link = home.path / "staging" / ".git"
+    link.unlink()
+    if what == "another repository":
+        link.mkdir()
+    else:
+        link.write_text(f"gitdir: {tmp_path}\n" if what == "leads elsewhere" else "\0")
+    (found,) = (one for one in engine(home) if one.name == "staging")
+    assert found.level == FAIL
+    assert f"{link} leads to no worktree of" in found.words
+    assert "upulse init" in found.remedy
 
 
 def test_a_home_without_an_engine_needs_no_user(tmp_path: Path) -> None:

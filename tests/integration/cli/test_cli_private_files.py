@@ -81,7 +81,7 @@ def test_what_another_user_can_have_put_there_is_not_used(quiet: CliHome) -> Non
     quiet.path.chmod(0o700)
     os.chown(quiet.path / "config.toml", 65534, 65534)
     assert (
-        "config.toml belongs to user 65534, whose home this is not"
+        "config.toml:1: it belongs to user 65534, whose home this is not"
         in quiet.upulse("daemon", "start", code=1).err
     )
 

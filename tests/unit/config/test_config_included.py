@@ -109,3 +109,37 @@ def test_what_belongs_to_somebody_else_is_refused_as_config_toml_is(tmp_path: Pa
     os.chown(tmp_path / whose, 4242, -1)
     with pytest.raises(PulseError, match="belongs to user 4242"):
         refuse_strangers(Home(tmp_path))
+
+
+@ROOT_ALONE
+@pytest.mark.parametrize("whose", ["config.toml", "conf.d", "conf.d/b.toml"])
+def test_what_another_user_owns_is_refused_whenever_it_is_read(tmp_path: Path, whose: str) -> None:
+    path = written(tmp_path, process("a"), b=process("b"))
+    os.chown(tmp_path / whose, 65534, 65534)
+    assert refused(path) == [
+        f"{whose}:1: it belongs to user 65534, whose home this is not; see: upulse doctor"
+    ]
+    with pytest.raises(SettingsRefused):
+        load_to_start(path)
+    os.chown(tmp_path, 65534, 65534)
+    assert [one.name for one in load(path).process] == ["a", "b"]
+
+
+@ROOT_ALONE
+def test_a_link_is_of_who_made_it(tmp_path: Path) -> None:
+    path = written(tmp_path, process("a"))
+    (tmp_path / "elsewhere").write_text(process("b"))
+    os.chown(tmp_path / "elsewhere", 65534, 65534)
+    (tmp_path / "conf.d" / "b.toml").symlink_to(tmp_path / "elsewhere")
+    assert [one.name for one in load(path).process] == ["a", "b"]
+    os.chown(tmp_path / "conf.d" / "b.toml", 65534, 65534, follow_symlinks=False)
+    assert "belongs to user 65534" in refused(path)[0]
+
+
+def test_a_fault_is_one_line_whatever_the_name_of_its_file(tmp_path: Path) -> None:
+    path = written(tmp_path, process("a"), **{"b\n<0>": "[[process]]\nname ="})
+    (fault,) = refused(path)
+    assert fault.startswith("conf.d/b \u21b5 <0>.toml:2: no valid TOML")
+    written(tmp_path, process("a"), **{"b\n<0>": process("b", "nise = 3\n")})
+    (fault,) = refused(path)
+    assert fault.startswith("conf.d/b \u21b5 <0>.toml:4: process.b.nise")
