@@ -163,4 +163,4 @@ async def test_a_wish_that_would_be_refused_says_why_before_anybody_promotes_it(
         assert (restart.state, dance.state, cool.state) == ("refused", "refused", "new")
         assert "process: Field required" in restart.why
         assert "'dance'" in dance.why
-        assert any("my:restart by wishes: ; it would be refused: " in line for line in Lines().of(seen))
+        assert any("my:restart (it would be refused: " in line for line in Lines().of(seen))
