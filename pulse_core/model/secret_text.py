@@ -60,7 +60,8 @@ def _without_values(text: str, values: Iterable[str]) -> str:
     for value in longest_first:
         text = text.replace(value, HIDDEN)
     broken = ["".join(value.split()) for value in longest_first]
-    return _without_broken_values(text, [value for value in broken if len(value) >= _SHORTEST_BROKEN])
+    long = [value for value in broken if len(value) >= _SHORTEST_BROKEN]
+    return _without_broken_values(text, long) if long else text
 
 
 def _without_broken_values(text: str, values: Iterable[str]) -> str:
