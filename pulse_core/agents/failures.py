@@ -58,8 +58,8 @@ CONSEQUENCES: Mapping[FailureKind, Consequence] = {
 }
 _TOLD = {
     FailureKind.LOGIN: re.compile(
-        r"(?i)not logged in|please run \W*(\S+ )?login\b|invalid api key|authentication (required|_?error)|401 unauthorized"
-        r"|no inference provider"
+        r"(?i)not logged in|please run \W{0,4}(?:\w{1,20} )?/?login\b|invalid api key"
+        r"|authentication (required|_?error)|401 unauthorized|no inference provider"
     ),
     FailureKind.REFUSAL: re.compile(r"(?i)\busage policy\b|\bcontent policy\b|^stop_reason refusal"),
 }

@@ -31,7 +31,7 @@ def test_a_scene_shows_what_went_wrong_and_that_it_helped(name: str, tmp_path: P
 
 def test_flapping_is_told_once(tmp_path: Path) -> None:
     said = demo("flap", place=tmp_path)
-    assert said.stdout.count("notify acked") == 1
+    assert said.stdout.count("notify only logged") == 1
     assert "not recovered yet" in said.stdout
     assert list(tmp_path.iterdir()) == []
 

@@ -99,6 +99,7 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "safe-mode-entered": {"crashes": 3, "left_out": []},
         "settings-loaded": {"digest": "x"},
         "settings-refused": {"faults": []},
+        "agent-set-aside": {"why": "x"},
         "agent-run-started": {"run": "x", "agent": "a", "token": 1, "pid": 1, "started": 1},
         "agent-run-stop-requested": {"run": "x", "why": "x"},
         "agent-run-ended": {"run": "x"},
