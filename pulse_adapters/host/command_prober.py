@@ -13,7 +13,7 @@ from pulse_core.model.durations import format_duration
 from pulse_core.model.errors import describe_error
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import one_line
-from pulse_core.ports.commands import CommandRequest, CommandResult
+from pulse_core.ports.commands import CommandAnswer, CommandRequest
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -29,11 +29,11 @@ class LocalCommandProber:
 
     def __init__(self, spawner: Spawner, home: Path) -> None:
         self._spawner, self._home = spawner, home
-        self._tasks: set[asyncio.Task[CommandResult]] = set()
+        self._tasks: set[asyncio.Task[CommandAnswer]] = set()
         self._cleared: set[str] = set()
         self._marked = MarkedProcesses()
 
-    def ask(self, command: CommandRequest) -> "asyncio.Future[CommandResult]":
+    def ask(self, command: CommandRequest) -> "asyncio.Future[CommandAnswer]":
         """Run it in a task."""
         task = asyncio.create_task(self._result(command), name=command.whose)
         self._tasks.add(task)
@@ -47,13 +47,13 @@ class LocalCommandProber:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _result(self, command: CommandRequest) -> CommandResult:
+    async def _result(self, command: CommandRequest) -> CommandAnswer:
         try:
             return await self._run(command)
         except Exception as error:  # noqa: BLE001 - a fault of ours says nothing about what is asked
-            return CommandResult(None, f"it could not be asked: {describe_error(error)}")
+            return CommandAnswer(None, f"it could not be asked: {describe_error(error)}")
 
-    async def _run(self, command: CommandRequest) -> CommandResult:
+    async def _run(self, command: CommandRequest) -> CommandAnswer:
         marker, program = f"{command.whose}@{self._home}", command.argv[0]
         if command.whose not in self._cleared:
             for left in await find_bearers(effect=marker):
@@ -69,14 +69,14 @@ class LocalCommandProber:
             )
         except CommandTimedOut:
             words = f"{program!r} took longer than {format_duration(command.timeout_us)} and was ended"
-            return CommandResult(False, words, took_ms=command.timeout_us / 1000)
+            return CommandAnswer(False, words, took_ms=command.timeout_us / 1000)
         await self._end_left(outcome.found, marker)
         took_ms = round(outcome.took * 1000, 3)
         if outcome.exit == 0:
-            return CommandResult(True, f"{program!r} says that it is well", 0, took_ms)
+            return CommandAnswer(True, f"{program!r} says that it is well", 0, took_ms)
         how = f"exited with {outcome.exit}" if outcome.exit > 0 else f"was ended by signal {-outcome.exit}"
         said = one_line(end_of_output(outcome.output, _SAID))
-        return CommandResult(False, f"{program!r} {how}{f': {said}' if said else ''}", outcome.exit, took_ms)
+        return CommandAnswer(False, f"{program!r} {how}{f': {said}' if said else ''}", outcome.exit, took_ms)
 
     async def _end_left(self, main: ProcessId, marker: str) -> None:
         """End what a command that is over has left; if that is nothing, it costs a listing of /proc."""

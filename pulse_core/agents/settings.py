@@ -14,12 +14,12 @@ from pulse_core.settings.processes import Argv
 from pulse_core.settings.secrets import Environment
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
-from pulse_core.tasks.settings import Worker
+from pulse_core.tasks.settings import TaskWorker
 
 MINUTE, HOUR, MIB = UNITS["m"], UNITS["h"], 1 << 20
 
 
-class AgentSettings(Worker):
+class AgentSettings(TaskWorker):
     """One `[[agent]]`: a program that does tasks.
 
     Its kind says how it is called and how its answer is read. Only one of kind `command` is given its whole `command`.

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pulse_core.checks.outcomes import Outcome
+from pulse_core.checks.outcomes import CheckOutcome
 from pulse_core.checks.settings import CheckSettings
 from pulse_core.model.event import Draft
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -69,7 +69,7 @@ class Look(NamedTuple):
     nothing; conditions: the raised ones."""
 
     check: CheckSettings
-    outcome: Outcome
+    outcome: CheckOutcome
     began: Moment
     history: CheckHistory
     conditions: Conditions
@@ -104,7 +104,7 @@ def conclude(look: Look) -> tuple[tuple[Draft, ...], CheckHistory]:
     return drafts, history._replace(streak=streaks.get(name))
 
 
-def gauge_of(check: CheckSettings, outcome: Outcome) -> Gauge:
+def gauge_of(check: CheckSettings, outcome: CheckOutcome) -> Gauge:
     """What was found beside its bound; without a value if nobody could look."""
     name = name_of(check)
     if outcome.is_measured and (bound := check.bound):
@@ -115,7 +115,7 @@ def gauge_of(check: CheckSettings, outcome: Outcome) -> Gauge:
     return Gauge(name, good_or_bad, outcome.value, outcome.words, state, is_number=False)
 
 
-def is_bad(check: CheckSettings, outcome: Outcome, conditions: Conditions) -> bool | None:
+def is_bad(check: CheckSettings, outcome: CheckOutcome, conditions: Conditions) -> bool | None:
     """Whether what was found is bad; None if nobody could look."""
     gauge = gauge_of(check, outcome)
     return None if gauge.value is None else _is_over(gauge, conditions[gauge.name] is not None)

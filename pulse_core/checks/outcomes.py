@@ -11,7 +11,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.text import count, format_size
 from pulse_core.model.vitals import Window
-from pulse_core.ports.commands import CommandResult
+from pulse_core.ports.commands import CommandAnswer
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.projections.logs import Logs
 from pulse_core.settings.probes import is_status_in
@@ -21,7 +21,7 @@ SHOWN = 200
 """Characters of a line that are told."""
 
 
-class Outcome(NamedTuple):
+class CheckOutcome(NamedTuple):
     """What was found. value: what the check's bound is about, if that `is_measured`, or else 1 if it is bad and 0 if it is
     well; None if nobody could look; words: what is there, or why nobody could; numbers: for the sample."""
 
@@ -38,33 +38,33 @@ class FileStatus(NamedTuple):
     changed: int
 
 
-def of_command(result: CommandResult) -> Outcome:
+def of_command(result: CommandAnswer) -> CheckOutcome:
     """What a command's end means."""
     if result.ok is None:
-        return Outcome(None, result.words)
+        return CheckOutcome(None, result.words)
     numbers: dict[str, Json] = {"latency_ms": result.took_ms}
-    return Outcome(
+    return CheckOutcome(
         not result.ok, result.words, numbers | ({} if result.exit is None else {"exit": result.exit})
     )
 
 
-def of_page(check: CheckSettings, result: ProbeResult) -> Outcome:
+def of_page(check: CheckSettings, result: ProbeResult) -> CheckOutcome:
     """What the answer to a request means."""
     if result.trouble is Trouble.UNASKED:
-        return Outcome(None, f"it could not be asked: {result.detail}")
+        return CheckOutcome(None, f"it could not be asked: {result.detail}")
     numbers: dict[str, Json] = {"latency_ms": result.took_ms}
     if result.status is not None:
         numbers["status"] = result.status
     if result.trouble:
-        return Outcome(True, f"{check.http}: {result.detail}", numbers)
+        return CheckOutcome(True, f"{check.http}: {result.detail}", numbers)
     is_good = is_status_in(check.http_status, result.status or 0)
-    return Outcome(not is_good, f"{check.http} answers {result.status}", numbers)
+    return CheckOutcome(not is_good, f"{check.http} answers {result.status}", numbers)
 
 
-def of_file(check: CheckSettings, status: FileStatus | None, now: Moment) -> Outcome:
+def of_file(check: CheckSettings, status: FileStatus | None, now: Moment) -> CheckOutcome:
     """What is to be said of a file; status: None if it is not there."""
     if status is None:
-        return Outcome(check.missing == "bad", f"{check.file} is not there")
+        return CheckOutcome(check.missing == "bad", f"{check.file} is not there")
     age_us = max(0, now.at - status.changed)
     numbers = {"age_s": round(age_us / US_PER_SECOND, 3), "size_bytes": status.size}
     if age := check.age_over or check.age_under:
@@ -72,7 +72,7 @@ def of_file(check: CheckSettings, status: FileStatus | None, now: Moment) -> Out
         return _measured(check, age_us / US_PER_SECOND, words, format_duration(age), numbers)
     if size := check.size_over or check.size_under:
         return _measured(check, status.size, f"{check.file} has {format_size(status.size)}", size, numbers)
-    return Outcome(check.missing == "wanted", f"{check.file} is there", numbers)
+    return CheckOutcome(check.missing == "wanted", f"{check.file} is there", numbers)
 
 
 def is_source_of(check: CheckSettings, source: str) -> bool:
@@ -84,7 +84,7 @@ def is_source_of(check: CheckSettings, source: str) -> bool:
     return is_alike or wanted == source.removeprefix("user:")
 
 
-def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None) -> Outcome:
+def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None) -> CheckOutcome:
     """What the matching lines of late mean. after: those of before don't count."""
     span = min(check.within, now.since(after) if after else check.within)
     seen = [batch for name, source in logs.of.items() if is_source_of(check, name) for batch in source.seen]
@@ -96,7 +96,7 @@ def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None
     return _measured(check, lines, words, str(check.lines), {"lines": lines})
 
 
-def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> Outcome:
+def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> CheckOutcome:
     """What a sensed number means. senses: those whose name the number's begins with, and what they have sensed."""
     name, known = check.vital or "", set[str]()
     for sense, window in senses:
@@ -107,12 +107,12 @@ def of_vital(check: CheckSettings, senses: Iterable[tuple[str, Window]]) -> Outc
             bound = f"{check.under if check.over is None else check.over:g}"
             return _measured(check, value, f"{name} is {value:.6g}", bound, {"value": value})
         known |= {f"{sense}.{field}" for field in window.last.data}
-    return Outcome(None, f"nothing senses {name}{hint(name, known)}")
+    return CheckOutcome(None, f"nothing senses {name}{hint(name, known)}")
 
 
 def _measured(
     check: CheckSettings, value: float, words: str, bound: str, numbers: Mapping[str, Json]
-) -> Outcome:
+) -> CheckOutcome:
     """What was measured, in words with the bound."""
     side = "over" if check.bound and check.bound.below else "under"
-    return Outcome(value, f"{words} (good: {side} {bound})", numbers, is_measured=True)
+    return CheckOutcome(value, f"{words} (good: {side} {bound})", numbers, is_measured=True)

@@ -18,8 +18,8 @@ from pulse_core.checks.conclusions import (
     name_of,
 )
 from pulse_core.checks.outcomes import (
+    CheckOutcome,
     FileStatus,
-    Outcome,
     of_command,
     of_file,
     of_lines,
@@ -61,8 +61,8 @@ class CheckState:
     check: CheckSettings
     put: float | None = None
     began: Moment | None = None
-    coming: "asyncio.Task[Outcome] | None" = None
-    newest: Outcome | None = None
+    coming: "asyncio.Task[CheckOutcome] | None" = None
+    newest: CheckOutcome | None = None
     bad: bool | None = None
     history: CheckHistory = field(default_factory=CheckHistory)
 
@@ -165,13 +165,13 @@ class Checks:
                 one.coming = asyncio.create_task(self._look(one.check), name=f"check {one.check.name}")
                 await asyncio.sleep(0)  # many begin at once, and others have their turn in between
 
-    async def _look(self, check: CheckSettings) -> Outcome:
+    async def _look(self, check: CheckSettings) -> CheckOutcome:
         try:
             return await self._found(check)
         except Exception as error:  # noqa: BLE001 - what is wrong with a look says nothing of what is looked at
-            return Outcome(None, f"nobody can look: {describe_error(error)}")
+            return CheckOutcome(None, f"nobody can look: {describe_error(error)}")
 
-    async def _found(self, check: CheckSettings) -> Outcome:
+    async def _found(self, check: CheckSettings) -> CheckOutcome:
         context = self._context
         if check.command:
             return of_command(

@@ -20,7 +20,7 @@ class CommandRequest(NamedTuple):
     env: Mapping[str, str] = NO_VARIABLES
 
 
-class CommandResult(NamedTuple):
+class CommandAnswer(NamedTuple):
     """How a command ended. ok: None if it could not be run; exit: None if it was ended, negative for a signal; words: how
     it ended, with what it said last; took_ms: until it ended."""
 
@@ -33,6 +33,6 @@ class CommandResult(NamedTuple):
 class CommandProber(Protocol):
     """Runs commands to their end. Many may run at the same time."""
 
-    def ask(self, command: CommandRequest) -> "Future[CommandResult]":
+    def ask(self, command: CommandRequest) -> "Future[CommandAnswer]":
         """A future with the result, done soon after the timeout at the latest, which ends the command with all that came
         out of it. It holds no exception."""

@@ -5,22 +5,22 @@ from collections.abc import Iterator
 from pulse_core.model.moment import Moment
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.projection import COLUMN_OF, PendingTasks
-from pulse_core.tasks.settings import WORKERS, Worker
+from pulse_core.tasks.settings import WORKERS, TaskWorker
 from pulse_core.tasks.task import Project, Status, TaskState
 
 READY, CLAIMED = "Ready", COLUMN_OF[Status.EXECUTING]
 """Where new tasks lie; where a claim has moved one, and a failure has left it."""
 
 
-def worker(name: str, project: Project, settings: Settings) -> Worker:
+def worker(name: str, project: Project, settings: Settings) -> TaskWorker:
     """Who does tasks under this name: without `[[agent]]` one that does what lies in Ready, or in a project that has no such
     column in any but the last."""
     columns = (READY,) if READY in project.columns else project.columns[:-1] or project.columns
     known = (one for one in WORKERS.of(settings) if one.name == name)
-    return next(known, Worker.model_construct(name=name, columns=columns))
+    return next(known, TaskWorker.model_construct(name=name, columns=columns))
 
 
-def unfitness(agent: Worker, task: TaskState, project: Project) -> str:
+def unfitness(agent: TaskWorker, task: TaskState, project: Project) -> str:
     """Why an agent may not do a task, or can't; empty if it may. One to whom it was assigned has only to be a member."""
     if not project.has_member(agent.name):
         return f"is no member of {task.project}; its members are {', '.join(project.members)}"
@@ -35,7 +35,7 @@ def unfitness(agent: Worker, task: TaskState, project: Project) -> str:
     return ""
 
 
-def obstacles(task: TaskState, agent: Worker, project: Project) -> Iterator[str]:
+def obstacles(task: TaskState, agent: TaskWorker, project: Project) -> Iterator[str]:
     """Why this agent may not claim it, in sentences; nothing if it may."""
     if task.status is Status.ASSIGNED and task.agent != agent.name:
         yield f"it is assigned to {task.agent}"

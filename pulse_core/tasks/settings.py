@@ -31,7 +31,7 @@ class TaskSettings(Group):
 SETTINGS: SettingsGroup[TaskSettings] = SettingsGroup("tasks", TaskSettings, TaskSettings())
 
 
-class Worker(Group):
+class TaskWorker(Group):
     """Who does tasks, as far as it matters for which ones; an `[[agent]]` is more than that."""
 
     name: Name = Field(description="its name everywhere", examples=["ada"])
@@ -44,5 +44,5 @@ class Worker(Group):
     )
 
 
-WORKERS: SettingsGroup[tuple[Worker, ...]] = SettingsGroup("agent", Any, ())
+WORKERS: SettingsGroup[tuple[TaskWorker, ...]] = SettingsGroup("agent", Any, ())
 """The agents of the settings; none without the capability that adds them, which is built upon this one."""

@@ -10,7 +10,7 @@ import pytest
 from pulse_adapters.host.command_prober import LocalCommandProber
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.memory.commands import MemoryCommands
-from pulse_core.ports.commands import CommandProber, CommandRequest, CommandResult
+from pulse_core.ports.commands import CommandAnswer, CommandProber, CommandRequest
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -19,8 +19,8 @@ async def commands(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
         (tmp_path / name).chmod(0o755)
     if request.param == "memory":
-        bad = CommandResult(False, "'bad' exited with 3: no", 3, 5.0)
-        missing = CommandResult(None, "there is no such program")
+        bad = CommandAnswer(False, "'bad' exited with 3: no", 3, 5.0)
+        missing = CommandAnswer(None, "there is no such program")
         yield MemoryCommands(
             {str(tmp_path / "bad"): bad, str(tmp_path / "none"): missing}, {str(tmp_path / "stuck")}
         )

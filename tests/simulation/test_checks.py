@@ -18,7 +18,7 @@ from pulse_core.checks.watcher import Checks
 from pulse_core.home import HomeLayout
 from pulse_core.model.kinds import ProcessStopRequested
 from pulse_core.model.vitals import Window
-from pulse_core.ports.commands import CommandResult
+from pulse_core.ports.commands import CommandAnswer
 from pulse_core.ports.log import Listener
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.settings.settings import Settings
@@ -28,7 +28,7 @@ from tests.simulation.world import RARE_SCANS, World, simulate
 MINUTE, HOUR = 60, 3_600
 URL, LOG = "http://127.0.0.1:80/", "/var/log/app.log"
 DEAD = ProbeResult(Trouble.TIMEOUT, "it did not answer", 5_000)
-BROKEN = CommandResult(False, "'/bin/check' exited with 2: it is broken", 2, 5.0)
+BROKEN = CommandAnswer(False, "'/bin/check' exited with 2: it is broken", 2, 5.0)
 GATEWAY = {"name": "gateway", "start": ["gateway"]}
 
 
@@ -247,7 +247,7 @@ def test_matching_lines_are_counted_as_they_come_and_are_forgotten() -> None:
 
 def test_a_vital_is_compared_with_its_bounds() -> None:
     async def story(machine: Machine) -> None:
-        machine.commands.says["/bin/it"] = CommandResult(True, "well", 0, 3_000)
+        machine.commands.says["/bin/it"] = CommandAnswer(True, "well", 0, 3_000)
         await asyncio.sleep(4 * MINUTE)
         assert machine.news() == []
         await asyncio.sleep(3 * MINUTE)

@@ -14,7 +14,7 @@ from pulse_core.checks.conclusions import (
     is_bad,
     is_outdated,
 )
-from pulse_core.checks.outcomes import Outcome
+from pulse_core.checks.outcomes import CheckOutcome
 from pulse_core.checks.settings import CHECKS, CheckSettings
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, ProcessStopRequested, ProcessUp
 from pulse_core.model.moment import Moment
@@ -22,8 +22,8 @@ from pulse_core.projections.conditions import Condition, Conditions
 from pulse_core.testing import Story, given
 
 SECOND = 1_000_000
-GOOD, BAD = Outcome(0, "it is well"), Outcome(1, "it is bad")
-UNKNOWN = Outcome(None, "nobody can look")
+GOOD, BAD = CheckOutcome(0, "it is well"), CheckOutcome(1, "it is bad")
+UNKNOWN = CheckOutcome(None, "nobody can look")
 NAME = "check:it"
 
 
@@ -31,8 +31,8 @@ def at(seconds: float) -> Moment:
     return Moment(10**15 + round(seconds * SECOND), "boot", round(seconds * SECOND))
 
 
-def number(value: float) -> Outcome:
-    return Outcome(value, f"it is {value:g}", {"value": value}, is_measured=True)
+def number(value: float) -> CheckOutcome:
+    return CheckOutcome(value, f"it is {value:g}", {"value": value}, is_measured=True)
 
 
 class Checked:
@@ -45,7 +45,7 @@ class Checked:
         self.raised: dict[str, Condition] = {}
         self.payloads: list[ConditionRaised | ConditionCleared] = []
 
-    def look(self, seconds: float, found: Outcome, excuse: str = "") -> str:
+    def look(self, seconds: float, found: CheckOutcome, excuse: str = "") -> str:
         """What is new: `+STATE`, `-`, or nothing."""
         now, conditions = at(seconds), Conditions(dict(self.raised))
         look = Look(self.check, found, now, self.history, conditions, now, excuse)
@@ -63,7 +63,7 @@ class Checked:
                     return "-"
         return ""
 
-    def looks(self, *found: Outcome, every: float = 30) -> Sequence[str]:
+    def looks(self, *found: CheckOutcome, every: float = 30) -> Sequence[str]:
         return [self.look(every * place, one) for place, one in enumerate(found)]
 
 
@@ -126,9 +126,9 @@ def test_a_number_must_be_beyond_its_other_bound_as_often_as_evidence_says() -> 
 
 def test_what_is_not_there_has_no_number_that_could_be_compared() -> None:
     check = CheckSettings.model_validate({"name": "it", "file": "/x", "age_over": "1h"})
-    assert is_bad(check, Outcome(1, "/x is not there"), Conditions())
-    assert gauge_of(check, Outcome(1, "/x is not there")).state == "failing"
-    assert gauge_of(check, Outcome(3_600, "old", is_measured=True)).state == "high"
+    assert is_bad(check, CheckOutcome(1, "/x is not there"), Conditions())
+    assert gauge_of(check, CheckOutcome(1, "/x is not there")).state == "failing"
+    assert gauge_of(check, CheckOutcome(3_600, "old", is_measured=True)).state == "high"
 
 
 def test_what_nobody_can_look_at_is_told_after_a_minute_and_is_otherwise_wrong_when_it_is_bad() -> None:
@@ -164,7 +164,7 @@ def test_a_time_over_the_bound_outlives_looks_that_are_late_but_no_long_gap() ->
 @pytest.mark.parametrize(
     ("found", "stands", "bad"), [(GOOD, True, False), (BAD, False, True), (UNKNOWN, True, None)]
 )
-def test_whether_it_is_bad(found: Outcome, stands: bool, bad: bool | None) -> None:
+def test_whether_it_is_bad(found: CheckOutcome, stands: bool, bad: bool | None) -> None:
     raised = {NAME: Condition(at(0), "", at(0), "")} if stands else {}
     assert is_bad(Checked().check, found, Conditions(raised)) is bad
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from pulse_core.checks.outcomes import (
+    CheckOutcome,
     FileStatus,
-    Outcome,
     is_source_of,
     of_command,
     of_file,
@@ -17,7 +17,7 @@ from pulse_core.checks.outcomes import (
 from pulse_core.checks.settings import CheckSettings
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
-from pulse_core.ports.commands import CommandResult
+from pulse_core.ports.commands import CommandAnswer
 from pulse_core.ports.prober import ProbeResult, Trouble
 from pulse_core.projections.logs import Logs, LogSource, MatchBatch
 
@@ -31,20 +31,20 @@ def check(**said: Any) -> CheckSettings:
 
 
 def test_a_command_is_well_if_it_exits_with_0() -> None:
-    assert of_command(CommandResult(True, "well", 0, 5.0)) == (
+    assert of_command(CommandAnswer(True, "well", 0, 5.0)) == (
         0,
         "well",
         {"latency_ms": 5.0, "exit": 0},
         False,
     )
-    assert of_command(CommandResult(False, "bad", 3, 5.0)) == (
+    assert of_command(CommandAnswer(False, "bad", 3, 5.0)) == (
         1,
         "bad",
         {"latency_ms": 5.0, "exit": 3},
         False,
     )
-    assert of_command(CommandResult(False, "late", None, 9.0)).numbers == {"latency_ms": 9.0}
-    assert of_command(CommandResult(None, "no such program")) == (None, "no such program", {}, False)
+    assert of_command(CommandAnswer(False, "late", None, 9.0)).numbers == {"latency_ms": 9.0}
+    assert of_command(CommandAnswer(None, "no such program")) == (None, "no such program", {}, False)
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_page_is_well_if_its_answer_is(result: ProbeResult, value: float | Non
     assert ("status" in found.numbers) == (result.status is not None and value is not None)
 
 
-def file(status: FileStatus | None, **said: Any) -> Outcome:
+def file(status: FileStatus | None, **said: Any) -> CheckOutcome:
     return of_file(check(file="/x", **said), status, NOW)
 
 
