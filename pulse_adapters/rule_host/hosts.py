@@ -64,7 +64,7 @@ class ChildHosts:
             reply = await self._load(child)
             names = reply.names(self.plugins)
             await self._rebuild(child, reply, prev.state.seq, history, kept)
-            return ChildRuleHost(child, reply.loaded(confined, child.group.missing), names, prev)
+            return ChildRuleHost(child, reply.loaded(confined, child.group.parts), names, prev)
         except BaseException as error:
             await child.shut_down()
             if isinstance(error, WorkerFault):

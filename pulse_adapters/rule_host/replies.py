@@ -16,7 +16,6 @@ from pulse_core.model.payload import describe
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import NEVER_MS, Verdict
 from pulse_core.ports.engine import (
-    CONTROL_GROUP,
     EngineFault,
     FoldResult,
     LoadedRevision,
@@ -116,14 +115,14 @@ class LoadReply(NamedTuple):
     plugins: Names = ()
     defined: Texts = ()
 
-    def loaded(self, sandbox: ConfinedReply, no_group: str) -> LoadedRevision:
-        """What was loaded, as the engine's side has it. no_group: why the host has no control group; empty if it has."""
+    def loaded(self, sandbox: ConfinedReply, group: Mapping[str, str]) -> LoadedRevision:
+        """What was loaded, as the engine's side has it. group: what `HostGroup.parts` says."""
         versions = {name: version for name, (version, _) in self.projections.items()}
         held = {
             part: holds for part, holds in sandbox._asdict().items() if part != "scratch" or holds is not None
         }
-        held[CONTROL_GROUP] = not no_group
-        missing = {CONTROL_GROUP: no_group} if no_group else {}
+        held |= {part: not why for part, why in group.items()}
+        missing = {part: why for part, why in group.items() if why}
         return LoadedRevision(
             self.rules, versions, self.watchers, self.executors, self.plugins, held, missing
         )

@@ -102,6 +102,23 @@ class ControlGroup:
         """Those of `CONTROLLERS` that limit what is in here."""
         return frozenset(CONTROLLERS) & set(self._read("cgroup.controllers").split())
 
+    def missing_limits(self, above: "ControlGroup") -> str:
+        """Why not all limits of this group have an effect, and what to do; empty if they have.
+
+        above: what `parent_of_groups` says.
+        """
+        if not (lacking := [one for one in CONTROLLERS if one not in self.controllers()]):
+            return ""
+        if not above.controllers().issuperset(lacking):
+            return (
+                f"{above.path} has no controller of {', '.join(lacking)}, as on a machine with cgroup v1; boot it with "
+                "systemd.unified_cgroup_hierarchy=1"
+            )
+        return (
+            "the daemon is in its unit's group itself, and then the kernel sets no limits below that; run it as a "
+            "service under systemd 254 or later"
+        )
+
     def enable_controllers(self) -> None:
         """Give the groups within the controllers that are there; not possible while processes are in this one itself."""
         for one in sorted(self.controllers()):

@@ -13,9 +13,12 @@ from pulse_adapters.workers.control_group import (
     end_left_over,
     home_groups,
     maker_prefix,
+    own_group,
+    parent_of_groups,
     remove_groups_of_gone_homes,
 )
 from pulse_core.model.errors import PulseError
+from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 
 PATIENCE_S = 2.0
 """Seconds for what is killed to be gone; what takes longer is held by the kernel itself."""
@@ -40,10 +43,16 @@ _SHARES: Mapping[str, _Share] = {
 
 
 class HostGroup(NamedTuple):
-    """The control group of one host; or why it has none."""
+    """The control group of one host; or why it has none, or why its limits have no effect."""
 
     group: ControlGroup | None = None
     missing: str = "none was asked for"
+    unlimited: str = ""
+
+    @property
+    def parts(self) -> Mapping[str, str]:
+        """Its parts in the words of a sandbox, each with the reason why it is missing, or nothing."""
+        return {CONTROL_GROUP: self.missing} | ({GROUP_LIMITS: self.unlimited} if self.group else {})
 
     @property
     def path(self) -> str | None:
@@ -77,7 +86,8 @@ def host_group(home: Path, kind: str, memory: int) -> HostGroup:
     limits = GroupLimits(share.pids, (share.spare + share.processes * memory) * MIB, share.cpu_weight)
     try:
         name = f"{maker_prefix()}{kind}-{secrets.token_hex(4)}"
-        return HostGroup(home_groups(home).child(name, limits), "")
+        group = home_groups(home).child(name, limits)
+        return HostGroup(group, "", group.missing_limits(parent_of_groups(own_group())))
     except NoControlGroups as error:
         return HostGroup(missing=str(error))
     except OSError as error:

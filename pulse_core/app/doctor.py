@@ -18,7 +18,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import count
-from pulse_core.ports.engine import CONTROL_GROUP
+from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
 
@@ -26,6 +26,12 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 DAMAGE_REMEDY = (
     "upulse restore a backup; or upulse daemon start --accept-damage, which goes on without what is lost"
 )
+
+HELPS = {
+    CONTROL_GROUP: "a service has control groups of its own: upulse daemon install",
+    GROUP_LIMITS: "once that is done: upulse daemon restart",
+}
+"""What helps where a host of the engine lacks these."""
 
 
 class Finding(NamedTuple):
@@ -196,14 +202,13 @@ class DaemonChecks:
             yield Finding("rule host", WARN, words, "promote anew")
         for rule, why in now["quarantined"].items():
             yield Finding("rule", WARN, f"{rule} is quarantined: {why}", "mend it, and promote")
-        others = ("user", CONTROL_GROUP)  # of these is told with what would help
+        others = ("user", CONTROL_GROUP, GROUP_LIMITS)  # of these is told with what would help
         if weak := [part for part, holds in now["sandbox"].items() if not holds and part not in others]:
             words = f"isolation: partial (no {', '.join(weak)})"
             yield Finding("rule host", WARN, words, "use a newer kernel")
-        if why := now.get("missing", {}).get(CONTROL_GROUP):
-            words = f"isolation: partial (no {CONTROL_GROUP}): {why}"
-            remedy = "a service has control groups of its own: upulse daemon install"
-            yield Finding("control group", WARN if now["sandbox"]["user"] else OK, words, remedy)
+        for part, why in now.get("missing", {}).items():
+            words = f"isolation: partial (no {part}): {why}"
+            yield Finding(part, WARN if now["sandbox"]["user"] else OK, words, HELPS[part])
 
     def lacks_engine_user(self) -> bool:
         """Whether the running engine was loaded without a user of its own."""

@@ -62,8 +62,8 @@ class FoldResult(NamedTuple):
     withheld: tuple[WithheldEffect, ...] = ()
 
 
-CONTROL_GROUP = "control group"
-"""The part of a host's sandbox that ends with it whatever it has started."""
+CONTROL_GROUP, GROUP_LIMITS = "control group", "control group limits"
+"""The parts of a host's sandbox that end with it whatever it has started, and limit what all of that has together."""
 
 
 class UserProjectionState(NamedTuple):

@@ -189,7 +189,9 @@ async def test_a_host_lives_in_a_control_group_that_goes_with_it(tmp_path: Path)
         (folder,) = all_home_groups(tmp_path)
         assert folder.members() == {host.pid}
         assert host.loaded.sandbox["control group"] is True
-        assert not host.loaded.missing
+        limits = host.loaded.sandbox["control group limits"]
+        assert limits is ("pids" in next(iter(folder.children())).controllers())
+        assert set(host.loaded.missing) == (set() if limits else {"control group limits"})
     assert not list(folder.children())
 
 

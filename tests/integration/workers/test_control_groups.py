@@ -259,6 +259,27 @@ def test_limits_are_written_where_their_controllers_are(tmp_path: Path) -> None:
     assert limited.controllers() == frozenset()
 
 
+@pytest.mark.parametrize(
+    ("above", "here", "words"),
+    [
+        ("cpu memory pids", "cpu memory pids", ""),
+        ("cpu memory pids", "", "run it as a service under systemd 254 or later"),
+        ("cpu", "", "no controller of pids, memory, cpu, as on a machine with cgroup v1; boot it with"),
+        ("cpu pids", "cpu pids", "no controller of memory,"),
+    ],
+)
+def test_limits_without_effect_are_told_with_the_reason_and_what_to_do(
+    above: str, here: str, words: str, tmp_path: Path
+) -> None:
+    """Folders that look like groups: systemd before 254 leaves the daemon in the one above."""
+    (tmp_path / "cgroup.controllers").write_text(above)
+    (host := tmp_path / "host").mkdir()
+    (host / "cgroup.controllers").write_text(here)
+    told = ControlGroup(str(host)).missing_limits(ControlGroup(str(tmp_path)))
+    assert words in told
+    assert bool(told) is bool(words)
+
+
 @pytest.mark.parametrize(("above", "left"), [("max\n", "max"), ("4684\n", "4428"), ("40\n", "30")])
 def test_of_the_processes_of_a_unit_some_are_left_to_the_daemon(
     above: str, left: str, tmp_path: Path

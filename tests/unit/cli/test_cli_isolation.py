@@ -8,19 +8,19 @@ from rich.console import Console
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import OK, WARN, DaemonChecks
-from pulse_core.ports.engine import CONTROL_GROUP
+from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 from upulse_cli.views.engine import shown
 from upulse_cli.views.status import engine_line
 
 WHY = "this process may not make control groups below /sys/fs/cgroup/user.slice"
 
 
-def engine(user: bool, missing: str = "") -> dict[str, Any]:
+def engine(user: bool, missing: str = "", part: str = CONTROL_GROUP) -> dict[str, Any]:
     """The daemon's word on its engine."""
-    held = {"landlock": 6, "seccomp": True, "rlimits": True, "user": user, CONTROL_GROUP: not missing}
+    held = {"landlock": 6, "seccomp": True, "rlimits": True, "user": user, part: not missing}
     return {
         "runs": "f" * 40, "degraded": False, "rules": [], "quarantined": {}, "sandbox": held,
-        "missing": {CONTROL_GROUP: missing} if missing else {},
+        "missing": {part: missing} if missing else {},
     }  # fmt: skip
 
 
@@ -41,22 +41,24 @@ def test_all_that_holds_is_full() -> None:
     assert "isolation: full" in engine_status(engine(user=True))
 
 
-def test_without_a_control_group_it_is_partial_with_the_reason() -> None:
-    running = engine(user=True, missing=WHY)
-    assert "isolation: partial (no control group)" in engine_line(running).plain
+@pytest.mark.parametrize("part", [CONTROL_GROUP, GROUP_LIMITS])
+def test_without_a_control_group_or_its_limits_it_is_partial_with_the_reason(part: str) -> None:
+    running = engine(user=True, missing=WHY, part=part)
+    assert f"isolation: partial (no {part})" in engine_line(running).plain
     said = engine_status(running)
-    assert "isolation: partial (no control group)" in said
-    assert f"no control group: {WHY}" in said
+    assert f"isolation: partial (no {part})" in said
+    assert f"no {part}: {WHY}" in said
 
 
 @pytest.mark.parametrize("user", [True, False])
-def test_the_doctor_warns_where_more_was_promised_and_says_what_helps(user: bool) -> None:
+@pytest.mark.parametrize("part", [CONTROL_GROUP, GROUP_LIMITS])
+def test_the_doctor_warns_where_more_was_promised_and_says_what_helps(part: str, user: bool) -> None:
     checks = DaemonChecks(cast("HomeContext", None))
-    checks.__dict__["status"] = {"engine": engine(user, WHY)}
+    checks.__dict__["status"] = {"engine": engine(user, WHY, part)}
     (found,) = checks.rule_host()
-    assert (found.name, found.level) == ("control group", WARN if user else OK)
-    assert found.words == f"isolation: partial (no control group): {WHY}"
-    assert "upulse daemon install" in found.remedy
+    assert (found.name, found.level) == (part, WARN if user else OK)
+    assert found.words == f"isolation: partial (no {part}): {WHY}"
+    assert "upulse daemon " in found.remedy
 
 
 def test_a_daemon_of_an_earlier_version_says_nothing_of_it() -> None:
