@@ -1,5 +1,6 @@
 """`upulse backup`, `restore` and `verify`: a copy of the home elsewhere, and back; is the log what was written?"""
 
+import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,22 +66,38 @@ def restore(
 ) -> None:
     """Put the home back from a backup.
 
-    While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten.
+    While no daemon runs. What was there is moved aside into the home's damaged/, and nothing is overwritten. Exits 1 if
+    the engine is broken afterwards: one that was there is left as it is.
     """
     from upulse_cli.wiring.backup import backups_of
-    from upulse_cli.wiring.home import meant_home
+    from upulse_cli.wiring.engine import engine_fault
+    from upulse_cli.wiring.home import home_context, meant_home
     from upulse_cli.wiring.shadow import end_if_running
 
     where = meant_home(home)
     with progress_line("looking …") as progress:
+        had_engine = os.path.lexists(where.path / "engine")
         restored, earlier = backups_of(where).restore(source, tail, lambda: end_if_running(where), progress)
+        progress("reading the engine …")
+        fault = engine_fault(home_context(where))
     if as_json:
-        return put_json(restored._asdict())
+        put_json({**restored._asdict(), "engine_fault": fault})
+        raise typer.Exit(1 if fault else 0)
     if earlier:
         say(f"First the restore from {earlier.source} was finished, which had been broken off.")
-    for words in restored_in_words(restored):
-        say(words)
-    return None
+    *words, last = restored_in_words(restored)
+    for line in words:
+        say(line)
+    if fault:
+        say(one_line(f"NOT RESTORED: the engine: {fault}"))
+        if had_engine:
+            say(
+                f"An engine that is there is left as it is: move {where.path / 'engine'} away, and restore again."
+            )
+        else:
+            say("The backup has no engine that is whole; take engine/ from an earlier one.")
+        raise typer.Exit(1)
+    say(last)
 
 
 def restored_in_words(restored: "Restored") -> Iterator[str]:
@@ -108,22 +125,33 @@ def verify(
         list[str] | None,
         typer.Option(metavar="FILE|journal", help="An anchor that the settings and the log don't name, too."),
     ] = None,
+    engine: Annotated[
+        bool,
+        typer.Option("--engine/--no-engine", help="Have git read all of the engine, too, if it is yours."),
+    ] = True,
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:
-    """Check the whole log.
+    """Check the whole log, and the engine.
 
     Names the first row that was altered or is missing, and exits 1 if there is one. Indexes, the last backup and the
-    anchors outside of the home are compared with it: those that the settings and the log name, and the journal.
+    anchors outside of the home are compared with it: those that the settings and the log name, and the journal. Exits 1,
+    too, if git finds the engine broken.
     """
     from upulse_cli.wiring.verify import verify_log
 
-    where = open_home(home)
-    with progress_line("reading the log …"):  # a million rows take seconds
+    where, broken = open_home(home), ""
+    with progress_line("reading the log …") as progress:  # a million rows take seconds
         verdict = verify_log(where.layout, anchor or ())
+        if engine:
+            from upulse_cli.wiring.engine import engine_fault
+
+            progress("reading the engine …")
+            broken = engine_fault(where)
     if as_json:
         shown = {"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault}
-        put_json(shown | {"is_accepted": verdict.is_accepted, "notes": list(verdict.notes)})
+        shown |= {"is_accepted": verdict.is_accepted, "notes": list(verdict.notes), "engine_fault": broken}
+        put_json(shown)
     elif verdict.fault:
         good = "fit each other" if verdict.fits_itself else "before it are good"
         put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows {good}"))
@@ -131,4 +159,6 @@ def verify(
         put(f"ok: {count(verdict.rows, 'row')} verified in {verdict.took_ms} ms")
     for note in () if as_json else verdict.notes:
         say(note)
-    raise typer.Exit(1 if verdict.fault else 0)
+    if broken and not as_json:
+        put(one_line(f"broken: the engine: {broken}"))
+    raise typer.Exit(1 if verdict.fault or broken else 0)

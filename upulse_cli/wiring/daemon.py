@@ -298,7 +298,7 @@ def errors(store: str, words: str) -> Sequence[Draft]:
 
 async def read_log(home: Home, spawner: Spawner) -> LogCheck:
     """Read the whole log in a child of low priority; what it found."""
-    verify = (sys.executable, "-m", "upulse_cli", "verify", "--json", "--home", str(home.path))
+    verify = (sys.executable, "-m", "upulse_cli", "verify", "--no-engine", "--json", "--home", str(home.path))
     argv = ("nice", "-n", "19", *verify)
     outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pulse_adapters.git.git_files import has_repository
+from pulse_adapters.workers.file_systems import answer_in_time
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.run_as import RunAs
@@ -63,17 +64,34 @@ async def repository_fault(home: HomeLayout, files: FileThreads, commit: str, th
 
 
 def engine_fault(home: HomeContext) -> str:
-    """What git finds wrong with the repository of the user's rules; empty if nothing, or there is to be none."""
+    """What git finds wrong with the repository of the user's rules; empty if nothing, or there is to be none.
+
+    Of another user's, only what can be seen without git: root runs it in no folder that somebody else may write to.
+    """
     from pulse_adapters.git.git_files import read_main
-    from pulse_core.app.state import current_state
+    from pulse_core.ports.readers import EventQuery
+
+    folder = home.layout.path / "engine"
+
+    def looked_at() -> tuple[bool, bool, str]:
+        git = folder / ".git"
+        is_ours = not git.exists() or git.stat().st_uid == os.geteuid()
+        return os.path.lexists(folder), is_ours, read_main(home.layout.path)
 
     try:
-        path, in_force = home.layout.path, current_state(home).engine.commit
-        if not (in_force or has_repository(path)):
+        is_there, is_ours, main = answer_in_time(str(folder), looked_at)
+        with home.events() as log:
+            was_promoted = any(log.events(EventQuery(kinds=("promote",)), limit=1))
+        if not (was_promoted or is_there):
             return ""
-        commit = in_force or read_main(path)
-        return asyncio.run(repository_fault(home.layout, FileThreads(), commit, thorough=True))
-    except PulseError as error:
+        from pulse_core.app.state import (
+            current_value,
+        )  # the models of all events, which most homes need not load here
+        from pulse_core.projections.state import ENGINE
+
+        in_force = current_value(home, ENGINE).commit if was_promoted else ""
+        return asyncio.run(repository_fault(home.layout, FileThreads(), in_force or main, thorough=is_ours))
+    except (PulseError, OSError) as error:
         return str(error)
 
 
