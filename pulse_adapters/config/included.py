@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.config.toml_file import LARGEST, TomlFile, parse_toml, read_toml, refusal, refuse_owner
+from pulse_adapters.config.toml_file import LARGEST, TomlFile, parse_toml, read_toml, refusal, refuse_others
 from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_core.model.errors import SettingsRefused
 from pulse_core.model.text import one_line
@@ -76,7 +76,7 @@ def _owner(folder: Path) -> Iterator[int]:
 
 def _parts(folder: Path, owners: Collection[int]) -> tuple[Path, ...]:
     try:
-        refuse_owner(folder, folder.stat(), owners)
+        refuse_others(folder, folder.stat(), owners)
         names = sorted(name for name in os.listdir(folder) if name.endswith(".toml") and name[0] != ".")
     except FileNotFoundError:
         return ()

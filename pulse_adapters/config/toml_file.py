@@ -1,6 +1,8 @@
 """The one way from a TOML file to its values: bounded, and whatever is wrong with it is a fault with its line."""
 
+import grp
 import os
+import pwd
 import re
 import stat
 import tomllib
@@ -50,7 +52,7 @@ def failures_as_faults(path: Path) -> Iterator[None]:
 def read_toml(path: Path, owners: Collection[int] = ()) -> TomlFile:
     """The file's text and values. Raises SettingsRefused with the fault and its line, or NoHome.
 
-    owners: to whom it must belong, if to anybody: what others write must not be run.
+    owners: to whom it must belong, if to anybody, and who alone may write to it: what others write must not be run.
     """
     with failures_as_faults(path):
         return parse_toml(path, _decoded(path, _read(path, owners)).replace("\r\n", "\n"))
@@ -76,12 +78,28 @@ def refusal(path: Path, line: int, words: str) -> SettingsRefused:
     return SettingsRefused([f"{one_line(path)}:{line}: {words}"])
 
 
-def refuse_owner(path: Path, found: os.stat_result, owners: Collection[int]) -> None:
-    """Raise SettingsRefused for what belongs to somebody else, and no link of one of these leads to it."""
+def refuse_others(path: Path, found: os.stat_result, owners: Collection[int]) -> None:
+    """Raise SettingsRefused for what others may write to, or own while no link of one of these leads to it."""
+    if not owners:
+        return
     link = os.lstat(path)
-    if owners and (link if stat.S_ISLNK(link.st_mode) else found).st_uid not in owners:
+    if (link if stat.S_ISLNK(link.st_mode) else found).st_uid not in owners:
         words = f"it belongs to user {found.st_uid}, whose home this is not; see: upulse doctor"
         raise refusal(path, 1, words)
+    mode, gid = stat.S_IMODE(found.st_mode), found.st_gid
+    of_group = mode & 0o020 and not any(_is_of_user_alone(gid, uid) for uid in (found.st_uid, *owners))
+    if (mode & 0o002 or of_group) and not os.statvfs(path).f_flag & os.ST_RDONLY:
+        who = "every user" if mode & 0o002 else f"group {gid}"
+        raise refusal(path, 1, f"{who} may write to it (mode {mode:04o}); chmod go-w {one_line(path)}")
+
+
+def _is_of_user_alone(gid: int, uid: int) -> bool:
+    """Whether it is this user's own group, for which a umask of 0002 is common: of that name, and with no other member."""
+    try:
+        user, group = pwd.getpwuid(uid), grp.getgrgid(gid)
+    except KeyError:
+        return False
+    return (user.pw_gid, user.pw_name) == (gid, group.gr_name) and {*group.gr_mem} <= {user.pw_name}
 
 
 def _read(path: Path, owners: Collection[int]) -> bytes:
@@ -100,7 +118,7 @@ def _read(path: Path, owners: Collection[int]) -> bytes:
     try:
         with open(file, "rb") as opened:
             size = (found := os.fstat(file)).st_size
-            refuse_owner(path, found, owners)
+            refuse_others(path, found, owners)
             blob = opened.read(LARGEST + 1)
     except OSError as error:
         raise refusal(path, 1, f"can't be read: {error.strerror}") from error

@@ -67,8 +67,14 @@ def test_a_daemon_closes_its_home_before_anything_else(tmp_path: Path) -> None:
     home.upulse("init", "--no-engine")
     home.path.chmod(0o777)
     assert "had mode 0777" in home.upulse("daemon", "start").err
-    home.end_everything()
     assert stat.S_IMODE(home.path.stat().st_mode) == 0o700
+    (parts := home.path / "conf.d").mkdir()
+    parts.chmod(0o777)
+    words = f"{parts}:1: every user may write to it (mode 0777); chmod go-w {parts}"
+    assert words in home.upulse("daemon", "reload", code=1).err
+    assert home.status()["daemon"]["state"] == "running"
+    home.end_everything()
+    assert words in home.upulse("daemon", "start", code=1).err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

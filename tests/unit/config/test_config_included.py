@@ -1,6 +1,7 @@
 """Settings in several files: what `conf.d/*.toml` add to `config.toml`."""
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,32 @@ def test_a_link_is_of_who_made_it(tmp_path: Path) -> None:
     assert [one.name for one in load(path).process] == ["a", "b"]
     os.chown(tmp_path / "conf.d" / "b.toml", 65534, 65534, follow_symlinks=False)
     assert "belongs to user 65534" in refused(path)[0]
+
+
+@pytest.mark.parametrize("whose", ["config.toml", "conf.d", "conf.d/b.toml"])
+def test_what_others_may_write_to_is_refused_whenever_it_is_read(tmp_path: Path, whose: str) -> None:
+    path = written(tmp_path, process("a"), b=process("b"))
+    for mode in (0o666, 0o777, 0o602):
+        (tmp_path / whose).chmod(mode)
+        words = f"{whose}:1: every user may write to it (mode {mode:04o}); chmod go-w {whose}"
+        assert refused(path) == [words]
+        with pytest.raises(SettingsRefused):
+            load_to_start(path)
+    (tmp_path / whose).chmod(0o775)  # as a umask of 0002 makes it, in the user's own group
+    assert [one.name for one in load(path).process] == ["a", "b"]
+
+
+@ROOT_ALONE
+@pytest.mark.parametrize("whose", ["config.toml", "conf.d", "conf.d/b.toml"])
+def test_what_a_group_of_others_may_write_to_is_refused(tmp_path: Path, whose: str) -> None:
+    path = written(tmp_path, process("a"), b=process("b"))
+    nobody = pwd.getpwnam("nobody")
+    os.chown(tmp_path / whose, -1, nobody.pw_gid)
+    (tmp_path / whose).chmod(0o770)
+    words = f"{whose}:1: group {nobody.pw_gid} may write to it (mode 0770); chmod go-w {whose}"
+    assert refused(path) == [words]
+    (tmp_path / whose).chmod(0o750)
+    assert [one.name for one in load(path).process] == ["a", "b"]
 
 
 def test_a_fault_is_one_line_whatever_the_name_of_its_file(tmp_path: Path) -> None:
