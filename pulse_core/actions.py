@@ -55,8 +55,10 @@ effect of another rule with such a key would block survival."""
 
 BLAST_RADIUS = "blast_radius"
 """The name of the rule that holds back what is over a budget."""
-BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET = "blast-radius", "blast-radius:capabilities", "blast-radius:engine"
-"""Topics: survival's actions that are held back; those of capabilities; and those of the rules inside of these."""
+BUDGET, STARTS_BUDGET = "blast-radius", "blast-radius:starts"
+CAPABILITIES_BUDGET, RULES_BUDGET = "blast-radius:capabilities", "blast-radius:engine"
+"""Topics: survival's actions that are held back; starts of dead processes; effects of capabilities; and those of the
+rules inside of these."""
 ABOUT_RULES = frozenset({PREFIX + CAPABILITIES_BUDGET, PREFIX + RULES_BUDGET})
 """Keys of notices that only the whole fold can evaluate: the reflex has no inner rules and would call them over."""
 
@@ -246,6 +248,9 @@ class RestartParams(ActionParams):
     instead_of: InsteadOf | None = Field(None, description="the one seen dying, which alone may be replaced")
     if_dead: bool = Field(False, description="do nothing if another one is up by now")
     fresh: bool = Field(False, description="the death was seen a moment before this was wished")
+    only_start: bool = Field(
+        False, description="the newest look found none of it alive: it is charged to the budget of starts"
+    )
     for_condition: str = Field("", description="the condition that this answers, as `memory`")
 
 

@@ -131,14 +131,16 @@ class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
 
     settled_at: when a key was last settled (the last 1,000 keys); acted: when rules emitted effects in the
-    last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, `delegated` those
-    of capabilities, `wished` those of all others; last_tick: the highest tick that emitted one.
+    last minute before the newest one (at most 1,000): `acted` those of survival that are not outward, less those that only
+    start a dead process, which are `started`; `delegated` those of capabilities, `wished` those of all others; last_tick:
+    the highest tick that emitted one.
     """
 
     open: Mapping[str, OpenEffect] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
     settled_at: Mapping[str, Moment] = field(default_factory=dict)
     acted: tuple[Moment, ...] = ()
+    started: tuple[Moment, ...] = ()
     wished: tuple[Moment, ...] = ()
     delegated: tuple[Moment, ...] = ()
     last_tick: int = 0
@@ -223,6 +225,7 @@ class _EffectTable:
         self.keys = dict(before.keys)
         self.settled: dict[str, Event] = {}
         self.acted = deque(before.acted, REMEMBERED)
+        self.started = deque(before.started, REMEMBERED)
         self.wished = deque(before.wished, REMEMBERED)
         self.delegated = deque(before.delegated, REMEMBERED)
         self.last_tick = before.last_tick
@@ -246,7 +249,8 @@ class _EffectTable:
         if not wish.get("survival"):
             _note(self.delegated if wish.get("capability") else self.wished, event.moment)
         elif wish["action"] not in OUTWARD:
-            _note(self.acted, event.moment)
+            is_start = wish.get("params", {}).get("only_start")
+            _note(self.started if is_start else self.acted, event.moment)
 
     def moved(self, id_: str, event: Event) -> None:
         if (entry := self.entries.pop(id_, None)) is None:
@@ -282,6 +286,7 @@ class _EffectTable:
             keys=self.keys,
             settled_at=self._settled_at(),
             acted=tuple(self.acted),
+            started=tuple(self.started),
             wished=tuple(self.wished),
             delegated=tuple(self.delegated),
             last_tick=self.last_tick,

@@ -112,7 +112,8 @@ class BudgetSettings(Group):
         60,
         ge=0,
         le=1000,
-        description="actions over all targets in a minute, and as many effects of rules; 0: no limit, for rules 600",
+        description="actions over all targets in a minute, as many starts of dead processes, and as many effects of rules;"
+        " 0: no limit, for rules 600",
     )
     capability_actions_per_minute: int = Field(
         600, ge=0, le=1000, description="effects of capabilities, as those on tasks, in a minute; 0: no limit"

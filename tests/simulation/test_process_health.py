@@ -264,7 +264,7 @@ def test_who_holds_the_port_of_what_dies_again_and_again_is_told() -> None:
     simulate(story, one())
 
 
-def test_however_many_hang_and_take_long_to_end_who_is_dead_is_started_at_once() -> None:
+def test_however_many_hang_and_take_long_to_end_and_spend_the_budget_who_is_dead_is_started_at_once() -> None:
     names = [f"it{number}" for number in range(6)]
 
     async def story(world: World) -> None:
@@ -286,4 +286,5 @@ def test_however_many_hang_and_take_long_to_end_who_is_dead_is_started_at_once()
 
     processes = [{**HTTP, "name": name, "start": [name]} for name in names]
     other = {"name": "other", "start": ["other"]}
-    simulate(story, {"daemon": {"concurrency": 2}, "process": [*processes, other]})
+    bounds = {"daemon": {"concurrency": 2}, "budget": {"actions_per_minute": len(names)}}
+    simulate(story, {**bounds, "process": [*processes, other]})

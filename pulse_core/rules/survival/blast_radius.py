@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from pulse_core.actions import BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET
+from pulse_core.actions import BUDGET, CAPABILITIES_BUDGET, RULES_BUDGET, STARTS_BUDGET
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import OUTWARD, ROLLBACK_ENGINE
@@ -18,11 +18,13 @@ from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 MINUTE = 60 * US_PER_SECOND
 TITLES = {
     BUDGET: "Pulse holds back actions",
+    STARTS_BUDGET: "Pulse holds back starts of dead processes",
     CAPABILITIES_BUDGET: "Pulse holds back what its capabilities wish for",
     RULES_BUDGET: "Pulse holds back what your rules wish for",
 }
 WHOSE = {
     BUDGET: ("action", ""),
+    STARTS_BUDGET: ("start", " of dead processes"),
     CAPABILITIES_BUDGET: ("effect", " of capabilities"),
     RULES_BUDGET: ("effect", " of your rules"),
 }
@@ -48,8 +50,9 @@ def blast_radius_with(holds: Holds) -> Rule:
     async def blast_radius(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         """Let through at most `budget.actions_per_minute` actions in a minute over all targets; notices are free.
 
-        The engine's effects have a budget of their own of the same size, so that they cannot use up survival's, and are
-        bounded though survival may not be; capabilities have another one.
+        Starts of dead processes have a budget of their own of the same size, so that nothing else that survival does delays
+        them; the first of each process in a minute is not held back by any. The engine's effects have another one, so that
+        they cannot use up survival's, and are bounded though survival may not be; capabilities have theirs.
         """
         verdict = await inner(prev, curr)
         budgets = [action_budget(topic, verdict, curr) for topic in TITLES]
@@ -69,13 +72,11 @@ def blast_radius_with(holds: Holds) -> Rule:
 def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
     """The state of one of the budgets."""
     effects, settings = curr.effects, curr.settings.budget
-    acted = {BUDGET: effects.acted, CAPABILITIES_BUDGET: effects.delegated, RULES_BUDGET: effects.wished}[
-        topic
-    ]
-    limit = {
-        BUDGET: settings.actions_per_minute,
-        CAPABILITIES_BUDGET: settings.capability_actions_per_minute,
-        RULES_BUDGET: settings.of_rules,
+    acted, limit = {
+        BUDGET: (effects.acted, settings.actions_per_minute),
+        STARTS_BUDGET: (effects.started, settings.actions_per_minute),
+        CAPABILITIES_BUDGET: (effects.delegated, settings.capability_actions_per_minute),
+        RULES_BUDGET: (effects.wished, settings.of_rules),
     }[topic]
     spent = [then for then in acted if curr.now.since(then) < MINUTE]
     new = (one for one in verdict.effects if budget_of(one) == topic and is_new_action(one, curr))
@@ -87,12 +88,16 @@ def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:
 
 def budget_of(effect: Effect) -> str:
     """The topic of the budget that it costs."""
-    return BUDGET if effect.survival else CAPABILITIES_BUDGET if effect.capability else RULES_BUDGET
+    if effect.survival:
+        return STARTS_BUDGET if effect.params.get("only_start") else BUDGET
+    return CAPABILITIES_BUDGET if effect.capability else RULES_BUDGET
 
 
 def is_new_action(effect: Effect, curr: Snapshot) -> bool:
-    """Whether it would act: not a notice of survival's, and not the repetition of an effect that is open."""
-    is_free = effect.survival and effect.action in OUTWARD
+    """Whether it would act, and may be held back: not the repetition of an effect that is open, not a notice of
+    survival's, and not the start of a dead process that was not started within the last minute."""
+    is_first = effect.params.get("only_start") and not curr.effects.pause_left(effect.key, MINUTE, curr.now)
+    is_free = effect.survival and (effect.action in OUTWARD or is_first)
     return not is_free and curr.effects.by_key(effect.key) is None
 
 

@@ -80,9 +80,10 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     """Restart a guarded process that has died; stop one that a person wants down."""
     verdict = await inner(prev, curr)
     for process in curr.settings.process:
-        status = evaluate_status(process, curr, newest_look(process.name, curr))
+        look = newest_look(process.name, curr)
+        status = evaluate_status(process, curr, look)
         if status.state is ProcessState.DUE:
-            verdict = verdict.plus(restart_effect(process, status.why, curr))
+            verdict = verdict.plus(restart_effect(process, status.why, look, curr))
         if status.stop:
             verdict = verdict.plus(stop_effect(process, curr))
         verdict = verdict.after_wait(status.wait_us)
@@ -94,16 +95,19 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     return verdict
 
 
-def restart_effect(process: ProcessSettings, why: str, curr: Snapshot) -> Effect:
+def restart_effect(process: ProcessSettings, why: str, look: Mapping[str, Json], curr: Snapshot) -> Effect:
     """The effect that restarts it; it names the dead process so that no live one is replaced."""
     name, history = process.name, curr.process(process.name)
     key, reason = restart_key(name), f"{name} is {why}"
+    params: dict[str, Json] = {"process": name}
+    if history.up is None and look.get("pid") is None:
+        params["only_start"] = True
     if history.request and not history.request.is_start:
-        return survival_effect(RESTART_PROCESS, key, {"process": name}, reason, curr.samples(WATCHER))
+        return survival_effect(RESTART_PROCESS, key, params, reason, curr.samples(WATCHER))
     dead = {"pid": history.pid, "started": history.started} if history.pid is not None else None
     # Seen to die a moment ago: another probe before the restart would only cost time.
     fresh = history.down is not None and curr.now.since(history.down) < FRESH_US
-    params = {"process": name, "instead_of": dead, "if_dead": True, "fresh": fresh}
+    params |= {"instead_of": dead, "if_dead": True, "fresh": fresh}
     return survival_effect(RESTART_PROCESS, key, params, reason, curr.samples(WATCHER))
 
 

@@ -33,7 +33,8 @@ class Wishes:
 
 def wish(key: str) -> Effect:
     action = next((one for one in ("notify", "rollback-engine") if one in key), "note")
-    return Effect(action=action, key=key, survival=not key.startswith("mine:"))
+    params = {"only_start": True} if "start:" in key else {}
+    return Effect(action=action, key=key, params=params, survival=not key.startswith("mine:"))
 
 
 def limited(limit: int, **settings: Any) -> tuple[Story, Wishes]:
@@ -111,6 +112,22 @@ def test_other_rules_cannot_spend_what_survival_has_nor_it_theirs() -> None:
     assert story.verdict.tick_ms == 1_001
     assert keys(story.after("1s"), wishes, "mine:c", "c") == ["mine:c"]
     assert keys(story.after("1s"), wishes, "c") == ["c"]
+
+
+def test_starts_of_the_dead_are_held_back_by_no_other_action_and_the_first_in_a_minute_by_none() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "a", "b", "c", "start:x") == ["a", "b", "start:x", NOTICE]
+    assert keys(story.after("1s"), wishes, "start:x", "start:y") == ["start:x", "start:y"]
+    assert keys(story.after("1s"), wishes, "start:x", "start:z") == ["start:z", f"{NOTICE}:starts"]
+    assert story.layers[-1].notes == (
+        "1 start of dead processes held back: 2 a minute over all targets are spent; wishes: start:x",
+    )
+    assert keys(story.after("60s"), wishes, "start:x", "a", "b") == ["start:x", "a", "b"]
+
+
+def test_a_rule_that_calls_its_wish_a_start_is_held_back_all_the_same() -> None:
+    story, wishes = limited(1)
+    assert keys(story, wishes, "mine:a", "mine:start:x") == ["mine:a", INSIDE]
 
 
 def test_what_is_held_back_of_other_rules_is_told_once_and_called_off_when_it_is_over() -> None:

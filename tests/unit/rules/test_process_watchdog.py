@@ -48,6 +48,7 @@ def test_the_dead_is_named_so_that_nothing_alive_is_taken_for_it() -> None:
     wish = story.expect("restart-process", key=KEY)
     assert wish.params == {
         "process": "gateway",
+        "only_start": True,
         "instead_of": {"pid": 7, "started": 70},
         "if_dead": True,
         "fresh": True,
