@@ -21,7 +21,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import find_bearers
+from pulse_adapters.host.marked_processes import find_bearers, variable_in
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -38,10 +38,12 @@ from pulse_adapters.host.process_identity import (
 )
 from pulse_adapters.host.process_search import find_matching
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.environment import UNLOGGED_MARK
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     described,
+    environment,
     is_alive,
     open_pidfd,
     read_stat,
@@ -450,6 +452,9 @@ class LinuxProcessTable:
 
     def has_ended(self, found: ProcessId) -> bool:
         return self._spawner.has_ended(found)
+
+    def unlogged(self, found: ProcessId) -> str:
+        return variable_in(environment(found.pid), UNLOGGED_MARK)
 
     async def last_lines(self, process: ProcessSettings, since: int) -> str:
         if self._outputs is None:

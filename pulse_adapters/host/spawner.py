@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, end_of_output, open_log
-from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inherited_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
@@ -164,6 +164,8 @@ class Spawner:
                 opened.callback(os.close, source)
                 opened.callback(os.close, target)
                 reader = self._start_reader(source, log.target, output_limit)
+            if log.why:
+                whole[UNLOGGED_MARK] = log.why
             found = launch(
                 program, argv, whole, target, cwd=cwd, user=user, attributes=attributes, stdin=reading,
                 errors=writing, birthplace=birthplace,

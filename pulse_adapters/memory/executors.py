@@ -124,6 +124,9 @@ class MemoryHost:
     def leftovers(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
         return {name: self.left[name] for name in mains if name in self.left}
 
+    def unlogged(self, found: ProcessId) -> str:
+        return ""
+
     async def last_lines(self, process: ProcessSettings, since: int) -> str:
         return self.printed.get(process.name, "")[since:]
 

@@ -21,6 +21,8 @@ HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PR
 """By these variables it is known what an action host, an effect, or a start of a guarded process (`NAME@HOME`) has begun."""
 START_MARK = f"{PROCESS_MARK}_START"
 """By this variable it is known with which settings a guarded process was started."""
+UNLOGGED_MARK = f"{PROCESS_MARK}_UNLOGGED"
+"""By this variable it is known why the output of a guarded process is not in its log: the log of events may not know."""
 NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
 """More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
 

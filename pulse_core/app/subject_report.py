@@ -10,6 +10,7 @@ from pulse_core.app.state import snapshot
 from pulse_core.app.status import home_status
 from pulse_core.composition import ALL_RULES, LOADED, current_holds
 from pulse_core.model.event import Event
+from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import iso
 from pulse_core.model.verdict import Verdict
@@ -28,15 +29,20 @@ Told = dict[str, Any]
 CONDITION = (ConditionRaised.kind, ConditionCleared.kind)
 
 
-def subject_report(home: HomeContext, log: EventReader, name: str) -> Told | None:
+def subject_report(
+    home: HomeContext, log: EventReader, name: str, status: HomeStatus | None = None
+) -> Told | None:
     """What the name means, a process, a condition, something of a capability or `pulse`, in this order; None if nothing.
 
-    `kind`, `name`, `state`, `since` and `why` are told of each; the rest depends on the kind.
+    status: what the daemon says, which may know of conditions that no log takes. `kind`, `name`, `state`, `since` and
+    `why` are told of each; the rest depends on the kind.
     """
     curr = snapshot(home, None).snapshot
     if any(process.name == name for process in curr.settings.process):
         return _process(home, log, name, curr)
     told = newest(log, name, CONDITION)
+    if status and (unrecorded := _unrecorded(name, curr, status)):
+        return unrecorded
     if told or curr.conditions[name]:
         return _condition(name, told, curr)
     for capability in LOADED:
@@ -62,6 +68,19 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "incident": ongoing[-1].spelled() if ongoing else None,
         "request": request.spelled() if request else None,
     }
+
+
+def _unrecorded(name: str, curr: Snapshot, status: HomeStatus) -> Told | None:
+    """A condition that is held to be raised or cleared, while the log takes nothing; None if the log has it so, too."""
+    raised = next((one for one in status["conditions"] if one["name"] == name), None)
+    recorded = curr.conditions[name]
+    if not status["log"]["unwritten"] or (raised is None) == (recorded is None):
+        return None
+    told: Told = {"kind": "condition", "name": name, "measures": [], "next": []}
+    if raised is None:
+        return {**told, "state": "cleared", "since": None, "why": "that it is over is not written yet"}
+    state = f"raised ({raised['state']})" if raised["state"] else "raised"
+    return {**told, "state": state, "since": raised["since"], "why": raised["evidence"]}
 
 
 def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:

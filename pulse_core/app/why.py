@@ -1,6 +1,6 @@
 """Why something is as it is, and why an effect came about and what became of it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,6 +19,7 @@ from pulse_core.app.state import usable_settings
 from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
@@ -48,7 +49,7 @@ class EffectExplanation:
     """Everything that is still known about one effect.
 
     process: the one it concerns, if any; seen: what made the rule wish for it, as far as the log tells; words: what each
-    sample says about it; held: how many events of each kind the daemon holds, since the log takes none;
+    sample says about it; unwritten: what is known of its subject since the log takes nothing, in words; empty if it does;
     vitals_fault: why samples and ticks could not be read.
     """
 
@@ -61,7 +62,7 @@ class EffectExplanation:
     snapshot_kept: bool
     origin: Event | None
     followed: Event | None
-    held: Mapping[str, int]
+    unwritten: str
     vitals_fault: str = ""
 
     @property
@@ -145,12 +146,25 @@ class EffectExplanation:
             yield f"the snapshot of tick {tick}: its object was deleted"
         if self.vitals_fault:
             yield self.vitals_fault
-        if self.held:
-            yield _words_of(self.held)
+        if self.unwritten:
+            yield self.unwritten
 
 
-def _words_of(held: Mapping[str, int]) -> str:
-    return f"what happened since the log takes nothing is held in memory: {count_kinds(held)}"
+def _unwritten(status: HomeStatus | None, names: Collection[str]) -> str:
+    """What the daemon knows of these processes and conditions that the log does not have, in words; empty if it has all."""
+    held = status["log"].get("held", {}) if status else {}
+    if not status or not held:
+        return ""
+    told = [
+        f"{one['name']} is {one['state']}: {one['why']}"
+        for one in status["processes"]
+        if one["name"] in names
+    ]
+    told += [
+        f"{one['name']} stands: {one['evidence']}" for one in status["conditions"] if one["name"] in names
+    ]
+    newest = f"; by now {'; '.join(told)}" if told else ""
+    return f"what happened since the log takes nothing is held in memory: {count_kinds(held)}{newest}"
 
 
 NOTHING: Told = {
@@ -175,20 +189,22 @@ class Explanation:
 def why(home: HomeContext, name: str | None) -> Explanation:
     """What this name means: an effect by its id or key, a process, a condition, a silence or `pulse`, in this order, else
     the effect whose id begins or ends so; without a name, the last effect."""
-    held: Mapping[str, int] = {}
+    status: HomeStatus | None = None
     with suppress(PulseError):  # a daemon that does not answer tells nothing
-        held = home.daemon.status()["log"].get("held", {})
+        status = home.daemon.status()
     with home.events() as log:
         try:
-            about, wish = _meant(home, log, name)
+            about, wish = _meant(home, log, name, status)
         except PulseError as error:
-            if held:
-                raise PulseError(f"{error}; {_words_of(held)}") from error
+            if words := _unwritten(status, (name or "",)):
+                raise PulseError(f"{error}; {words}") from error
             raise
-        return Explanation(about, _effect(home, log, wish, held) if wish else None)
+        return Explanation(about, _effect(home, log, wish, status) if wish else None)
 
 
-def _meant(home: HomeContext, log: EventReader, name: str | None) -> tuple[Told | None, Event | None]:
+def _meant(
+    home: HomeContext, log: EventReader, name: str | None, status: HomeStatus | None
+) -> tuple[Told | None, Event | None]:
     """How what is named is now, if it is no effect, and the effect to explain."""
     if name is None:
         if last := last_effects(log, 1):
@@ -196,12 +212,12 @@ def _meant(home: HomeContext, log: EventReader, name: str | None) -> tuple[Told 
         raise PulseError("there has been no effect yet; Pulse had nothing to do")
     if wish := effect_named(log, name):
         return None, wish
-    if about := subject_report(home, log, name):
+    if about := subject_report(home, log, name, status):
         return about, effect_about(log, about["name"])
     return None, effect_about(log, name) or effect_called(log, name)
 
 
-def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str, int]) -> EffectExplanation:
+def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus | None) -> EffectExplanation:
     one = effect_timeline(log, wish)
     params = one.data.get("params", {})
     named = params.get("process")
@@ -224,7 +240,8 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, held: Mapping[str,
         seen = origin
     later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
     after = next(log.events(later, limit=1), None) if process and one.outcome else None
-    return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, held, fault)
+    unwritten = _unwritten(status, abouts)
+    return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, unwritten, fault)
 
 
 def _origin(log: EventReader, wish: Event) -> Event | None:

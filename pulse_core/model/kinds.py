@@ -151,6 +151,9 @@ class ProcessUp(Payload, kind="process-up", wakes=Wake.NOW):
     pid: int | None = Field(description="None when only its port is known to answer")
     started: int | None = Field(description="its start time, clock ticks after boot")
     evidence: Text
+    unlogged: Text = Field(
+        default="", description="why its output is not in its log, if no recorded start of it says so"
+    )
 
 
 class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):

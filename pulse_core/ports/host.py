@@ -106,6 +106,9 @@ class ProcessTable(Protocol):
     def has_ended(self, found: ProcessId) -> bool:
         """Whether Pulse itself had this very process ended, for a restart or a stop, or is just at it."""
 
+    def unlogged(self, found: ProcessId) -> str:
+        """Why the output of this process is not in its log, as who started it left word; empty if nobody did."""
+
     async def last_lines(self, process: "ProcessSettings", since: int) -> str:
         """The end of what it printed from this byte of its log on, at most 2,000 bytes, its secrets hidden.
 

@@ -287,6 +287,8 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
     if stop is not None:  # the intent of a manager has ended, a person's has not
         stayed = bool(stop.tries and history.down and event.moment.since(history.down) >= STAYED_US)
         history.stop = None if stop.by == SYSTEMD else stop._replace(worked=stop.worked or stayed)
+    is_found = history.starting is None and data.get("pid") != history.pid
+    history.unlogged = data.get("unlogged", "") or ("" if is_found else history.unlogged)
     history.pid, history.started, history.boot = data.get("pid"), data.get("started"), event.boot
     history.evidence, history.stage = data.get("evidence", ""), Stage.UP
     if history.request and history.request.is_start:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import EffectAcked, ProcessDied, SettingsLoaded
+from pulse_core.model.kinds import EffectAcked, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
@@ -144,18 +144,22 @@ class ProcessAlive:
             if self._compared is None or is_other or now.since(self._compared) >= OTHERS_US:
                 told, self._compared = await self.table.others(processes, mains), now
                 self._others = {(name, mains[name]): words for name, words in told.items()}
-        drafts = [await self._with_last_lines(draft, processes, histories) for draft in drafts]
+        drafts = [await self._with_output(draft, processes, histories) for draft in drafts]
         return Reading(self._data(processes, sights, histories), tuple(drafts))
 
-    async def _with_last_lines(
+    async def _with_output(
         self,
         draft: Draft,
         processes: Sequence[ProcessSettings],
         histories: Mapping[str, ProcessHistory],
     ) -> Draft:
-        """A death with the end of what that process printed, if Pulse started it and knows where its output begins."""
+        """A death with the end of what that process printed, if Pulse started it and knows where its output begins; and a
+        process whose start is not recorded with why its output is not in its log."""
         died, history = draft.payload, histories[draft.subject]
         start = history.start
+        if isinstance(died, ProcessUp) and died.pid and (not start or died.pid != start.pid):
+            why = self.table.unlogged(ProcessId(died.pid, died.started or 0))
+            return replace(draft, payload=died.model_copy(update={"unlogged": why}))
         if not isinstance(died, ProcessDied) or start is None or start.logged is None:
             return draft
         if died.pid != start.pid or (history.pid, history.started) != (start.pid, start.started):

@@ -59,6 +59,8 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
         told = CliHome(served.home.path).upulse("why", "victim").out
         assert "held in memory" in told
         assert "1 process-died" in told
+        assert f"by now victim is up: process {second} is alive" in told
+        assert "the output is not kept" in told
         with pytest.raises(LogUnavailable, match="file system is read-only"):
             served.append("resumed")
         again = subprocess.run(
@@ -66,8 +68,13 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
             capture_output=True, text=True, timeout=60,
         )  # fmt: skip
         assert (again.returncode, "held by process" in again.stderr) == (1, True)
+        served.kill()  # and with it all that it held
+        served.start()
+        assert served.pid_when_up("victim") == second
+        assert "the output is not kept" in served.process("victim")["why"]
         mend()
         served.eventually(lambda: is_all_recorded(served), "what was held is recorded")
+        assert "the output is not kept" in served.process("victim")["why"]
         assert served.append("resumed")
         assert served.stop() == 0
     with SqliteEventReader(served.home.path) as log:

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pulse_core.app.status import offline_status
 from pulse_core.app.why import why
+from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -131,6 +133,25 @@ def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it
     assert any("process-stop-requested by ada" in line for line in shown(scene, "web"))
     scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
     assert why(scene.home, "web").spelled()["about"]["incident"]["evidence"] == "killed"
+
+
+def test_what_the_log_does_not_take_is_told_in_words_of_who_it_is_about(scene: Scene) -> None:
+    scene.settings = GUARDED
+    scene.at(1, FULL, "disk:/x")
+    scene.at(2, restart(scene), KEY)
+    held = offline_status(scene.home, None)
+    held["log"] |= {"unwritten": 3, "held": {"process-died": 2, "condition-raised": 1}}
+    held["processes"][0] |= {"state": "flapping", "why": "it died 9 times"}
+    held["conditions"] = [
+        {"name": "unwritten", "state": "", "since": "2026-01-01T00:00:00Z", "evidence": "no room", "tried": 0}
+    ]
+    scene.daemon.answers = held
+    assert "1 condition-raised; by now web is flapping: it died 9 times" in "; ".join(shown(scene, KEY))
+    assert shown(scene, "unwritten")[0].startswith("condition unwritten  raised")
+    assert shown(scene, "unwritten")[1] == "no room"
+    assert "cleared" in shown(scene, "disk:/x")[0]
+    with pytest.raises(PulseError, match="held in memory"):
+        why(scene.home, "nobody")
 
 
 def test_a_silence_says_whose_it_is_until_when_and_what_it_holds_back_now(scene: Scene) -> None:

@@ -139,6 +139,14 @@ def test_a_stop_of_an_earlier_intent_is_not_counted_to_the_next() -> None:
     assert intent(UP, WANTED, STOP, WANTED, ACKED).tries == 0
 
 
+def test_why_an_output_is_not_in_its_log_is_known_of_the_process_that_it_is_true_of() -> None:
+    unlogged = EffectAcked(took_us=1, result={"pid": 5, "started": 50, "unlogged": "the disk is full"})
+    assert told(START, unlogged, UP).unlogged == "the disk is full"
+    found = UP.model_copy(update={"pid": 6, "unlogged": "it was read-only"})
+    assert told(START, unlogged, UP, found, found).unlogged == "it was read-only"
+    assert told(START, unlogged, UP, UP.model_copy(update={"pid": 6})).unlogged == ""
+
+
 def test_a_stop_that_nobody_wants_is_a_deed_without_an_intent() -> None:
     assert told(UP, STOP, ACKED).stop is None
 
