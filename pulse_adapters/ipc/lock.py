@@ -5,6 +5,8 @@ anyone may ask who holds it without taking it for a moment. What it says is writ
 before it gets the name, so nobody reads half of it. Where no file can
 be made it is written over what is there.
 
+Who holds `run/lock` holds the home's folder by a shared flock, too: so it is known who that is where `run/` was deleted.
+
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
 alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then.
 """
@@ -27,6 +29,8 @@ from pulse_adapters.workers.read_only import NO_NEW_FILE
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.home_status import LockHolder
 
+LOCK = "lock"
+"""The name of the file; other things of a home have locks of their own beside it."""
 PATIENCE = 2.0
 """Seconds in which whoever holds the home and is no daemon, as a command that records something, is left to end."""
 
@@ -52,6 +56,7 @@ class HomeLock:
         self._path, self._version, self._wait = path, version, wait
         self._may_be_read_only, self._is_read_only = may_be_read_only, False
         self._held: int | None = None
+        self._folder: int | None = None
         self._lost_until: float | None = None
 
     def __enter__(self) -> "HomeLock":
@@ -61,12 +66,17 @@ class HomeLock:
             raise NoHome(str(self._path.parent.parent)) from error
         except OSError as error:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
+        if self._path.name == LOCK:
+            with suppress(OSError):
+                self._folder = os.open(self._path.parent.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                fcntl.flock(self._folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._held is not None:
-            os.close(self._held)
-            self._held = None
+        for held in (self._held, self._folder):
+            if held is not None:
+                os.close(held)
+        self._held = self._folder = None
 
     def keep(self) -> None:
         """Take the name again if the file was removed, or can be written at last.
@@ -94,6 +104,7 @@ class HomeLock:
                 return
             self._lost_until = None
             os.close(lost)
+            leave_pid(self._path.with_name("pid"))  # run/ was deleted as a whole, as a rule
         elif self._is_read_only:
             with suppress(OSError):
                 self._held = self._written()
@@ -191,7 +202,7 @@ def holder(path: Path) -> LockHolder | None:
         try:
             file = os.open(path, os.O_RDONLY | _FLAGS)
         except FileNotFoundError:
-            return None
+            return _holder_of_folder(path.parent.parent) if path.name == LOCK else None
         except OSError as error:
             raise LockUnusable(
                 f"nobody can tell whether a daemon runs here: {path} can't be opened: {error.strerror}"
@@ -207,6 +218,18 @@ def holder(path: Path) -> LockHolder | None:
             os.close(file)
         time.sleep(_STEP)  # somebody is taking it at this moment
     return LockHolder(0, "", 0, "")
+
+
+def _holder_of_folder(home: Path) -> LockHolder | None:
+    """Who holds the home without the lock's file, which somebody has deleted."""
+    with suppress(OSError):
+        folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if pid := _flock_holder(folder):
+                return LockHolder(pid, boot_id(), 0, "")
+        finally:
+            os.close(folder)
+    return None
 
 
 def is_held(file: int) -> bool:
@@ -261,11 +284,16 @@ def _parse(words: bytes) -> LockHolder | None:
 @contextmanager
 def own_pid(path: Path) -> Iterator[None]:
     """Leave the process id in a file, for tools that want one."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with suppress(OSError), open(open_plain(path, flags), "w") as file:  # nobody needs it
-        file.write(f"{os.getpid()}\n")
+    leave_pid(path)
     try:
         yield
     finally:
         with suppress(OSError):
             path.unlink()
+
+
+def leave_pid(path: Path) -> None:
+    """Write the process id into a file, as far as that can be done: nobody needs it."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    with suppress(OSError), open(open_plain(path, flags), "w") as file:
+        file.write(f"{os.getpid()}\n")

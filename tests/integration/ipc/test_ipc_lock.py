@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -77,6 +78,23 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
             with pytest.raises(HomeBusy):
                 HomeLock(path, "3").__enter__()
         assert holder(path) is None
+
+
+def test_who_holds_it_is_known_without_the_folder_that_it_lies_in_and_makes_that_again(path: Path) -> None:
+    beside = path.with_name("shadow")
+    with HomeLock(path, "1") as lock, HomeLock(beside, "1"):
+        shutil.rmtree(path.parent)
+        held = holder(path)
+        assert held
+        assert held.pid == os.getpid()
+        assert holder(beside) is None
+        lock.keep()
+        assert path.with_name("pid").read_text() == f"{os.getpid()}\n"
+        held = holder(path)
+        assert held
+        assert held.version == "1"
+    shutil.rmtree(path.parent)
+    assert holder(path) is None
 
 
 def test_nonsense_counts_as_nobody(path: Path) -> None:
