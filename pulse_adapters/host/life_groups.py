@@ -191,10 +191,14 @@ class LifeGroups:
             return is_in_group(pid, effect, self._home)
         return False
 
-    def end(self, effect: str) -> None:
-        """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
+    def give_up(self, effect: str) -> None:
+        """Have nobody more moved into the group of a life that is over: who bears its mark from now on is none of it."""
         if effect in self._pending:
             self._over.add(effect)
+
+    def end(self, effect: str) -> None:
+        """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
+        self.give_up(effect)
         with suppress(NoControlGroups, OSError):
             group = self._groups.get(effect) or home_groups(self._home).child(LIFE + effect)
             if os.getpid() in group.members():

@@ -72,7 +72,11 @@ class Lives:
         """Remember a life that has just begun."""
         self._begun[name] = life
         if self._groups:  # a moment later: its thread would hold up the record of what has begun
-            asyncio.get_running_loop().call_later(MOMENT_S, self._groups.begin, life)
+            asyncio.get_running_loop().call_later(MOMENT_S, self._begin_group, name, life)
+
+    def _begin_group(self, name: str, life: Life) -> None:
+        if self._groups and self._begun[name] is life:
+            self._groups.begin(life)
 
     def resume(self) -> None:
         """Have the lives that an earlier daemon began be in groups of their own, too. Cheap if none is new in the log."""
@@ -207,6 +211,7 @@ class Lives:
         """Kill what is in the group of its last life: who that was, and whether it was all of that life."""
         if not self._groups or (life := self.last(name)) is None:
             return (), False
+        self._groups.give_up(life.effect)
         # Who was outside before it was complete is inside after that.
         is_all, inside = self._groups.is_complete(life.effect), self._groups.members(life.effect)
         if inside or name not in self._begun:  # an earlier daemon may have made it

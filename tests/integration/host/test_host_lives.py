@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -16,7 +17,7 @@ import pytest
 
 from pulse_adapters.host import marked_processes, process_executors
 from pulse_adapters.host.life_groups import LifeGroups
-from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.lives import MOMENT_S, Lives
 from pulse_adapters.host.marked_processes import MarkedProcesses
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
@@ -288,7 +289,8 @@ async def test_what_is_left_of_a_life_that_the_log_does_not_know_is_ended(
     forged = {"PULSE_PROCESS": f"it@{tmp_path}", "PULSE_EFFECT": str(uuid.uuid4())}
     with strangers(forged) as touched:
         assert left
-        assert set(later.lives.leftovers({"it": None})["it"]) == left
+        # One search may miss who doesn't show its environment at once.
+        await until(lambda: set(later.lives.leftovers({"it": None}).get("it", ())) == left)
         if way == "start":
             await later.begin()
         await later.stop()
@@ -310,18 +312,32 @@ async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
 
 
 @pytest.mark.parametrize(
-    "effect", ["", "01a21e3b-0000-72ef-912b-741543353a9b"], ids=["of a life before", "invented"]
+    ("effect", "is_busy"),
+    [("", False), ("", True), ("01a21e3b-0000-72ef-912b-741543353a9b", False)],
+    ids=["of a life before", "of a life before, on a busy machine", "invented"],
 )
 async def test_who_was_given_the_environment_of_another_life_later_is_no_leftover(
-    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups | None, effect: str
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    groups: LifeGroups | None,
+    effect: str,
+    is_busy: bool,
 ) -> None:
-    it = Scene(spawner, table, tmp_path, "nothing", groups=groups)
+    it, may_go_on = Scene(spawner, table, tmp_path, "nothing", groups=groups), threading.Event()
+    if groups and is_busy:
+        groups._thread.submit(may_go_on.wait, 60)  # what is moved into a group is moved later
     await it.begin(before := str(uuid.uuid4()))
+    if is_busy:
+        await asyncio.sleep(2 * MOMENT_S)
     await it.kill(it.main)
     await it.begin()
     time.sleep(0.03)  # start times are told in hundredths
     marks = {"PULSE_EFFECT": effect or before, "PULSE_PROCESS": f"it@{tmp_path}"}
     with strangers(marks, sessions=True) as touched:
+        may_go_on.set()
+        if groups:
+            await asyncio.to_thread(groups._thread.submit(bool).result, 60)
         assert it.lives.leftovers({"it": it.main}) == {}
         await it.kill(it.main)
         assert it.lives.leftovers({"it": None}) == {}
@@ -556,5 +572,8 @@ async def test_a_helper_that_hands_over_to_a_fork_of_itself_all_the_time_ends_wi
 
     for number in range(1, 6):
         main = await begun_and_killed(number)
-        await lives.end("it", main, ticks_now())
+        for _ in range(20):  # where others work, a search may be overtaken
+            await lives.end("it", main, ticks_now())
+            if not any(left() for _ in range(5)):
+                break
         assert not any(left() for _ in range(5))
