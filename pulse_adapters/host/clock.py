@@ -3,6 +3,7 @@
 import sys
 import time
 
+from pulse_adapters.workers.boot_clock import boot_ns
 from pulse_adapters.workers.boot_id import boot_id
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import Moment
@@ -23,4 +24,4 @@ class SystemClock:
 
 def boot_us() -> int:
     """Microseconds since boot, time asleep included."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+    return boot_ns() // 1000

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from pulse_adapters.workers.proc import TICKS_PER_SECOND, children, read_proc_file
+from pulse_adapters.workers.proc import OFFSET_TICKS, TICKS_PER_SECOND, children, read_proc_file
 from pulse_core.ports.host import ProcessId, ProcessUsage, TreeUsage
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -41,7 +41,8 @@ def process_usage(pid: int) -> ProcessUsage | None:
         return None
     name = stat[stat.index(b"(") + 1 : stat.rindex(b")")].decode(errors="replace")
     cpu_us = sum(map(int, fields[_CPU])) * 1_000_000 // TICKS_PER_SECOND
-    memory, threads, started = int(statm.split()[1]) * PAGE, int(fields[_THREADS]), int(fields[_STARTED])
+    memory, threads = int(statm.split()[1]) * PAGE, int(fields[_THREADS])
+    started = int(fields[_STARTED]) - OFFSET_TICKS
     return ProcessUsage(pid, name, memory, cpu_us, threads, _descriptors(pid), started)
 
 

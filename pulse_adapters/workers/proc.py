@@ -5,17 +5,19 @@ What a process may keep locked, its command line and environment, is read by `pr
 
 import os
 import signal
-import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
+from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
 from pulse_core.model.text import one_line
 from pulse_core.ports.host import ProcessId
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+OFFSET_TICKS = OFFSET_NS * TICKS_PER_SECOND // NANOSECONDS
+"""What start times in /proc have too much in this time namespace."""
 
 _NAME = 80  # characters of a program's name that are told
 # PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
@@ -81,7 +83,7 @@ def read_stat(pid: int) -> ProcStat | None:
     # The name in parentheses may hold anything, even ") R 1 ": the last parenthesis ends it.
     field = raw[raw.rindex(b")") + 2 :].split(b" ", 20)
     parent, group, session, flags, threads, started = (int(field[number]) for number in (1, 2, 3, 6, 17, 19))
-    return ProcStat(pid, field[0].decode(), parent, group, session, flags, threads, started)
+    return ProcStat(pid, field[0].decode(), parent, group, session, flags, threads, started - OFFSET_TICKS)
 
 
 def start_time_of(pid: int) -> int | None:
@@ -111,7 +113,7 @@ def has_group(number: int) -> bool:
 
 def ticks_now() -> int:
     """The clock by which start times are told: ticks after boot."""
-    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * TICKS_PER_SECOND // 1_000_000_000
+    return boot_ns() * TICKS_PER_SECOND // NANOSECONDS
 
 
 def own_line() -> frozenset[int]:

@@ -60,6 +60,31 @@ def test_a_program_that_helps_is_not_taken_for_its_dead_main_process_by_the_next
     assert b"setsid sleep 9042" in served.eventually(line.read_bytes, "its command line")
 
 
+def test_a_daemon_that_is_started_again_in_another_time_namespace_knows_whom_it_guards(
+    served: Served, tmp_path: Path
+) -> None:
+    shifted = ("unshare", "--time", "--boottime", "100000")
+    if subprocess.run([*shifted, "true"], capture_output=True, timeout=60).returncode:
+        pytest.skip("no time namespace can be made here")
+    served.configure(f'[[process]]\nname = "it"\nstart = {json.dumps(SLEEPER)}\n{NO_LIMITS}\n')
+    served.start()
+    first, known = served.pid_when_up("it"), served.process("it")
+    served.kill()
+    inside = tmp_path / "inside"
+    inside.write_text(f'#!/bin/sh\nexec {" ".join(shifted)} {sys.executable} "$@"\n')
+    inside.chmod(0o700)
+    served.python = str(inside)
+    served.start()
+    assert served.pid_when_up("it") == first
+    assert served.process("it")["since"] == known["since"]
+    os.kill(first, signal.SIGKILL)
+    second = served.pid_when_up("it", other_than=first)
+    served.kill()
+    served.python = sys.executable
+    served.start()
+    assert served.pid_when_up("it") == second
+
+
 SERVER = """
 import os, socket, time
 server = socket.create_server(("127.0.0.1", int(os.environ["PORT"])))
