@@ -62,28 +62,38 @@ class LifeGroups:
         return f"control groups here don't limit {', '.join(sorted(missing))}" if missing else ""
 
     @asynccontextmanager
-    async def birthplace(self, effect: str) -> AsyncIterator[Birthplace | None]:
-        """A new group in which the life that this effect begins can be born; None where that is not possible."""
-        folder = await self._ready_folder() if can_spawn_in_group() else None
+    async def birthplace(
+        self, effect: str, limits: GroupLimits = UNLIMITED, may_enter: bool = False
+    ) -> AsyncIterator[Birthplace | None]:
+        """A new group in which the life that this effect begins can be born; None where that is not possible.
+
+        may_enter: else its first process may enter it by itself, which takes longer; then `begin` must be called.
+        """
+        is_born = can_spawn_in_group()
+        folder = await self._ready_folder() if is_born or may_enter else None
         if folder is None:
             yield None
             return
         self._pending.add(effect)  # nobody removes it meanwhile
         try:
-            group = folder.child(LIFE + effect)
-            place = Birthplace(os.open(group.path, os.O_RDONLY | os.O_DIRECTORY))
+            group = folder.child(LIFE + effect, limits)
+            entrance = "" if is_born else f"{group.path}/cgroup.procs"
+            place = Birthplace(os.open(group.path, os.O_RDONLY | os.O_DIRECTORY), entrance)
         except OSError:
             self._pending.discard(effect)
             yield None
             return
+        is_left = True
         try:
             yield place
+            is_left = not entrance
             if place.is_used:
                 self._groups[effect] = group
                 self._complete.add(effect)
         finally:
             os.close(place.descriptor)
-            self._pending.discard(effect)
+            if is_left:
+                self._pending.discard(effect)
 
     async def _ready_folder(self) -> ControlGroup | None:
         """The folder of the home's groups, which takes time to make the first time; None if there is none."""

@@ -6,7 +6,7 @@ import os
 import pwd
 import signal
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_groups import LifeGroups
@@ -53,22 +53,25 @@ class LifePrograms:
         """Start it, if that leaves room for callers and for survival."""
         if are_descriptors_scarce(shares=2):
             raise PulseError(f"{os.strerror(errno.EMFILE)} in the daemon; give it a larger limit (ulimit -n)")
-        main = await self._spawner.start(
-            program.argv,
-            cwd=program.cwd,
-            env={**program.env, EFFECT_MARK: effect},
-            output=Path(program.output),
-            stdin=Path(program.stdin),
-            user=process_user(program.user),
-            inherits=False,
-            status=Path(program.status) if program.status else None,
-            output_limit=program.output_limit,
-        )
-        if self._groups:
-            limits = (program.processes or None, program.memory or None, program.cpu_weight or None)
-            asyncio.get_running_loop().call_later(
-                MOMENT_S, self._groups.begin, Life(effect, main), GroupLimits(*limits)
+        limits = GroupLimits(program.processes or None, program.memory or None, program.cpu_weight or None)
+        user = process_user(program.user)
+        place = self._groups.birthplace(effect, limits, may_enter=not user) if self._groups else nullcontext()
+        async with place as birthplace:
+            main = await self._spawner.start(
+                program.argv,
+                cwd=program.cwd,
+                env={**program.env, EFFECT_MARK: effect},
+                output=Path(program.output),
+                stdin=Path(program.stdin),
+                user=user,
+                inherits=False,
+                status=Path(program.status) if program.status else None,
+                output_limit=program.output_limit,
+                birthplace=birthplace,
             )
+        if self._groups:
+            begin = self._groups.begin
+            asyncio.get_running_loop().call_later(MOMENT_S, begin, Life(effect, main), limits)
         return main
 
     async def limits_fault(self) -> str:

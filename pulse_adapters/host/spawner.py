@@ -30,6 +30,8 @@ LOG = logging.getLogger("pulse.host")
 STATUS_WRITER = ("/bin/sh", "-c", 'trap : HUP INT QUIT TERM; "$@" 2>&1; s=$?; echo $s >&2; exit $s', "sh")
 """Runs a program and writes its exit status to where its own errors would go. It outlives signals that its group is sent
 for as long as the program does: a trap of a shell, unlike a signal that is ignored, is not handed on."""
+ENTERING = ("/bin/sh", "-c", '{ echo 0 >"$0"; } 2>/dev/null; exec "$@"')
+"""Enters a control group, named next by its `cgroup.procs`, and becomes the program behind that."""
 OUTPUT_READER, OUTPUT_READER_S = "/bin/cat", 1.0
 """Copies what a program prints to its file, of which the kernel lets it write so much and no more; and seconds that it has
 for the rest when the program is over. It bears no mark, since it ends by itself once nobody is left who could print."""
@@ -85,9 +87,13 @@ class CommandTimedOut(PulseError):
 
 @dataclass
 class Birthplace:
-    """The folder of a control group, by its descriptor, and whether a process was born in it."""
+    """The folder of a control group, by its descriptor, and whether a process was born in it.
+
+    entrance: the file by which a new process enters it itself, before it is the program; empty where it can be born in it.
+    """
 
     descriptor: int
+    entrance: str = ""
     is_used: bool = False
 
 
@@ -148,7 +154,8 @@ class Spawner:
         """
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
-        program = await self._reach(argv[0], whole, cwd, bool(status))
+        enters = bool(birthplace and birthplace.entrance)
+        program = await self._reach(argv[0], whole, cwd, bool(status) or enters)
         log = await open_log(self._files, output)
         with ExitStack() as opened:
             # To close it waits for a server, too.
@@ -157,6 +164,9 @@ class Spawner:
             if status:
                 program, argv = STATUS_WRITER[0], (*STATUS_WRITER, program, *argv[1:])
                 opened.callback(os.close, writing := open_plain(status, os.O_WRONLY))
+            if birthplace and enters:
+                argv = (*ENTERING, birthplace.entrance, *(argv if status else (program, *argv[1:])))
+                program, birthplace = ENTERING[0], None
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
             target, reader = log.target, None
             if output_limit:
