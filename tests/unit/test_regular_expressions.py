@@ -40,36 +40,35 @@ class Written(NamedTuple):
     is_searched: bool
 
 
-def sources() -> Iterator[tuple[Path, ast.Module]]:
+def sources() -> Iterator[tuple[Path, list[ast.AST]]]:
     for package in ("pulse_core", "pulse_adapters", "upulse_cli"):
         for path in sorted((ROOT / package).rglob("*.py")):
             text = path.read_text()
             if "import re\n" in text or "shape(" in text:
-                yield path, ast.parse(text)
+                yield path, list(ast.walk(ast.parse(text)))
 
 
 def written() -> Iterator[Written]:
     trees = list(sources())
     searched = {
         ast.unparse(node.value).rpartition(".")[2]
-        for _, tree in trees
-        for node in ast.walk(tree)
+        for _, nodes in trees
+        for node in nodes
         if isinstance(node, ast.Attribute) and node.attr in ANYWHERE
     }
-    for path, tree in trees:
+    for path, nodes in trees:
         name = str(path.relative_to(ROOT))
         assigned = {
-            id(node.value): ast.unparse(target)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Assign)
-            for target in node.targets
+            id(node.value): ast.unparse(node.targets[-1])
+            for node in nodes
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
         }
         whole = {
             id(node.value)
-            for node in ast.walk(tree)
+            for node in nodes
             if isinstance(node, ast.Attribute) and node.attr in ("match", "fullmatch")
         }
-        for node in ast.walk(tree):
+        for node in nodes:
             match node:
                 case ast.Call(func=ast.Attribute(value=ast.Name(id="re"), attr=verb)) if verb in FUNCTIONS:
                     is_searched = verb in ANYWHERE
