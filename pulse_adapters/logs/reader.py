@@ -124,7 +124,8 @@ class FollowedLogs:
         else:
             progress = decode(ReadProgress, message)
             self._places.update(progress.places)
-            self._places = {name: self._places[name] for name in self._places if name in progress.sources}
+            for name in self._places.keys() - set(progress.sources):
+                del self._places[name]
             self._known.update(os.path.expanduser(log.path) for log in self._logs if log.path)
             self._failures = 0
             self._standing.set()

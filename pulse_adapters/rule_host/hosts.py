@@ -111,7 +111,7 @@ class ChildHosts:
             "memory": prev.settings.engine.memory * _MIB,
             "plugins": self.plugins,
             "dev": self.dev,
-            "prev": full_snapshot(prev),
+            "prev": await full_snapshot(prev),
         }
         reply = await child.ask(message, ConfinedReply, self.load)
         if reply is None:

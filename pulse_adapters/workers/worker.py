@@ -22,7 +22,10 @@ from pulse_adapters.workers.output import Output
 from pulse_adapters.workers.spawn import TRACED_S, find_program, spawn
 from pulse_core.model.text import signal_name
 
-_CHUNK = 256 * 1024
+_CHUNK = 8 * 1024
+"""Bytes that are read at a time: the loop turns after the messages in them, of which there may be hundreds."""
+_PIPE = 64 * 1024
+"""Bytes that a pipe holds."""
 _ABOVE = 10
 """Descriptors of ours are above those that a worker is given, so that none is overwritten on its way."""
 _DYING = 0.05
@@ -234,8 +237,9 @@ class Worker:
             code = ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
         self._loop.remove_reader(self._handle)
         self.dead.set_result(code)
-        if self._is_open:
-            self._read()  # what it said last
+        for _ in range(_PIPE // _CHUNK):
+            if self._is_open:
+                self._read()  # what it said last
         self._shut()
 
     async def ended(self, seconds: float) -> bool:

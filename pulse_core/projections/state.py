@@ -31,7 +31,7 @@ def encode_values(values: object) -> str:
 
     They are mostly named tuples, which json's own encoder takes as they come; pydantic's looks up each one's type.
     """
-    return json.dumps(values, separators=(",", ":"), default=_fields)
+    return _ENCODER.encode(values)
 
 
 def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
@@ -44,7 +44,8 @@ def encode_in_pieces(value: object, levels: int = 3) -> Iterator[str]:
     if levels and isinstance(value, Mapping):
         yield "{"
         for number, (key, one) in enumerate(value.items()):
-            yield ("," if number else "") + encode_values({key: 0})[1:-2]
+            text = encode_values(key) + ":" if isinstance(key, str) else encode_values({key: 0})[1:-2]
+            yield "," + text if number else text
             yield from encode_in_pieces(one, levels - 1)
         yield "}"
     elif levels and isinstance(value, list):
@@ -60,6 +61,9 @@ def _fields(value: object) -> Any:
     if is_dataclass(value):
         return {one.name: getattr(value, one.name) for one in fields(value)}
     return to_jsonable_python(value, fallback=str)
+
+
+_ENCODER = json.JSONEncoder(separators=(",", ":"), default=_fields)
 
 
 @dataclass(frozen=True, eq=False)

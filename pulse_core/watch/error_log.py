@@ -13,7 +13,8 @@ from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
-from pulse_core.projections.state import CurrentState
+from pulse_core.ports.loops import join_in_slices
+from pulse_core.projections.state import CurrentState, encode_in_pieces
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.log_storm import PREFIX, LineCounter, conclude
@@ -96,7 +97,7 @@ class ErrorLog:
             self._next = asyncio.get_running_loop().time() + GAP
         if len(drafts) >= MAX_DRAFTS:
             self._nudge_soon()
-        return Reading(self._data(now), conclusions)
+        return Reading(await self._data(now), conclusions)
 
     def _nudge_soon(self) -> None:
         """Collect at once, or as soon as it is time for other lines."""
@@ -198,7 +199,7 @@ class ErrorLog:
             if not tally.lasts(now):
                 del self._tallies[source]
 
-    def _data(self, now: int) -> Mapping[str, Json]:
+    async def _data(self, now: int) -> Mapping[str, Json]:
         progress, lines, self._lines = self._progress, self._lines, 0
         data: dict[str, Json] = {"sources": len(progress.sources), "lines": lines, "behind": progress.behind}
         data |= {"polled": True} if progress.polled else {}
@@ -206,7 +207,7 @@ class ErrorLog:
         if (places := self._places.kept(now)) is not None:
             known = [source_text(log) for log in self._logs]
             # As text: numbers in samples are rolled up by minute, which makes no sense for an inode.
-            data["places"] = json.dumps({"of": places, "known": known}, separators=(",", ":"))
+            data["places"] = await join_in_slices(encode_in_pieces({"of": places, "known": known}, levels=2))
         return data
 
 

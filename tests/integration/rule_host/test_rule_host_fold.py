@@ -14,12 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pulse_adapters.rule_host.host import ChildRuleHost, SnapshotDelta
+from pulse_adapters.rule_host.host import ChildRuleHost, SnapshotDelta, full_snapshot
 from pulse_adapters.workers.host_messages import encode
 from pulse_adapters.workers.output import Output
 from pulse_core.composition import FOLD
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect, ErrorReported
+from pulse_core.model.kinds import Effect, ErrorReported, LogMatched
 from pulse_core.model.tick import LayerOutcome
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
@@ -328,3 +328,21 @@ async def test_of_a_flood_the_end_is_kept_and_the_rest_is_counted() -> None:
         output.close()
         os.close(read)
         os.close(write)
+
+
+async def test_the_loop_turns_while_a_large_snapshot_is_encoded() -> None:
+    turns = 0
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    turning = asyncio.create_task(turn(), name="turning")
+    said = LogMatched(severity="error", lines=("ERROR " + "x" * 200,), count=1)
+    told = at(1, state=grown([event(seq, said, f"/log/{seq}") for seq in range(1, 1_001)]))
+    message = await full_snapshot(told)
+    turning.cancel()
+    assert turns >= 10
+    assert FOLD.load(message["projections"], told.state.seq) == told.state

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import psutil
 import pytest
 
 from pulse_adapters.workers.conversation import WAITING, ask, conversation
+from pulse_adapters.workers.descriptors import REPLIES
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message, WorkerFault
 from pulse_adapters.workers.spawn import spawn
@@ -203,6 +205,24 @@ async def test_one_that_rages_waits_and_fills_no_memory() -> None:
         assert len(worker._waiting) < 1_000
         for _ in range(3_000):
             assert await worker.next() == {"x": "y" * 1000}
+
+
+@pytest.mark.parametrize("then", ["time.sleep(9876)", "os._exit(0)"])
+async def test_the_loop_turns_while_one_says_much_and_nothing_is_lost_when_it_ends(then: str) -> None:
+    turns, heard = 0, Counter[int]()
+
+    async def turn() -> None:
+        nonlocal turns
+        while heard.total() < 10_000:
+            turns += 1
+            await asyncio.sleep(0)
+
+    said = f"os.write({REPLIES}, frame(b'{{}}') * 10_000); {then}"
+    worker = Worker(program(said), lambda _: heard.update([turns]), lambda: None)
+    async with asyncio.timeout(60):
+        await turn()
+    worker.end_now()
+    assert then == "os._exit(0)" or max(heard.values()) < 2_000
 
 
 async def test_one_that_reads_nothing_is_not_waited_for() -> None:
