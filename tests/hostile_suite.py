@@ -13,8 +13,9 @@ import os
 import random
 import signal
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -133,8 +134,8 @@ class Sleeps:
         pass
 
     async def execute(self, effect, params, event):
-        await asyncio.sleep(3600)
-        return Result({})
+        {deed}
+        return Result({{}})
 
     async def verify(self, effect, params, event):
         return None
@@ -146,7 +147,7 @@ from pulse_core import Reading
 
 class Spins:
     name = key = "spins"
-    interval, timeout = 5.0, 5.0
+    interval, timeout = {every}, {every}
     running = []
 
     async def collect(self):
@@ -161,6 +162,82 @@ DEEDS = {
     "a loop that is held": "while True: pass",
     "all memory": "while True: self.running.append(bytearray(2**24))",
 }
+
+ACTS = """
+import ctypes, glob, pwd, random, resource, signal, stat, subprocess, sys, time
+from contextlib import suppress
+
+BEGUN = []
+
+
+def begin(words, most=4):
+    while len(BEGUN) < most:
+        BEGUN.append(subprocess.Popen(["setsid", "--fork", "sh", "-c", f"({words}) &"], env={}))
+
+
+def others():
+    return [int(one[6:]) for one in glob.glob("/proc/[0-9]*") if int(one[6:]) != os.getpid()]
+
+
+def refused(function, *args):
+    with suppress(OSError, ValueError):
+        function(*args)
+
+
+def keep():
+    os.setsid()
+    if os.fork() == 0:
+        time.sleep(30)
+    os._exit(0)
+
+
+def act():
+    random.choice([one for name, one in globals().items() if name.startswith("act_")])()
+"""
+ACTS_OF_ANY_USER = {
+    "programs that detach themselves and spin": "begin('timeout 20 sh -c \"while :; do :; done\"')",
+    "programs that take memory": (
+        "begin(f'exec {sys.executable} -c \"[bytearray(2**22) for _ in iter(int, 1)]\"')"
+    ),
+    "forks that keep every descriptor": (
+        "while len(BEGUN) < 4:\n    BEGUN.append(os.fork() or keep())\nos._exit(0)"
+    ),
+    "all descriptors, and garbage into each": (
+        "with suppress(OSError):\n    while True:\n        BEGUN.append(os.open('/dev/null', os.O_WRONLY))\n"
+        "for number in range(3, 64):\n    refused(os.write, number, os.urandom(4096))"
+    ),
+    "priorities": (
+        "refused(os.nice, -20)\nrefused(os.sched_setscheduler, 0, os.SCHED_FIFO, os.sched_param(50))\n"
+        "refused(os.setpriority, os.PRIO_PROCESS, os.getppid(), 19)\nuntil = time.monotonic() + 0.5\n"
+        "while time.monotonic() < until:\n    pass"
+    ),
+    "a wait that SIGKILL alone ends": (
+        "end, other = os.pipe()\nos.close(other)\nopens = (os.POSIX_SPAWN_OPEN, 0, f'/proc/self/fd/{end}', os.O_RDONLY, 0)\n"
+        "os.posix_spawn('/bin/true', ['true'], {}, file_actions=[opens])"
+    ),
+    "a stop": "os.kill(os.getpid(), signal.SIGSTOP)",
+    "an end of its group": "os.killpg(0, signal.SIGKILL)",
+}
+"""What watchers and executors may do as whatever user: their host alone has to bear it, and is replaced."""
+BY_ANOTHER_USER = "assert pwd.getpwuid(os.geteuid()).pw_name.startswith('pulse-engine-')\n"
+"""Nothing of what follows is done as a user to whom it is allowed."""
+ACTS_OF_ANOTHER_USER = {
+    "signals to everybody": (
+        "for pid in others():\n    refused(os.kill, pid, signal.SIGSTOP)\nos.kill(-1, signal.SIGKILL)"
+    ),
+    "traces, limits and memory of everybody": (
+        "for pid in others():\n    ctypes.CDLL(None).ptrace(16, pid, 0, 0)\n"
+        "    refused(resource.prlimit, pid, resource.RLIMIT_NOFILE, (0, 0))\n"
+        "    for file in ('mem', 'oom_score_adj', 'clear_refs'):\n"
+        "        refused(lambda: open(f'/proc/{pid}/{file}', 'w').write('1000'))"
+    ),
+    "as many processes as it may have": "begin('while :; do sleep 30 & done')",
+    "programs that are setuid": (
+        "for path in glob.glob('/usr/bin/*'):\n    if os.path.isfile(path) and os.stat(path).st_mode & stat.S_ISUID:\n"
+        "        BEGUN.append(subprocess.Popen([path], stdin=subprocess.DEVNULL))"
+    ),
+}
+"""What is refused to a user of their own, and what is not promised for the daemon's."""
 
 
 def forged(seed: int) -> Files:
@@ -188,17 +265,31 @@ def greedy(*deeds: str) -> Files:
         wishing(wish, each)
         for wish in (*WISHES.values(), "Effect(action='sleeps', key=f's-{curr.tick}-{n}')")
     ]
-    files = dict(rules(RULES["inner without end"], *wishes))
-    names = [f"Spins{number}" for number in range(len(deeds))]
-    files["engine.py"] += "from own import *\nEXECUTORS, WATCHERS = [Sleeps()], WATCHERS\n"
-    watchers = "".join(
-        SPINS.format(deed=deed).replace("Spins", name).replace("spins", name.lower())
-        for name, deed in zip(names, deeds, strict=True)
+    own = SLEEPS.format(deed="await asyncio.sleep(3600)") + "".join(
+        SPINS.format(deed=deed, every=5.0)
+        .replace("Spins", f"Spins{number}")
+        .replace("spins", f"spins{number}")
+        for number, deed in enumerate(deeds)
     )
-    files["own.py"] = (
-        HEAD + SLEEPS + watchers + f"\nWATCHERS = [{', '.join(f'{name}()' for name in names)}]\n"
-    )
-    return files
+    watchers = ", ".join(f"Spins{number}()" for number in range(len(deeds)))
+    return with_own(rules(RULES["inner without end"], *wishes), own, watchers)
+
+
+def acting(acts: Iterable[str]) -> Files:
+    """An engine whose watcher and executor do one of these at every call."""
+    own = ACTS + "".join(f"\ndef act_{n}():\n{textwrap.indent(one, '    ')}\n" for n, one in enumerate(acts))
+    own += SLEEPS.format(deed="act()")
+    own += SPINS.format(deed="act(); raise RuntimeError('it has attacked')", every=1.0)
+    # About once a second: more would be an attack on the commits of the log, as those of starvation.
+    wish = "if curr.tick % 5:\n    return await inner(prev, curr)\n"
+    wish += "return (await inner(prev, curr)).plus(Effect(action='sleeps', key=f's-{curr.tick}'))"
+    return with_own(rules(wish), own, "Spins()")
+
+
+def with_own(files: Files, own: str, watchers: str) -> Files:
+    """The same engine with the executor and the watchers that this source has."""
+    listed = f"from own import *\nEXECUTORS, WATCHERS = [Sleeps()], [{watchers}]\n"
+    return {**files, "engine.py": files["engine.py"] + listed, "own.py": HEAD + own}
 
 
 def starving() -> Iterator[Files]:
@@ -208,6 +299,21 @@ def starving() -> Iterator[Files]:
         for deed in DEEDS.values():
             yield greedy(deed)
         yield from engines().values()
+
+
+def of_any_user() -> Iterator[Files]:
+    """Engines whose watchers and executors attack: all in one, and in the long form each."""
+    yield acting(ACTS_OF_ANY_USER.values())
+    for one in sample({}, ACTS_OF_ANY_USER).values():
+        yield acting([one])
+
+
+def of_another_user() -> Iterator[Files]:
+    """The same for what only a user of their own is refused."""
+    acts = [BY_ANOTHER_USER + one for one in ACTS_OF_ANOTHER_USER.values()]
+    yield acting(acts)
+    for one in sample([], acts):
+        yield acting([one])
 
 
 def attacking() -> Iterator[Files]:
@@ -239,7 +345,8 @@ class Guarded:
         """Wait for another life."""
         until = time.monotonic() + PATIENCE
         while True:
-            if ups := self.events("process-up", since=self.seq):
+            ups = self.events("process-up", since=self.seq)
+            if ups and ups[-1]["data"]["pid"] != self.pid:
                 self.seq, self.pid = ups[-1]["seq"], ups[-1]["data"]["pid"]
                 return
             assert time.monotonic() < until, f"what {self.home.path} guards is not back"
@@ -328,9 +435,12 @@ def told(number: int) -> Attack:
 
 
 FORGED, STARVATION, RULES_THAT_ATTACK, LOGS = "forged messages", "starvation", "rules that attack", "logs"
+ACTIONS, ACTIONS_APART = "watchers and executors", "watchers and executors of another user"
 CLASSES: Mapping[str, Callable[[], Sequence[Attack]]] = {
     FORGED: lambda: [promoted(forged(seed)) for seed in range(sample(2, 40))],
     STARVATION: lambda: [*map(promoted, starving())],
+    ACTIONS: lambda: [*map(promoted, of_any_user())],
+    ACTIONS_APART: lambda: [*map(promoted, of_another_user())],
     RULES_THAT_ATTACK: lambda: [*map(promoted, attacking())],
     LOGS: lambda: [told(number) for number in range(sample(2, 20))],
 }

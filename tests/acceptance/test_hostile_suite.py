@@ -9,7 +9,7 @@ from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from tests.acceptance.conftest import Served
 from tests.hostile_engines import AUTHOR
-from tests.hostile_suite import CLASSES, attack, config
+from tests.hostile_suite import ACTIONS_APART, CLASSES, attack, config
 from tests.long_form import sample
 
 
@@ -30,7 +30,7 @@ def both(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
 
 @pytest.mark.wall_clock
 @pytest.mark.timeout(sample(600, 3000))
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [name for name in CLASSES if name != ACTIONS_APART])
 def test_what_is_guarded_is_back_as_soon_as_where_nobody_attacks(
     both: tuple[Served, Served], name: str
 ) -> None:
