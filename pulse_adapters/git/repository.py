@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pulse_adapters.git import commits, create_repository, rejected_commits, revisions, staging, update_main
 from pulse_adapters.git.errors import NoRepository
-from pulse_adapters.git.git_command import MAIN, Git
+from pulse_adapters.git.git_command import MAIN, STAGING, Git
 from pulse_adapters.git.git_files import has_repository, read_main
 from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.git.update_main import MainUpdate
@@ -41,13 +41,15 @@ class Repository:
         return commit
 
     def fault(self, commit: str) -> str:
-        """What git finds wrong with this commit, main, and all that they hold; empty if nothing is."""
-        said = self._git.run("fsck", "--no-progress", "--no-dangling", "--no-reflogs", commit, MAIN)
-        return (
-            "git fsck: " + (" ".join(f"{said.error} {said.text}".split())[:500] or f"exit {said.exit}")
-            if said.exit
-            else ""
-        )
+        """What git finds wrong with this commit, main, staging, and all that they hold; empty if nothing is."""
+        has_staging = self._git.commit(STAGING) is not None
+        heads = (commit, MAIN, *([STAGING] if has_staging else []))
+        said = self._git.run("fsck", "--no-progress", "--no-dangling", "--no-reflogs", *heads)
+        if said.exit:
+            return "git fsck: " + (" ".join(f"{said.error} {said.text}".split())[:500] or f"exit {said.exit}")
+        if has_staging or not self._git.staging.exists():
+            return ""
+        return f"the branch staging of {self._git.folder} can't be read: what is not promoted yet may be lost"
 
     def head_in_files(self) -> str:
         """The same, read from the files alone; empty if that can't be told so."""

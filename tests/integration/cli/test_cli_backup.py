@@ -475,7 +475,7 @@ def test_a_home_without_vitals_and_objects_is_backed_up(quiet: CliHome, tmp_path
     assert set(content(tmp_path / "backup")) == {"backup.json", "config.toml", "events.db"}
 
 
-@pytest.mark.parametrize("harm", ["refs", "object", "all", "repository"])
+@pytest.mark.parametrize("harm", ["refs", "object", "all", "repository", "staging"])
 def test_a_broken_engine_is_backed_up_and_said_to_be_broken(
     quiet: CliHome, tmp_path: Path, harm: str
 ) -> None:
@@ -487,7 +487,8 @@ def test_a_broken_engine_is_backed_up_and_said_to_be_broken(
         one.chmod(0o600)
         one.write_bytes(os.urandom(300))
     else:
-        shutil.rmtree({"refs": git / "refs", "all": git / "objects"}.get(harm, git))
+        harmed = {"refs": "refs", "all": "objects", "staging": "refs/heads/staging"}.get(harm, "")
+        (git / harmed).unlink() if harm == "staging" else shutil.rmtree(git / harmed)
     said = quiet.upulse("backup", str(tmp_path / "broken"), code=1)
     assert "BROKEN: the engine in it: " in said.err
     told = quiet.upulse("backup", str(tmp_path / "as json"), "--json", code=1).json
