@@ -31,7 +31,7 @@ from tests.integration.git.git_scene import (
 )
 from tests.long_form import sample
 
-EACH = sample(4, 1)
+EACH = sample(8, 1)
 """Of the calls of git, one in so many is killed."""
 
 
@@ -176,7 +176,7 @@ def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, aft
     repository = made(tmp_path)
     expected = {**FILES, "rules/a.py": "A = 0\n"}
     promoted(repository, "rules/a.py", "A = 0\n")
-    calls, survived = sample(2 * after - EACH + 1, 0), False
+    calls, survived = sample(4 * after - EACH + 1, 0), False
     while not survived:
         calls += EACH
         name, old = f"rules/r{calls}.py", repository.head()
@@ -202,7 +202,7 @@ def test_killed_at_any_call_of_git_before_main_moves_the_same_calls_make_the_can
     tmp_path: Path, after: bool
 ) -> None:
     repository = made(tmp_path)
-    main, calls, survived = repository.head(), sample(2 * after - EACH + 1, 0), False
+    main, calls, survived = repository.head(), sample(4 * after - EACH + 1, 0), False
     while not survived:
         calls += EACH
         write(repository.home / "staging" / "rules" / "a.py", f"A = {calls}\n")

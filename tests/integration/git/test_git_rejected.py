@@ -25,7 +25,7 @@ from tests.integration.git.git_scene import (
 )
 from tests.long_form import sample
 
-EACH = sample(8, 1)
+EACH = sample(16, 1)
 """How many calls of git one lives longer than the last."""
 HOT = "rules/hot.py"
 LISTED = "RULES = ['hot']\n"
@@ -248,7 +248,7 @@ def test_killed_at_any_call_of_git_a_rollback_is_finished_by_the_same_call(
     tmp_path: Path, after: bool, is_edited: bool
 ) -> None:
     repository = made(tmp_path)
-    calls, survived = sample(4 * after + 2 * is_edited - EACH + 1, 0), False
+    calls, survived = sample(8 * after + 4 * is_edited - EACH + 1, 0), False
     while not survived:
         calls += EACH
         good = promoted(repository, "rules/a.py", f"A = {calls}\n")
