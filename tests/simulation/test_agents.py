@@ -23,10 +23,11 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
-from tests.simulation.world import World, simulate
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
 QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
+RARE: dict[str, Any] = {"daemon": {**QUIET["daemon"], **RARE_SCANS["daemon"]}}
 
 
 def told(story: Callable[[AgentScene], Awaitable[None]], *agents: dict[str, Any], **settings: Any) -> World:
@@ -365,6 +366,7 @@ def test_a_retry_begins_at_once_although_the_same_attempt_has_just_failed() -> N
     told(story, tasks={"attempts": 1})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame() -> None:
     async def story(scene: AgentScene) -> None:
         scene.files.refusal = "git worktree failed in /srv/app: error: No space left on device"
@@ -379,7 +381,7 @@ def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame()
         await asyncio.sleep(3_700)
         assert (len(scene.runs.live), scene.task().attempts) == (1, 1)
 
-    told(story, agents={"failures": 1})
+    told(story, agents={"failures": 1}, **RARE)
 
 
 def test_an_agent_that_meets_the_full_disk_in_the_middle_of_its_work_is_not_to_blame() -> None:
@@ -434,6 +436,7 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
     told(story, {**ADA, "concurrency": 2}, agents={"failures": 3})
 
 
+@pytest.mark.usefixtures("rare_rounds")
 def test_who_is_not_logged_in_is_told_of_once_and_gets_nothing_until_it_is_and_no_attempt_is_lost() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()
@@ -457,7 +460,7 @@ def test_who_is_not_logged_in_is_told_of_once_and_gets_nothing_until_it_is_and_n
         assert scene.task().status is Status.CLOSED
         assert len(scene.world.events("effect", subject="notify:agent:ada")) == 2
 
-    told(story, {**ADA, "kind": "claude"})
+    told(story, {**ADA, "kind": "claude"}, **RARE)
 
 
 FOLLOWS: list[tuple[str, int, RunAnswer, int]] = [

@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "process": [{"name": "gateway", "start": ["gateway"]}],
 }
 REST = 90.0
-EVERY, SEEDS = sample(5, 1), sample(40, 1_000)
+EVERY, SEEDS = sample(8, 1), sample(24, 1_000)
 Deed = Callable[[], Awaitable[None]]
 
 

@@ -237,7 +237,7 @@ def test_two_failures_kill_nothing_however_often_they_come() -> None:
 def test_a_restart_in_vain_is_followed_by_a_word_and_by_patience() -> None:
     async def story(outside: Outside) -> None:
         outside.cut(URL)
-        hours = sample(6, 24)
+        hours = sample(3, 24)
         await asyncio.sleep(hours * HOUR)
         assert 6 + hours / 2 < len(outside.restarts()) < 10 + hours
         told = [title for title in outside.titles() if "still" not in title]
