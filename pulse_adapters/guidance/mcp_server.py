@@ -97,7 +97,7 @@ class GuidanceServer:
         say: hears what went wrong.
         """
         changed, told = asyncio.Event(), ""
-        watch = FileWatch(changed.set)
+        watch = FileWatch(lambda root: changed.set())
         try:
             while True:
                 watch.keep((root,))

@@ -3,7 +3,9 @@ look; and the daemon's watcher of the projects that were added, by which that is
 
 import asyncio
 import secrets
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -17,7 +19,6 @@ from pulse_core.guidance.protocol import FILES, FOLDER
 from pulse_core.guidance.service import GuidanceService
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.json_types import Json
 from pulse_core.model.vitals import Reading, Window
 
 _NAMES = inotify.CREATE | inotify.MOVED_FROM | inotify.MOVED_TO | inotify.DELETE | inotify.ONLY_DIRECTORY
@@ -25,9 +26,9 @@ _CHANGES = _NAMES & ~inotify.CREATE | inotify.CLOSE_WRITE
 
 
 class FileWatch:
-    """Calls `changed` in the running loop; `watch` and `keep` say of which projects, `close` ends it."""
+    """Calls `changed` with the root in the running loop; `watch` and `keep` say of which projects, `close` ends it."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed: Callable[[str], None]) -> None:
         self._changed = changed
         self._inotify: inotify.Inotify | None = None
         self._watches: dict[str, dict[int, frozenset[str]]] = {}
@@ -71,16 +72,17 @@ class FileWatch:
                 self._inotify.remove(watch)
 
     def _read(self) -> None:
-        assert self._inotify is not None
-        names_of = {watch: names for found in self._watches.copy().values() for watch, names in found.items()}
-        said = [not name or name in names_of.get(watch, ()) for watch, _, name in self._inotify.pending()]
-        if any(said):
-            self._changed()
+        pending = list(self._inotify.pending()) if self._inotify else []
+        for root, found in self._watches.copy().items():
+            if any(watch in found and (not name or name in found[watch]) for watch, _, name in pending):
+                self._changed(root)
 
 
 ADDED = frozenset({GuidanceWatched.kind, GuidanceUnwatched.kind})
 OFTEN_S, IDLE_S = 10.0, 3_600.0
 """Seconds between two looks where inotify says nothing, and while there is no project."""
+BURST, BURST_S = 30, 300.0
+"""Looks at once at a project, at most, in so many seconds; who changes more is looked at every `OFTEN_S`."""
 PATIENCE_S = 10.0
 """Seconds within which the file system of a project answers."""
 
@@ -118,15 +120,20 @@ class GuidanceWatcher:
         self._context = context
         now, digits = lambda: context.clock.now().at, lambda: secrets.token_hex(4)
         self._service = GuidanceService(DaemonGuidanceLog(context), DiskProjectFiles(), now, digits)
-        self._faults = set[str]()
-        self.nudge = asyncio.Event()
-        self._watch = FileWatch(self.nudge.set)
+        self._faults, self.nudge = set[str](), asyncio.Event()
+        self._watch, self._at_once = FileWatch(self._on_change), dict[str, deque[float]]()
         # Reading waits for whoever writes, and a project may lie where nobody ever answers.
         self._threads = FileThreads(PATIENCE_S, is_needed=lambda: True)
         context.listen(self._on_events)
 
     def _on_events(self, events: Sequence[Event]) -> None:
         if not ADDED.isdisjoint(event.kind for event in events):
+            self.nudge.set()
+
+    def _on_change(self, root: str) -> None:
+        now, looks = time.monotonic(), self._at_once.setdefault(root, deque(maxlen=BURST))
+        if not self.nudge.is_set() and (len(looks) < BURST or now - looks[0] > BURST_S):
+            looks.append(now)
             self.nudge.set()
 
     def close(self) -> None:
@@ -154,10 +161,5 @@ class GuidanceWatcher:
         # Said once: a watcher that fails is asked less often, and all other projects would wait for this one.
         if faults := self._faults - before:
             raise PulseError("; ".join(sorted(faults)))
-        data: Mapping[str, Json] = {
-            "projects": len(roots),
-            "pending": sum(
-                bool(project.pending) for project in self._context.state().of(GUIDANCE).watched.values()
-            ),
-        }
-        return Reading(data)
+        watched = self._context.state().of(GUIDANCE).watched.values()
+        return Reading({"projects": len(roots), "pending": sum(bool(one.pending) for one in watched)})

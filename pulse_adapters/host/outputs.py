@@ -20,6 +20,8 @@ ROTATE_AT = 10 * 1024 * 1024
 """A larger log is put aside, and of one that is being written so much is kept."""
 _PIECE = 1 << 20
 HEAD, TAIL = 16 * 1024, 48 * 1024
+A_SECOND = 1024 * 1024
+"""Bytes of a command's output that are read in a second: twenty that print endlessly held up all else on the loop."""
 
 
 class LogOutput(NamedTuple):
@@ -91,8 +93,9 @@ def _open_to_append(path: Path, create: int = os.O_CREAT) -> int:
 def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:
     """Move the last bytes (10 MiB) of a larger log to `.1` and empty it; returns the bytes freed.
 
-    A process that has it open to append goes on at its beginning. What is written between copying and
-    truncating is lost. If the disk has no room for the copy, the log is truncated all the same.
+    A process that has it open to append goes on at its beginning. What is written between copying and truncating is lost,
+    and what is written beyond as much again while it is copied: a copy of all that is written without a pause would never
+    end. If the disk has no room for the copy, the log is truncated all the same.
     """
     try:
         file = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -102,21 +105,21 @@ def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode) or found.st_size <= kept:
             return 0
-        copied = _copy_from(file, found.st_size - kept, Path(f"{path}.1"))
+        copied = _copy_from(file, found.st_size - kept, found.st_size + kept, Path(f"{path}.1"))
         os.ftruncate(file, 0)
         return found.st_size - copied
     finally:
         os.close(file)
 
 
-def _copy_from(file: int, start: int, target: Path) -> int:
-    """Replace the target by all from `start` on, with what is appended meanwhile; 0 if that fails."""
+def _copy_from(file: int, start: int, end: int, target: Path) -> int:
+    """Replace the target by all from `start` to `end`, with what is appended meanwhile; 0 if that fails."""
     new = target.with_name(f"{target.name}.unfinished")
     at = start
     try:
         with new.open("wb") as copy:
             os.fchmod(copy.fileno(), 0o600)
-            while piece := os.pread(file, _PIECE, at):
+            while piece := os.pread(file, min(_PIECE, end - at), at):
                 copy.write(piece)
                 at += len(piece)
         new.replace(target)
@@ -195,11 +198,16 @@ class OutputCapture:
 
 
 class MemoryOutput:
-    """Captures a pipe in memory; a process that still writes after `end` gets SIGPIPE."""
+    """Captures a pipe in memory, 1 MiB a second: who prints more waits.
+
+    A process that still writes after `end` gets SIGPIPE.
+    """
 
     why = ""
 
     def __init__(self) -> None:
+        self._room = A_SECOND
+        self._rest: asyncio.TimerHandle | None = None
         self._source, self.target = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         os.set_blocking(self.target, True)
         self._capture = OutputCapture()
@@ -209,22 +217,34 @@ class MemoryOutput:
         """Close our copy of the write end and start to read."""
         os.close(self.target)
         self.target = -1
+        self._go_on()
+
+    def _go_on(self) -> None:
+        self._room = A_SECOND
         self._loop.add_reader(self._source, self._read)
 
-    def _read(self) -> bool:
+    def _read(self) -> None:
+        self._room -= self._take()
+        if self._room <= 0:
+            self._loop.remove_reader(self._source)
+            self._rest = self._loop.call_later(1.0, self._go_on)
+
+    def _take(self) -> int:
         try:
             chunk = os.read(self._source, 65536)
         except BlockingIOError:
-            return False
+            return 0
         self._capture.take(chunk)
         if not chunk:
             self._loop.remove_reader(self._source)
-        return bool(chunk)
+        return len(chunk)
 
     def end(self) -> str:
         """Read what is left in the pipe (at most its capacity, should a process go on writing) and close it."""
+        if self._rest:
+            self._rest.cancel()
         for _ in range(32):
-            if self.target >= 0 or not self._read():
+            if self.target >= 0 or not self._take():
                 break
         self._loop.remove_reader(self._source)
         os.close(self._source)

@@ -1,13 +1,16 @@
 """A log that can't be opened keeps nobody down: the output goes to what can be, and that is said."""
 
+import asyncio
 import os
+import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.host import outputs
-from pulse_adapters.host.outputs import FileOutput, open_log_output
+from pulse_adapters.host.outputs import FileOutput, MemoryOutput, open_log_output
 from pulse_adapters.host.spawner import Spawner
 
 
@@ -76,3 +79,32 @@ async def test_a_process_whose_log_can_not_be_opened_is_started_and_that_is_said
     assert outcome.exit == 0
     assert said == [outcome.unlogged]
     assert "the output is not kept" in outcome.unlogged
+
+
+async def test_who_prints_endlessly_waits_after_a_mebibyte(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "A_SECOND", 150_000)
+    sink, written = MemoryOutput(), 0
+    printing = os.dup(sink.target)
+    os.set_blocking(printing, False)
+    sink.begin()
+    with suppress(BlockingIOError):
+        while written < 4_000_000:
+            written += os.write(printing, b"y\n" * 8_192)
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+    # Three pieces of 64 KiB at most, and what the pipe holds beyond.
+    assert 150_000 <= written <= 4 * 65_536
+    os.close(printing)
+    assert len(sink.end()) >= 65_536
+
+
+def test_a_log_that_is_written_without_a_pause_is_cut_all_the_same(tmp_path: Path) -> None:
+    log = tmp_path / "it.log"
+    with log.open("ab") as written:
+        written.write(b"x" * 5_000_000)
+        written.flush()
+        with subprocess.Popen(["sh", "-c", "ulimit -f 2000000; exec yes"], stdout=written) as endless:
+            freed = outputs.truncate_log(log, kept=1_000_000)
+            endless.kill()
+    assert freed > 0
+    assert 1_000_000 <= (tmp_path / "it.log.1").stat().st_size <= 2_000_000

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.guidance.disk_project_files import DiskProjectFiles
-from pulse_adapters.guidance.watcher import IDLE_S, OFTEN_S, GuidanceWatcher
+from pulse_adapters.guidance.watcher import BURST, IDLE_S, OFTEN_S, GuidanceWatcher
 from pulse_adapters.memory.clock import VirtualClock
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.capability import WatcherContext
@@ -102,6 +102,21 @@ async def test_a_change_is_noticed_at_once_and_recorded(scene: Scene) -> None:
     assert scene.standing.hashes["guidance.md"] == sha("smaller")
     line = json.loads((scene.project / ".pulse/events.jsonl").read_text())
     assert line["id"] == scene.standing.pending_id
+    watcher.close()
+
+
+async def test_a_project_that_changes_all_the_time_is_looked_at_now_and_then(scene: Scene) -> None:
+    watcher = scene.watcher()
+    await watcher.collect()
+    for number in range(BURST + 3):
+        watcher.nudge.clear()
+        (scene.project / ".pulse/guidance.md").write_text(f"edit {number}")
+        for _ in range(3):  # what inotify says is read in the next turn of the loop
+            await asyncio.sleep(0)
+        assert watcher.nudge.is_set() == (number < BURST)
+    assert watcher.interval == OFTEN_S
+    await watcher.collect()
+    assert scene.standing.hashes["guidance.md"] == sha(f"edit {BURST + 2}")
     watcher.close()
 
 
