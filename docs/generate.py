@@ -14,6 +14,7 @@ import typer.main
 from pydantic import BaseModel
 
 import pulse_core.testing
+from docs.json_reference import answers
 from docs.settings_reference import reference
 from pulse_core.composition import ACTIONS, KINDS
 from pulse_core.model.kinds import Effect
@@ -161,19 +162,20 @@ def event_data() -> str:
 def _data_chapter(kind: type[Payload]) -> str:
     fields = kind.model_json_schema().get("properties", {})
     rows = [
-        f"| `{name}` | {_json_type(one)} | {one.get('description', '')} |".replace("  |", " |")
+        f"| `{name}` | {json_type(one)} | {one.get('description', '')} |".replace("  |", " |")
         for name, one in fields.items()
     ]
     table = "\n".join(["| field | type | |\n|---|---|---|", *rows]) if rows else "It has no data."
     return f"### `{kind.kind}`\n\n{table}"
 
 
-def _json_type(schema: Mapping[str, Any]) -> str:
+def json_type(schema: Mapping[str, Any]) -> str:
+    """The type that a field of an event's data is of in JSON."""
     if "anyOf" in schema:
-        return " or ".join(map(_json_type, schema["anyOf"]))
+        return " or ".join(map(json_type, schema["anyOf"]))
     if "$ref" in schema:
         return "object"
-    inner = f" of {_json_type(schema['items'])}" if schema.get("items") else ""
+    inner = f" of {json_type(schema['items'])}" if schema.get("items") else ""
     return f"{schema.get('type', 'any')}{inner}"
 
 
@@ -183,6 +185,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "effect-life": effect_life,
     "event-data": event_data,
     "event-kinds": event_kinds,
+    "json-answers": answers,
     "names-of-rules": names_of_rules,
     "settings": reference,
 }

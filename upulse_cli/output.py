@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,8 @@ if TYPE_CHECKING:  # rich costs 40 ms: imported where something is drawn
 
 UNBOUNDED = 1_000_000
 """Columns of a pipe."""
+FORMAT = 1
+"""Of what is printed as JSON; raised when a field is taken away or is of another type, as docs/json.md promises."""
 QUIET = 1.0
 """Seconds without a word before a fold of the log says how far it is."""
 
@@ -27,14 +29,22 @@ def put(text: str) -> None:
     print(text, flush=True)
 
 
-def put_json(value: Any) -> None:
-    """A value as JSON: on one line for pipes, indented for a terminal."""
+def put_json(value: Any, by_name: bool = False) -> None:
+    """A value as JSON: on one line for pipes, indented for a terminal. by_name: it has an object for each of many names."""
+    value = {name: with_format(one) for name, one in value.items()} if by_name else with_format(value)
     put(json.dumps(value, indent=2 if sys.stdout.isatty() else None))
 
 
 def put_line(value: Any) -> None:
     """A value as one line of JSON, wherever it goes."""
-    put(json.dumps(value))
+    put(json.dumps(with_format(value)))
+
+
+def with_format(value: Any) -> Any:
+    """The object, or each of the array, with the number of the format of all that is printed as JSON."""
+    if isinstance(value, Mapping):
+        return {"format": FORMAT, **value}
+    return [with_format(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def say(words: str) -> None:

@@ -6,13 +6,13 @@ import select
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import Any
 
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.disks import Disks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.proc import read_proc_file
+from pulse_core.model.json_answers import HelperCostJson
 from pulse_core.model.json_types import Json
 from pulse_core.model.names import OF_MEMORY, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Reading, Window
@@ -80,7 +80,7 @@ def _busy(now: tuple[int, int], before: tuple[int, int]) -> float:
     return min(max(1 - idle / whole, 0.0), 1.0) if whole > 0 else 0.0
 
 
-def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
+def child_costs(daemon: int) -> Iterator[HelperCostJson]:
     """The daemon's own child processes: the share of a core that each used since its start, its memory (bytes)."""
     import psutil  # only here: the daemon needs none of it
 

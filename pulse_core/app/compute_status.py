@@ -12,6 +12,7 @@ from pulse_core.model.home_status import (
     DaemonStatus,
     GuardedProcessStatus,
     HomeStatus,
+    WatcherStatus,
 )
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
@@ -194,7 +195,7 @@ def process_condition(
     return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 
 
-def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
+def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:
     """What a watcher costs; now: loop time.
 
     The times are of its newest looks, which cover `over_s` seconds; `cpu` is the share of a core that they took
@@ -208,12 +209,12 @@ def watcher_status(watcher: Watcher, cost: Cost, now: float) -> dict[str, Json]:
         "interval_s": watcher.interval,
         "looks": cost.looks,
         "failures": cost.failures,
-        **{
-            f"p{percent}_ms": None
-            if (seconds := percentile(took, percent)) is None
-            else round(seconds * 1000, 3)
-            for percent in (50, 99)
-        },
+        "p50_ms": _ms(percentile(took, 50)),
+        "p99_ms": _ms(percentile(took, 99)),
         "cpu": round((cost.spent - first.spent) / over, 6) if first and over else None,
         "over_s": round(over, 1),
     }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds * 1000, 3)

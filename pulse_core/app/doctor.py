@@ -197,7 +197,7 @@ class DaemonChecks:
         elif not now["runs"] and not now.get("disabled") and not now.get("left_out"):
             words = "no host is up; your rules don't run"
             yield Finding("rule host", WARN, words, "see: upulse events --kind error")
-        elif now["degraded"]:
+        elif now["runs"] and now.get("degraded"):
             words = f"{now['runs'][:12]} runs instead of what was promoted"
             yield Finding("rule host", WARN, words, "promote anew")
         for rule, why in now["quarantined"].items():

@@ -9,6 +9,7 @@ from typing import Any
 
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.json_answers import EffectJson
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import FOR
@@ -69,7 +70,7 @@ class EffectTimeline:
         """From the wish to its outcome, microseconds; None while it is open."""
         return between(self.wish, self.outcome) if self.outcome else None
 
-    def spelled(self) -> dict[str, Any]:
+    def spelled(self) -> EffectJson:
         """The effect as JSON values."""
         outcome = self.outcome.spelled() if self.outcome else None
         wish = self.wish.spelled()

@@ -1,18 +1,18 @@
 """What Pulse costs, part by part: each watcher, each process that helps the daemon, each rule."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NotAnswering
+from pulse_core.model.json_answers import CostJson, HelperCostJson, ProfileJson, RuleCostJson
 from pulse_core.model.moment import iso
 from pulse_core.model.tick import LayerOutcome
 
-Told = Mapping[str, Any]
 N = TypeVar("N", int, float)
 
 
-def profile(home: HomeContext, since: int, helpers: Callable[[int], Iterable[Told]]) -> Told:
+def profile(home: HomeContext, since: int, helpers: Callable[[int], Iterable[HelperCostJson]]) -> ProfileJson:
     """Costs as JSON values; `watchers` and `helpers` are None while no daemon answers, or one that does not tell.
 
     since: UTC microseconds. It bounds the recorded ticks; watchers are told over their newest looks. helpers: what each
@@ -35,7 +35,7 @@ def profile(home: HomeContext, since: int, helpers: Callable[[int], Iterable[Tol
     }
 
 
-def rules(layers: Sequence[LayerOutcome]) -> list[Told]:
+def rules(layers: Sequence[LayerOutcome]) -> list[RuleCostJson]:
     """What each rule costs, the dearest first."""
     took: dict[str, list[int]] = {}
     errors: dict[str, int] = {}
@@ -43,14 +43,14 @@ def rules(layers: Sequence[LayerOutcome]) -> list[Told]:
         took.setdefault(one.rule, []).append(one.took_us)
         errors[one.rule] = errors.get(one.rule, 0) + (one.outcome == "error")
     whole = sum(map(sum, took.values()))
-    told = [
+    told: list[RuleCostJson] = [
         {"rule": rule, **spent(each), "errors": errors[rule], "share": sum(each) / whole if whole else 0.0}
         for rule, each in took.items()
     ]
     return sorted(told, key=lambda one: -one["share"])
 
 
-def spent(took: Sequence[int]) -> dict[str, Any]:
+def spent(took: Sequence[int]) -> CostJson:
     """How often something was done, and what that took: microseconds, None if it never was."""
     ordered = sorted(took)
     return {

@@ -57,7 +57,8 @@ WELL = frozenset({"up", "stopped", "starting", "unknown"})
 
 def is_wrong(status: HomeStatus) -> bool:
     """Whether something needs to be looked at: a process that should be up, a condition, the log, settings or the engine."""
-    log, engine = status["log"], status.get("engine") or {}
+    log = status["log"]
+    engine: Mapping[str, Any] = status.get("engine") or {}
     return bool(
         status["conditions"]
         or any(process["state"] not in WELL for process in status["processes"])

@@ -404,7 +404,7 @@ class Daemon:
         if missing := p.view().conditions[ENGINE_MISSING]:
             whole["engine"] = {
                 **NO_HOST,
-                **(whole["engine"] or {}),
+                **(whole["engine"] or NO_HOST),
                 "degraded": True,
                 "gone": missing.evidence,
             }

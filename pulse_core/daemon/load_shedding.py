@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.model.event import Draft
+from pulse_core.model.home_status import ShedStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import WorkShed
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -157,7 +158,7 @@ class SelfMonitor:
                 shed = WorkShed(level=self.shed.level, measures=measures, evidence=self.shed.evidence)
                 await self.reporter.record("self", Draft(shed))
 
-    def report(self) -> Mapping[str, Json] | None:
+    def report(self) -> ShedStatus | None:
         """What is shed and the evidence for it; None if nothing is."""
         if not self.shed.level:
             return None

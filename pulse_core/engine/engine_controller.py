@@ -1,14 +1,14 @@
 """Runs a host with the revision in force, and changes the revision on request."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from pulse_core.engine.engine_context import EngineContext, EngineParts, Running
 from pulse_core.engine.host_supervisor import HostSupervisor, loop_seconds
 from pulse_core.engine.loop_supervisor import is_cancelled
 from pulse_core.model.errors import PulseError, describe_error
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.json_types import Json
+from pulse_core.model.home_status import EngineHostStatus
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -35,7 +35,7 @@ KEEP_EVERY, LOOK = 60.0, 1.0
 CRASHED = "the daemon was killed or crashed while it carried this out, which is not tried again; look why, then ask again"
 RUNNING_AGAIN = frozenset({EngineEnabled.kind, SafeModeLeft.kind})
 WAKING = OWN | RUNNING_AGAIN
-NO_HOST: Mapping[str, Json] = {
+NO_HOST: EngineHostStatus = {
     "commit": None,
     "runs": None,
     "rules": [],
@@ -323,7 +323,7 @@ class EngineController:
     ) -> None:
         await self.host_supervisor.record(Draft(what, subject=subject, cause=cause))
 
-    def report(self) -> Mapping[str, Json]:
+    def report(self) -> EngineHostStatus:
         """The engine's status, for `upulse status`."""
         running, engine = self.host_supervisor.running, self.engine
         loaded = running.host.loaded if running else None

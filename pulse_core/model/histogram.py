@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 
-from pulse_core.model.json_types import Json
+from pulse_core.model.home_status import DurationsStatus
 
 BOUNDS_US = (500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 1_000_000)
 
@@ -19,7 +19,7 @@ class DurationHistogram:
         self.counts[bisect_left(BOUNDS_US, took_us)] += 1
         self.sum_us += took_us
 
-    def spelled(self) -> dict[str, Json]:
+    def spelled(self) -> DurationsStatus:
         """As JSON values."""
         return {
             "bounds_ms": [bound / 1000 for bound in BOUNDS_US],

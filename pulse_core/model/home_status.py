@@ -6,7 +6,7 @@ JSON unchanged. An older daemon may leave out keys that are listed here, a newer
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NotRequired, TypedDict, cast
+from typing import NotRequired, TypedDict
 
 from pulse_core.model.json_types import Json
 
@@ -80,8 +80,8 @@ class GuardedProcessStatus(TypedDict):
     since: str | None
     restarts: int
     why: str
-    leftovers: NotRequired[Json]
-    usage: NotRequired[Mapping[str, Json] | None]
+    leftovers: NotRequired[Sequence[int]]
+    usage: NotRequired[Mapping[str, float | None] | None]
 
 
 class UnguardedStatus(TypedDict):
@@ -109,13 +109,79 @@ class NoticesStatus(TypedDict):
     held_back: str | None
 
 
+class DurationsStatus(TypedDict):
+    """How durations are distributed: how many were within each bound and above the one before; the last count is of longer
+    ones."""
+
+    bounds_ms: Sequence[float]
+    counts: Sequence[int]
+    sum_ms: float
+
+
 class TickStatus(TypedDict):
     """How many ticks there were, and what they took in milliseconds; durations: of all since the daemon started."""
 
     count: int
     last_ms: float | None
     p99_ms: float | None
-    durations: NotRequired[Mapping[str, Json]]
+    durations: NotRequired[DurationsStatus]
+
+
+class DisabledStatus(TypedDict):
+    """Who disabled the engine, since when and why."""
+
+    since: str
+    by: str
+    why: str
+
+
+class EngineHostStatus(TypedDict):
+    """The user's rules as the daemon runs them.
+
+    commit: in force; runs: the one that a host runs; degraded: that is another one; set_aside: why no host runs; rules,
+    watchers, executors: their names; quarantined: rules that are passed over, and why; errors: since the commit is in force;
+    sandbox: which parts of it hold; missing: why others don't; restarts: of the host; requests: that are not answered;
+    left_out: by safe mode; gone: why there is no engine any more.
+    """
+
+    commit: str | None
+    runs: str | None
+    degraded: NotRequired[bool]
+    set_aside: NotRequired[str | None]
+    rules: Sequence[str]
+    watchers: Sequence[str]
+    executors: Sequence[str]
+    quarantined: Mapping[str, str]
+    errors: NotRequired[int]
+    rolled_back: NotRequired[str | None]
+    sandbox: Mapping[str, Json]
+    missing: NotRequired[Mapping[str, str]]
+    restarts: NotRequired[int]
+    requests: NotRequired[int]
+    disabled: NotRequired[DisabledStatus | None]
+    left_out: NotRequired[bool]
+    gone: NotRequired[str]
+
+
+class ShedStatus(TypedDict):
+    """How many measures Pulse has taken to use less itself, which, and why."""
+
+    level: int
+    measures: Sequence[str]
+    evidence: str
+
+
+class WatcherStatus(TypedDict):
+    """What a watcher costs: its newest looks, which cover `over_s` seconds; cpu: the share of a core that they took."""
+
+    name: str
+    interval_s: float
+    looks: int
+    failures: int
+    p50_ms: float | None
+    p99_ms: float | None
+    cpu: float | None
+    over_s: float
 
 
 class HomeStatus(TypedDict):
@@ -133,9 +199,9 @@ class HomeStatus(TypedDict):
     capabilities: Mapping[str, Sequence[str]]
     tick: TickStatus
     vitals: Mapping[str, Mapping[str, Json]]
-    engine: NotRequired[Json]
-    shed: NotRequired[Json]
-    watchers: NotRequired[Sequence[Mapping[str, Json]]]
+    engine: NotRequired[EngineHostStatus | None]
+    shed: NotRequired[ShedStatus | None]
+    watchers: NotRequired[Sequence[WatcherStatus]]
     held_back: NotRequired[Sequence[str]]
     samples_lost: NotRequired[str]
     safe_mode: NotRequired[SafeModeStatus | None]
@@ -155,7 +221,7 @@ def left_running(status: HomeStatus) -> str:
 
 def _alive_of(process: GuardedProcessStatus) -> str:
     """A guarded process with what of it lives, in words; empty if nothing does."""
-    name, pid, left = process["name"], process["pid"], cast(Sequence[int], process.get("leftovers", ()))
+    name, pid, left = process["name"], process["pid"], process.get("leftovers", ())
     parts = [f"process {pid}"] if pid else []
     if left:
         parts.append(f"left of its earlier lives: {' '.join(map(str, left))}")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from pulse_core.model.event import Event
-from pulse_core.model.json_types import Json
+from pulse_core.model.home_status import DisabledStatus
 from pulse_core.model.kinds import (
     DaemonStopped,
     Effect,
@@ -117,7 +117,7 @@ class Engine:
         """Whether the same fault of the same code came before the promote already."""
         return fault_identity(subject, message, ended) in self.excused
 
-    def disabled_status(self) -> dict[str, Json] | None:
+    def disabled_status(self) -> DisabledStatus | None:
         """Who disabled it, since when and why, as JSON values; None if nobody did."""
         if self.disabled is None:
             return None

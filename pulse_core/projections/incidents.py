@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pulse_core.model.event import Event
+from pulse_core.model.json_answers import IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
@@ -82,7 +83,7 @@ class IncidentMeasure:
     said: str = ""
     outcomes: dict[str, int] = field(default_factory=dict)
 
-    def spelled(self) -> dict[str, Any]:
+    def spelled(self) -> MeasureJson:
         """As JSON values; `open` are those that have not ended yet."""
         left = self.times - sum(self.outcomes.values())
         return {
@@ -158,7 +159,7 @@ class Incident:
         if in_time and has_worked and not self.by_person:
             self.worked = row.moment
 
-    def spelled(self) -> dict[str, Any]:
+    def spelled(self) -> IncidentJson:
         """The incident as JSON values; `wrong_ms` is `lasted_ms` without the times at which it was well in between."""
         lasted = self.last.since(self.began) / 1000 if self.over else None
         return {

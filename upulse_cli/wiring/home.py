@@ -20,6 +20,7 @@ from upulse_cli.output import fold_progress, say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pulse_core.model.json_answers import HelperCostJson
     from pulse_core.ports.readers import EventReader, ObjectReader, VitalsReader
     from pulse_core.settings.settings import Settings
 
@@ -79,7 +80,7 @@ def found_or_new_home(option: str | None) -> HomeContext:
     return context
 
 
-def child_costs(daemon: int) -> Iterator[Mapping[str, Any]]:
+def child_costs(daemon: int) -> "Iterator[HelperCostJson]":
     """What each child process of a daemon costs."""
     from pulse_adapters.host.system_watcher import child_costs as costs
 

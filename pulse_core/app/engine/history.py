@@ -8,6 +8,7 @@ from pulse_core.app.engine.promote import main_moved_by_hand
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import NotAnswering, PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.json_answers import EngineStatusJson, TurnJson, TurnPageJson
 from pulse_core.model.kinds import (
     EngineLoaded,
     EnginePromoted,
@@ -22,9 +23,9 @@ KINDS = (*TURNS, ErrorReported.kind, RuleQuarantined.kind, EngineLoaded.kind)
 Told = Mapping[str, Any]
 
 
-def turns(engine: WorkflowContext, limit: int) -> Sequence[Told]:
+def turns(engine: WorkflowContext, limit: int) -> Sequence[TurnJson]:
     """The newest promotes and rollbacks with what happened until the next one, newest first."""
-    found: list[dict[str, Any]] = []
+    found: list[TurnJson] = []
     with engine.home.events() as log:
         for event in map(Event.spelled, log.events(EventQuery(kinds=KINDS))):
             if event["kind"] in TURNS:
@@ -34,7 +35,7 @@ def turns(engine: WorkflowContext, limit: int) -> Sequence[Told]:
     return found[-limit:][::-1]
 
 
-def turn_of(event: Told) -> dict[str, Any]:
+def turn_of(event: Told) -> TurnJson:
     """A turn as it was recorded; nothing has happened since."""
     data = event["data"] or {}
     return {
@@ -53,7 +54,7 @@ def turn_of(event: Told) -> dict[str, Any]:
     }
 
 
-def count_event(turn: dict[str, Any], event: Told) -> None:
+def count_event(turn: TurnJson, event: Told) -> None:
     """The turn with one more thing that happened since."""
     data = event["data"] or {}
     if event["kind"] == ErrorReported.kind:
@@ -73,7 +74,7 @@ def is_of_engine(turn: Mapping[str, Any], event: Told) -> bool:
     return str(event["subject"]).startswith(("rule:", "projection:", "engine"))
 
 
-def turn(engine: WorkflowContext, word: str) -> Told:
+def turn(engine: WorkflowContext, word: str) -> TurnPageJson:
     """One turn with its files' difference; raises PulseError if that commit was never in force."""
     repository = engine.repository
     commit = repository.resolve(word)
@@ -84,7 +85,7 @@ def turn(engine: WorkflowContext, word: str) -> Told:
     raise PulseError(f"{commit[:12]} was never in force; upulse engine log lists what was")
 
 
-def engine_status(engine: WorkflowContext) -> Mapping[str, Any]:
+def engine_status(engine: WorkflowContext) -> EngineStatusJson:
     """`running`: what the daemon says of its host (None without one); `log`, `main` and `staging`: the rest."""
     now, repository = current_state(engine.home).engine, engine.repository
     staging = repository.staging()

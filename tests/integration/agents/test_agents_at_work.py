@@ -167,9 +167,9 @@ def test_what_a_task_waits_for_is_told_for_programs_too(quiet: CliHome) -> None:
     quiet.upulse("project", "add", "app")
     first = quiet.upulse("task", "add", "app", "First").out.strip()
     second = quiet.upulse("task", "add", "app", "Second", "--after", first).out.strip()
-    assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": True}]
+    assert quiet.upulse("task", "deps", second, "--json").json == [{"format": 1, "id": first, "open": True}]
     quiet.upulse("task", "close", first)
-    assert quiet.upulse("task", "deps", second, "--json").json == [{"id": first, "open": False}]
+    assert quiet.upulse("task", "deps", second, "--json").json == [{"format": 1, "id": first, "open": False}]
     words = quiet.upulse("task", "ack", first, code=1).err
     assert f"{first} is closed: ack is not possible; nothing more can happen to it" in words
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.json_answers import check_json
 from tests.processes import pauses
 from upulse_cli.__main__ import main
 
@@ -58,6 +59,7 @@ class CliHome:
         with redirect_stdout(out), redirect_stderr(err):
             found = main([*words, "--home", str(self.path)])
         assert code in (found, None), f"{found}\n{out.getvalue()}\n{err.getvalue()}"
+        check_json(words, out.getvalue())
         return Said(found, out.getvalue(), err.getvalue())
 
     def as_process(self, *words: str, code: int = 0) -> Said:
@@ -65,6 +67,7 @@ class CliHome:
         argv = [*UPULSE, *words, "--home", str(self.path)]
         done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
         assert done.returncode == code, done.stderr
+        check_json(words, done.stdout)
         return Said(done.returncode, done.stdout, done.stderr)
 
     def configure(self, *parts: str) -> None:

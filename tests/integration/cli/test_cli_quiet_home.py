@@ -13,6 +13,7 @@ import pytest
 
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.app import append
+from pulse_core.model.json_answers import EventJson
 from tests.integration.cli.cli_home import CliHome, is_id
 from upulse_cli.__main__ import main
 
@@ -333,7 +334,7 @@ def test_without_a_daemon_no_state_is_shown_as_the_present_one(quiet: CliHome) -
 def test_an_event_has_all_its_fields(quiet: CliHome) -> None:
     quiet.upulse("pause", "--why", "because")
     (event,) = quiet.upulse("events", "--json").lines
-    assert list(event) == ["seq", "id", "at", "kind", "subject", "actor", "host", "cause", "data"]
+    assert list(event) == ["format", *EventJson.__annotations__]
     assert (event["seq"], event["data"]) == (1, {"why": "because"})
 
 

@@ -13,6 +13,7 @@ from pulse_core.app.incidents import incident, incidents_in
 from pulse_core.composition import OWN_NAMES
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
+from pulse_core.model.json_answers import IncidentJson
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
@@ -50,7 +51,7 @@ COUNTED = LogMatched(severity="error", lines=(), count=900)
 STARTED = DaemonStarted(version="1", pid=1)
 
 
-def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[dict[str, Any]]:
+def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[IncidentJson]:
     chronicle = IncidentFold()
     for seq, (at, payload, subject) in enumerate(said, 1):
         chronicle.take(event(seq, payload, subject, at=at))
@@ -141,7 +142,7 @@ class CountedRows:
             yield row
 
 
-def read_incident(log: CountedRows, row: int) -> dict[str, Any]:
+def read_incident(log: CountedRows, row: int) -> IncidentJson:
     """The incident that began with this row."""
 
     class Context:
@@ -192,7 +193,7 @@ def log_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> l
     return rows
 
 
-def told_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> Sequence[dict[str, Any]]:
+def told_of(*said: tuple[int, Payload, str] | tuple[int, Payload, str, str]) -> Sequence[IncidentJson]:
     fold = IncidentFold(own=OWN_NAMES)
     for row in log_of(*said):
         fold.take(row)
@@ -308,7 +309,7 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     ],
 )
 def test_a_measure_says_what_it_changed_and_a_notice_whether_it_reached_anybody(
-    result: dict[str, Any], outcome: str, words: str
+    result: IncidentJson, outcome: str, words: str
 ) -> None:
     key = "notify:resource:disk:/x"
     (found,) = told_of(

@@ -106,7 +106,7 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List the projects with guidance."""
     found = standing(open_home(home))
     if as_json:
-        return put_json(found)
+        return put_json(found, by_name=True)
     if not found:
         return say("No project has guidance; add one with: upulse guidance add PATH")
     from upulse_cli.views.table import PlainTable
