@@ -1,6 +1,6 @@
 """The program of the child that delivers messages through Apprise: `python -m pulse_adapters.notify.deliver`.
 
-It is sent one order: `letters` (the messages, each with url, title, body and good) and `seconds`, after which it ends
+It is sent one order: `letters` (the messages, each with url, title, body and tone) and `seconds`, after which it ends
 itself. For each message it sends `number` and `why` it did not arrive, which is empty for one that did. Its command
 line and its answers have no secrets.
 """
@@ -76,7 +76,7 @@ def send_message(message: Mapping[str, Any]) -> str:
     if "overflow=" not in message["url"]:
         for service in apprise_client:
             service.overflow_mode = apprise.OverflowMode.SPLIT  # what is too long for a service is not lost
-    kind = apprise.NotifyType.SUCCESS if message["good"] else apprise.NotifyType.WARNING
+    kind = getattr(apprise.NotifyType, message["tone"].upper())
     text = apprise.NotifyFormat.TEXT
     if apprise_client.notify(
         title=message["title"], body=message["body"], notify_type=kind, body_format=text

@@ -19,9 +19,10 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, local_text
+from pulse_core.model.names import NOTICE_SEVERITIES
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
-from pulse_core.ports.transport import OutgoingMessage, Transport
+from pulse_core.ports.transport import OutgoingMessage, Tone, Transport
 from pulse_core.projections.effects import decode_plain_effect
 from pulse_core.projections.notices import PREFIX
 from pulse_core.settings.secrets import mask_secret
@@ -34,6 +35,7 @@ LEVELS = {
     "error": logging.ERROR,
     "critical": logging.CRITICAL,
 }
+TONES: Mapping[str, Tone] = {"info": "info", "warning": "warning", "error": "failure", "critical": "failure"}
 DELIVER = "pulse_adapters.notify.deliver"
 
 
@@ -274,7 +276,7 @@ class PendingMessage:
 
 def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
     """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
-    good = all(notice.said.over for notice in notices)
+    tone = tone_of([notice.said for notice in notices])
     late = sum(now - notice.at > LATE_US for notice in notices)
     if len(notices) > 1:
         waited = "1 of them" if late == 1 else f"{late} of them"
@@ -284,11 +286,18 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
             text = f"{title}: {said.text}" if said.text else said.title
             entries.append(f"{local_text(at)}  {truncate(text, ENTRY)}")
         body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
-        return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, good)
+        return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
     words = truncate(notice.said.text or notice.said.title, ALONE)
     body = f"{words}\n\nIt is of {local_text(notice.at)} and could not be sent before." if late else words
-    return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, good)
+    return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)
+
+
+def tone_of(notices: Sequence[NoticeParams]) -> Tone:
+    """That of the worst notice; success if all say that something is over."""
+    if not (news := [said.severity for said in notices if not said.over]):
+        return "success"
+    return TONES[max(news, key=NOTICE_SEVERITIES.index)]
 
 
 def truncate(text: str, most: int) -> str:

@@ -1,16 +1,19 @@
 """The transport of messages to people."""
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+Tone = Literal["info", "success", "warning", "failure"]
+"""How a service marks a message, by a colour or a sign."""
 
 
 class OutgoingMessage(NamedTuple):
-    """One message to one address (an Apprise URL, with its secrets). good: it brings good news."""
+    """One message to one address (an Apprise URL, with its secrets)."""
 
     url: str
     title: str
     body: str
-    good: bool = False
+    tone: Tone = "warning"
 
 
 class Transport(Protocol):

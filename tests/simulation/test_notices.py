@@ -198,7 +198,7 @@ def test_one_by_itself_is_told_in_full_and_good_news_as_such() -> None:
         await post.wish("a", title="resolved: a", over=True)
         await asyncio.sleep(5)
         (letter,) = post.transport.arrived
-        assert (letter.url, letter.body, letter.good) == (ONE, "about a", True)
+        assert (letter.url, letter.body, letter.tone) == (ONE, "about a", "success")
         assert letter.title.startswith("resolved: a (")
 
     tell(story)
@@ -307,7 +307,7 @@ def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
         assert first.title.startswith("the network is down (")
         assert first.body.endswith("It is of 2027-01-15 08:00:00 UTC and could not be sent before.")
         assert second.title.startswith("resolved: ")
-        assert second.good
+        assert second.tone == "success"
 
     simulate(story, {**SENT, **LAZY})
 

@@ -55,7 +55,7 @@ def anchoring(
         urls = [url for name in settings().notice_urls if (url := resolve_url(name))]
         if not urls:
             raise PulseError("[notify] urls has no address that it could go to")
-        told = [OutgoingMessage(url, "The head of the log", line, good=True) for url in urls]
+        told = [OutgoingMessage(url, "The head of the log", line, tone="info") for url in urls]
         if wrong := [why for why in await ChildTransport().deliver(told) if why]:
             raise PulseError(f"it was not delivered: {wrong[0]}")
 

@@ -19,7 +19,7 @@ from pulse_core.actions import NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
-from pulse_core.ports.transport import OutgoingMessage
+from pulse_core.ports.transport import OutgoingMessage, Tone
 from pulse_core.settings.settings import Settings
 from tests.postbox import Postbox, drip, fail, hang_up, postbox
 
@@ -44,17 +44,20 @@ def words(one: psutil.Process) -> list[str]:
         return []
 
 
-def to(box: Postbox, path: str = "", title: str = "t", good: bool = False) -> OutgoingMessage:
-    return OutgoingMessage(box.url(path), title, "the body\nin two lines", good)
+def to(box: Postbox, path: str = "", title: str = "t", tone: Tone = "warning") -> OutgoingMessage:
+    return OutgoingMessage(box.url(path), title, "the body\nin two lines", tone)
 
 
 async def test_a_message_arrives_as_it_was_written(box: Postbox) -> None:
-    bad, good = to(box, title="gateway stays down"), to(box, title="resolved: gateway", good=True)
+    bad, good = (
+        to(box, title="gateway stays down", tone="failure"),
+        to(box, title="resolved: gateway", tone="success"),
+    )
     assert await ChildTransport().deliver([bad]) == [""]
     assert await ChildTransport().deliver([good]) == [""]
     (_, first), (_, second) = box.posts
     assert (first["title"], first["message"], first["type"]) == (
-        "gateway stays down", "the body\nin two lines", "warning",
+        "gateway stays down", "the body\nin two lines", "failure",
     )  # fmt: skip
     assert (second["title"], second["type"]) == ("resolved: gateway", "success")
     assert children() == []

@@ -15,14 +15,14 @@ AT = 1_800_000_000_000_000  # 2027-01-15 08:00:00 UTC
 SECOND, HOUR = 1_000_000, 3_600_000_000
 
 
-def notice(number: int, title: str = "", text: str = "words", over: bool = False) -> RecordedNotice:
-    said = NoticeParams(title=title or f"n{number}", text=text, over=over)
+def notice(number: int, title: str = "", text: str = "words", **more: Any) -> RecordedNotice:
+    said = NoticeParams(title=title or f"n{number}", text=text, **more)
     return RecordedNotice(f"id-{number}", number, AT + number * SECOND, said)
 
 
 def test_one_by_itself_is_told_in_full() -> None:
     one = compose_message("json://x", [notice(1, text="why\nand what next")], "web1", AT + 3 * SECOND)
-    assert one == ("json://x", "n1 (web1)", "why\nand what next", False)
+    assert one == ("json://x", "n1 (web1)", "why\nand what next", "warning")
 
 
 def test_one_without_text_repeats_its_title() -> None:
@@ -47,13 +47,24 @@ def test_it_is_said_how_many_had_to_wait(late: int, words: str | None) -> None:
     assert body.startswith(f"{words} could not be sent before.\n\n2027" if words else "2027")
 
 
-def test_only_good_news_is_good() -> None:
-    bad, good = notice(1), notice(2, over=True)
-    assert [compose_message("u", some, "h", AT).good for some in ([bad], [good], [bad, good])] == [
-        False,
-        True,
-        False,
+@pytest.mark.parametrize(
+    ("severities", "tone"),
+    [
+        (["info"], "info"),
+        (["warning"], "warning"),
+        (["error"], "failure"),
+        (["critical"], "failure"),
+        (["over"], "success"),
+        (["warning", "info", "over"], "warning"),
+        (["info", "critical", "warning"], "failure"),
+    ],
+)
+def test_services_mark_a_message_by_the_worst_of_its_notices(severities: list[str], tone: str) -> None:
+    notices = [
+        notice(number, over=one == "over", severity="critical" if one == "over" else one)
+        for number, one in enumerate(severities)
     ]
+    assert compose_message("u", notices, "h", AT).tone == tone
 
 
 def test_long_ones_are_cut() -> None:
