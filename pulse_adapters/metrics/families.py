@@ -72,6 +72,7 @@ def families(seen: MetricsInput, version: str) -> Iterator[Metric]:
     standing = seen.standing
     yield from _of_daemon(standing)
     yield from _of_work(standing)
+    yield from _of_life(standing.get("since_start") or {})
     yield from _of_engine(standing.get("engine") or {})
     yield from _of_processes(standing.get("processes", ()))
     yield from _of_conditions(standing)
@@ -106,21 +107,28 @@ def _of_work(standing: Standing) -> Iterator[Metric]:
             which = "the last tick" if field == "last_ms" else "99 of 100 of the last 1,000 ticks at most"
             yield _gauge(name, f"How long {which} took.", tick[field] / 1e3)
     if durations := tick.get("durations"):
-        counts = list(accumulate(durations["counts"]))
-        bounds = [*(str(bound / 1e3) for bound in durations["bounds_ms"]), "+Inf"]
         words = "How long ticks took, since the daemon started."
-        yield HistogramMetricFamily(
-            "pulse_tick_duration_seconds",
-            words,
-            buckets=list(zip(bounds, counts, strict=True)),
-            sum_value=durations["sum_ms"] / 1e3,
-        )
+        yield _histogram("pulse_tick_duration_seconds", words, {(): durations})
     standing_now = {state: effects.pop(state) for state in ("pending", "executing") if state in effects}
     yield _labelled("pulse_effects", "Effects that are not settled.", "state", standing_now)
     settled = CounterMetricFamily("pulse_effects_settled", "Effects that are settled.", labels=("outcome",))
     for outcome, count in effects.items():
         settled.add_metric((outcome,), count)
     yield settled
+
+
+def _of_life(life: Mapping[str, Any]) -> Iterator[Metric]:
+    if not life:
+        return
+    words = "Rollbacks of the engine since the daemon started."
+    yield CounterMetricFamily("pulse_engine_rollbacks", words, life["rollbacks"])
+    words = "How long restarts took, from the death of a process until it was up again."
+    yield _histogram("pulse_restart_duration_seconds", words, {(): life["restarts"]})
+    words = "How long attempts at effects took."
+    of_each: dict[tuple[str, ...], Any] = {
+        (action,): durations for action, durations in life["effects"].items()
+    }
+    yield _histogram("pulse_effect_duration_seconds", words, of_each, ("action",))
 
 
 def _of_engine(engine: Mapping[str, Any]) -> Iterator[Metric]:
@@ -197,6 +205,18 @@ def _by_name(numbers: Sequence[GaugeField], label: str, of: Mapping[str, Any]) -
 
 def _gauge(name: str, says: str, value: float) -> Metric:
     return GaugeMetricFamily(name, says, float(value))
+
+
+def _histogram(
+    name: str, says: str, of: Mapping[tuple[str, ...], Mapping[str, Any]], labels: Sequence[str] = ()
+) -> Metric:
+    """Durations by the values of the labels, as the status tells them."""
+    family = HistogramMetricFamily(name, says, labels=labels)
+    for values, durations in of.items():
+        bounds = [*(str(bound / 1e3) for bound in durations["bounds_ms"]), "+Inf"]
+        buckets = list(zip(bounds, accumulate(durations["counts"]), strict=True))
+        family.add_metric(values, buckets, durations["sum_ms"] / 1e3)
+    return family
 
 
 def _labelled(name: str, says: str, label: str, values: Mapping[str, float]) -> Metric:

@@ -6,6 +6,7 @@ from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
+from pulse_core.daemon.event_durations import EventDurations
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
 from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
@@ -104,6 +105,7 @@ class Daemon:
         )
         stores, last = (p.log, p.vitals, p.checkpoints), lambda: self.ticker.prev
         self.housekeeping = Housekeeping(*stores, p.current_settings, last, self.reporter, self.budget)
+        self.event_durations = EventDurations()
         self.incidents = IncidentCheckpoints(
             p.log,
             p.checkpoints,
@@ -217,12 +219,14 @@ class Daemon:
         restored()
         self.journal.is_standing = p.view().conditions[UNWRITTEN] is not None
         self.journal.is_gone = p.view().conditions[GONE] is not None
+        self.event_durations.begin(p.view())
         for listener in (
             p.view.on_events,
             self.executor.on_events,
             self.processes.on_events,
             self.garbage_collection.on_events,
             self._on_events,
+            self.event_durations.on_events,
         ):
             p.log.listen(listener)
         for listener in (p.view.add_provisional, self.executor.on_events, self.processes.on_events):
@@ -409,6 +413,7 @@ class Daemon:
                 "gone": missing.evidence,
             }
         whole["shed"] = self.budget.report()
+        whole["since_start"] = self.event_durations.report()
         now, costs = asyncio.get_running_loop().time(), self.watch.costs.of
         whole["watchers"] = [
             watcher_status(one, costs.get(one.name, Cost()), now) for one in self.watch.watchers

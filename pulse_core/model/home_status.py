@@ -184,9 +184,18 @@ class WatcherStatus(TypedDict):
     over_s: float
 
 
+class SinceStartStatus(TypedDict):
+    """What has happened since the daemon started: how many rollbacks; how long restarts took, from the death to up again;
+    and how long attempts at effects took, by action."""
+
+    rollbacks: int
+    restarts: DurationsStatus
+    effects: Mapping[str, DurationsStatus]
+
+
 class HomeStatus(TypedDict):
     """The whole status. Only a running daemon reports its engine, its own load, its watchers, what `blast_radius` holds
-    back, and why samples are lost."""
+    back, why samples are lost, and what has happened since it started."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None
@@ -204,6 +213,7 @@ class HomeStatus(TypedDict):
     watchers: NotRequired[Sequence[WatcherStatus]]
     held_back: NotRequired[Sequence[str]]
     samples_lost: NotRequired[str]
+    since_start: NotRequired[SinceStartStatus]
     safe_mode: NotRequired[SafeModeStatus | None]
     settings_faults: NotRequired[Sequence[str]]
     settings_refused: NotRequired[Sequence[str]]

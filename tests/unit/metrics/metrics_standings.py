@@ -53,6 +53,11 @@ STANDING: dict[str, Any] = {
         "restarts": 4,
         "rolled_back": "2026-01-01T00:00:00.000000Z",
     },
+    "since_start": {
+        "rollbacks": 2,
+        "restarts": {"bounds_ms": [100.0, 1000.0], "counts": [1, 2, 3], "sum_ms": 9000.0},
+        "effects": {"restart-process": {"bounds_ms": [10.0], "counts": [4, 1], "sum_ms": 500.0}},
+    },
     "shed": {"level": 2, "measures": ["a", "b"], "evidence": "much"},
     "vitals": {
         "system-resource": SYSTEM,
