@@ -6,7 +6,7 @@ Types of what capabilities print are here where they are too many for the folder
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from pulse_core.app.backup import Backup, Restored
+from pulse_core.app.backup import Backup
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.json_answers import (
     DaemonPageJson,
@@ -31,6 +31,7 @@ from pulse_core.model.json_answers import (
     PromoteJson,
     RedactJson,
     ReplayJson,
+    RestoreJson,
     SeriesJson,
     SettingsCheckJson,
     ShadowJson,
@@ -306,7 +307,7 @@ ANSWERS: Mapping[str, Any] = {
     "promote": PromoteJson,
     "redact": RedactJson,
     "replay": ReplayJson,
-    "restore": Restored,
+    "restore": RestoreJson,
     "resume": EventJson,
     "rollback": EventJson | None,
     "run logs": Lines(RunOutputJson),

@@ -578,13 +578,34 @@ class DevTickJson(TypedDict):
 
 
 class VerdictJson(TypedDict):
-    """Whether the log is what was written; fault: the first that is not; is_accepted: a person has accepted that."""
+    """Whether the log is what was written; fault: the first that is not; is_accepted: a person has accepted that;
+    engine_fault: what git finds wrong with the engine."""
 
     rows: int
     took_ms: int
     fault: str | None
     is_accepted: bool
     notes: Sequence[str]
+    engine_fault: str
+
+
+class RestoreJson(TypedDict):
+    """What came of a restore.
+
+    made_at: of the backup, microseconds; rows: of the backup; salvaged: rows after them that were still sound; lost: rows
+    that are known to have been there; fault: why not all could be kept; kept_at: where what was there is kept;
+    engine_fault: what git finds wrong with the engine.
+    """
+
+    source: str
+    made_at: int
+    rows: int
+    salvaged: int
+    lost: int
+    fault: str
+    kept_at: str
+    notes: Sequence[str]
+    engine_fault: str
 
 
 class SettingsCheckJson(TypedDict):
