@@ -84,11 +84,25 @@ class MeasureJson(TypedDict):
     said: str
 
 
+class CauseJson(TypedDict):
+    """What was seen of an incident, but for process ids and measured values: the newest words, and how often.
+
+    varies: more than the id of the process differed.
+    """
+
+    evidence: str
+    times: int
+    first: str
+    last: str
+    varies: bool
+
+
 class IncidentJson(TypedDict):
     """One episode of one thing.
 
-    wrong_ms: `lasted_ms` without the times at which it was well in between; faded: nobody said that it is over, but it did
-    not come again; printed: what a process printed last; helped: whether what was done did.
+    evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what people
+    requested meanwhile; wrong_ms: `lasted_ms` without the times at which it was well in between; faded: nobody said that it
+    is over, but it did not come again; printed: what a process printed last; helped: whether what was done did.
     """
 
     id: str
@@ -101,6 +115,7 @@ class IncidentJson(TypedDict):
     faded: bool
     times: int
     evidence: str
+    causes: Sequence[CauseJson]
     printed: str
     measures: Sequence[MeasureJson]
     requests: Sequence[str]

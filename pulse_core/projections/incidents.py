@@ -10,20 +10,21 @@ told is kept, in words, so that nobody has to read the log for it.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from pulse_core.model.event import Event
-from pulse_core.model.json_answers import IncidentJson, MeasureJson
+from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, SETTLING
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -64,8 +65,33 @@ CHAINED = frozenset({"process", "condition"})
 
 MOST_REQUESTS = 20
 """How many requests of people are kept of one incident."""
+MOST_CAUSES, OTHERS = 10, "other causes"
+"""How many causes of one incident are told apart, and how those beyond are called."""
+VARYING = re.compile(r"(?<=\bprocess )\d+|(?<=\bnot by )\d+|\d+\.\d+|\d+(?=%| ?[KMGT]i?B\b|[smhd]\b)")
+"""Process ids and measured values: what was seen twice of one cause differs in them."""
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
+
+
+@dataclass(slots=True)
+class IncidentCause:
+    """What was seen of an incident, but for process ids and measured values: the newest words, and how often.
+
+    varies: more than the id of the process differed.
+    """
+
+    evidence: str
+    first: Moment
+    last: Moment
+    times: int = 0
+    varies: bool = False
+
+    def spelled(self) -> CauseJson:
+        """As JSON values."""
+        return {
+            "evidence": self.evidence, "times": self.times,
+            "first": iso(self.first.at), "last": iso(self.last.at), "varies": self.varies,
+        }  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -98,9 +124,11 @@ class Incident:
     """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
 
     id: of the event that began it; since: when it was last well, and began again; wrong_us: for how long it was wrong
-    before that; evidence: what was seen, in words; printed: what a process had printed last, which are not Pulse's words;
+    before that; evidence: what was seen, in words; causes: what was seen each time,
+    by its words; printed: what a process had printed last, which are not Pulse's words;
     event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
+    requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     by_person: a person requested the start that comes next.
     """
@@ -112,6 +140,7 @@ class Incident:
     since: Moment
     last: Moment
     evidence: str = ""
+    causes: dict[str, IncidentCause] = field(default_factory=dict)
     printed: str = ""
     event: str = ""
     commit: str = ""
@@ -122,6 +151,7 @@ class Incident:
     measures: dict[str, IncidentMeasure] = field(default_factory=dict)
     ended_by: str = ""
     requests: list[str] = field(default_factory=list)
+    requests_since: list[str] = field(default_factory=list)
     worked: Moment | None = None
     by_person: bool = False
 
@@ -129,6 +159,20 @@ class Incident:
         """Whether nothing that happens now belongs to it any more."""
         settled = all(sum(one.outcomes.values()) >= one.times for one in self.measures.values())
         return settled and (self.over or self.about in FADING) and now.since(self.last) > FADED_US
+
+    def see(self, at: Moment, words: str, times: int = 1) -> None:
+        """It was seen so, so often."""
+        self.evidence, name = words, VARYING.sub("N", words)
+        if name not in self.causes and len(self.causes) >= MOST_CAUSES:
+            name = words = OTHERS
+        cause = self.causes.setdefault(name, IncidentCause(words, at, at))
+        cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
+        cause.evidence, cause.last, cause.times = words, at, cause.times + times
+
+    def request(self, words: str) -> None:
+        """A person requested something."""
+        kept = self.requests_since if self.over else self.requests
+        kept[:] = [*kept[1 - MOST_REQUESTS :], words]
 
     def end(self, at: Moment, by: str = "") -> None:
         """It is over; by: why, if it did not recover."""
@@ -173,6 +217,7 @@ class Incident:
             "faded": self.faded,
             "times": self.times,
             "evidence": self.evidence,
+            "causes": [cause.spelled() for cause in self.causes.values()],
             "printed": self.printed,
             "measures": [measure.spelled() for measure in self.measures.values()],
             "requests": self.requests,
@@ -242,9 +287,13 @@ def load(text: str) -> Incidents:
 
 
 def _loaded(values: dict[str, Any]) -> Incident:
+    causes = {
+        name: IncidentCause(one.pop("evidence"), *(_moment(one.pop(end)) for end in ("first", "last")), **one)
+        for name, one in values.pop("causes").items()
+    }
     measures = {key: IncidentMeasure(**one) for key, one in values.pop("measures").items()}
     moments = {name: _moment(values.pop(name)) for name in ("began", "since", "last", "worked")}
-    return Incident(**values, **moments, measures=measures)
+    return Incident(**values, **moments, causes=causes, measures=measures)
 
 
 def _moment(values: Any) -> Any:
@@ -326,19 +375,25 @@ class IncidentFold:
                 before.worked, before.by_person = None, False
             before.times, before.last, before.over, before.faded = before.times + number, now, False, False
             before.ended_by = ""
+            before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
+            before.requests_since = []
             if about != "log" or words or evidence(row):  # of a storm of lines, most are only counted
-                self._see(before, row, words)
+                self._see(before, row, words, number)
             return before
         if before:
             before.fade()
         story = Incident(row.id, about, subject, now, now, now, times=number)
         self._add(story)
-        self._see(story, row, words)
+        self._see(story, row, words, number)
         return story
 
-    def _see(self, story: Incident, row: Event, words: str = "") -> None:
+    def _see(self, story: Incident, row: Event, words: str, number: int) -> None:
         """What was seen of it last."""
-        story.evidence, story.printed = words or evidence(row), printed(row)
+        words, story.printed = words or evidence(row), printed(row)
+        if story.about == "log":  # its lines are only counted
+            story.evidence = words
+        else:
+            story.see(row.moment, words, number)
         if story.about in CHAINED:
             self.state.causes.pop(story.event, None)
             self.state.causes[row.id] = story.id
@@ -366,12 +421,13 @@ class IncidentFold:
 
     def _requested(self, row: Event) -> None:
         story = self._current("process", row.subject)
-        if story is None or story.over:
+        if story is None:
             return
         verb, why = REQUESTS[row.kind], decoded(row).get("why")
+        story.request(f"{row.actor} requested a {verb}{f': {why}' if why else ''}")
+        if story.over:
+            return
         story.worked, story.by_person = None, True
-        words = f"{row.actor} requested a {verb}{f': {why}' if why else ''}"
-        story.requests = [*story.requests[1 - MOST_REQUESTS :], words]
         self.state.causes.pop(story.event, None)
         self.state.causes[row.id], story.event = story.id, row.id
         if verb == "stop":
@@ -421,9 +477,10 @@ class IncidentFold:
     def _erred(self, row: Event) -> None:
         commit, story = str(decoded(row).get("commit", "")), self._current("error", row.subject)
         if story and story.ended_by == ROLLED_BACK and commit == story.commit:
-            story.times += occurrences(
-                row
-            )  # raised before that: errors are recorded with their number a second later
+            # Raised before that: errors are recorded with their number a second later.
+            number = occurrences(row)
+            story.times += number
+            story.see(row.moment, evidence(row), number)
         else:
             self._began("error", row).commit = commit
 
@@ -476,7 +533,7 @@ class IncidentFold:
         state = self.state
         name = state.trying.pop(row.subject, None)
         if name and row.kind in FAILED and (trial := state.trials.pop(name, None)):
-            trial.evidence = f"its start failed: {said(row)}"
+            trial.see(trial.began, f"its start failed: {said(row)}")
             self._add(trial)
         if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
             measure, outcome = story.measures[answer.key], outcome_of(row)
@@ -536,6 +593,11 @@ def evidence(row: Event) -> str:
         return f"(damaged: {damage_in(row.data)})"
     data = decoded(row)
     return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def without_id(words: str) -> str:
+    """What was seen of a process, whichever it was."""
+    return re.sub(r"^process \d+ ", "it ", words)
 
 
 def printed(row: Event) -> str:

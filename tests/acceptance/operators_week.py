@@ -614,7 +614,8 @@ SERVER = process(
     PATIENT,
 )
 SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
-BROKEN = "process N exited with status 3 while it was starting"
+ENDED = "exited with status 3 while it was starting"
+BROKEN = f"process N {ENDED}"
 GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in 30m"
 
 
@@ -661,7 +662,7 @@ TABLE: tuple[Breakage, ...] = (
         gives_up,
         Truth(
             {"victim": "flapping"},
-            f"process victim: {BROKEN}, 3 times, ongoing\n"
+            f"process victim: it {ENDED}, 3 times, ongoing\n"
             "  > no database\n"
             f"  restart-process 2 acked: victim is dead again after 1 restart: {BROKEN}\n"
             f"  notify acked: {GIVEN_UP}\n"
@@ -681,7 +682,7 @@ TABLE: tuple[Breakage, ...] = (
         mended,
         Truth(
             UP,
-            f"process victim: {BROKEN}, 3 times, resolved after T\n"
+            f"process victim: it {ENDED}, 3 times, resolved after T\n"
             "  > no database\n"
             "  restart-process 3 acked: victim is to be started: root asked for it\n"
             f"  notify acked: {GIVEN_UP}\n"
@@ -806,7 +807,7 @@ TABLE: tuple[Breakage, ...] = (
         killed_thrice,
         Truth(
             UP,
-            "process victim: process N was killed by SIGKILL, 3 times, resolved after T, wrong for T of it\n"
+            "process victim: it was killed by SIGKILL, 3 times, resolved after T, wrong for T of it\n"
             "  restart-process 3 acked: victim is dead: process N was killed by SIGKILL\n"
             "  recovered",
             warnings=("process-died victim process N was killed by SIGKILL",),

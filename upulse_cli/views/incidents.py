@@ -7,6 +7,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import count, one_line, quoted
+from pulse_core.projections.incidents import without_id
 from upulse_cli.time_args import local, took, zone
 
 SHOWN = 3
@@ -35,8 +36,9 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
         lasted += f", wrong for {took(told['wrong_ms'] * 1000)} of it"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
-    again = f", {told['times']} times" if told["times"] > 1 else ""
-    yield f"{told['about']} {told['subject']}: {told['evidence']}{again}{lasted}"
+    yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
+    if len(told["causes"]) > 1:
+        yield from map(_cause, told["causes"])
     yield from quoted(told["printed"]).splitlines()[-SHOWN:]
     for measure in told["measures"]:
         ended = ", ".join(
@@ -50,3 +52,21 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     elif told["helped"] is not None:
         by_itself = "recovered, not by what Pulse did" if told["ended"] else "not recovered yet"
         yield "recovered" if told["helped"] else by_itself
+
+
+def _seen(told: Mapping[str, Any]) -> str:
+    """What was seen, and how often: words that are true of all of it."""
+    words, times, causes = str(told["evidence"]), told["times"], told["causes"]
+    if times == 1:
+        return words
+    if told["about"] == "log":
+        return f"{words}, one of {count(times, 'line')}"
+    if len(causes) > 1:
+        return f"{times} times, of {count(len(causes), 'cause')}, the last: {words}"
+    varies = causes and causes[0]["varies"]
+    return f"{words}, the last of {times} times" if varies else f"{without_id(words)}, {times} times"
+
+
+def _cause(cause: Mapping[str, Any]) -> str:
+    again = f", {cause['times']} times until {local(cause['last'])}" if cause["times"] > 1 else ""
+    return f"{local(cause['first'])}  {cause['evidence']}{again}"

@@ -438,7 +438,55 @@ def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
     )
     (one,) = told_of(*rows)
     assert (one["times"], one["lasted_ms"], one["wrong_ms"]) == (2, 241_000, 6_000)
-    assert ", 2 times, resolved after 4 min, wrong for 6.0 s of it" in next(lines(one))
+    assert ": killed, 2 times, resolved after 4 min, wrong for 6.0 s of it" in next(lines(one))
+
+
+def test_each_cause_of_an_incident_is_told_with_its_count_and_time() -> None:
+    def died(words: str) -> ProcessDied:
+        return ProcessDied(pid=7, healthy=False, evidence=words)
+
+    held = "process {} exited with status 1; 127.0.0.1:80 is held by process {} (python3), not by {}"
+    rows = (
+        (0, died("process 1 was killed by SIGSEGV"), "web"),
+        (SECOND, UP, "web"),
+        (2 * SECOND, died("process 2 was killed by SIGTERM"), "web"),
+        (3 * SECOND, UP, "web"),
+        (4 * SECOND, STOP, "web", PERSON),
+        (4 * SECOND, OWN, "web"),
+        (5 * SECOND, START, "web", PERSON),
+        (6 * SECOND, died(held.format(3, 4, 3)), "web"),
+        (7 * SECOND, died(held.format(5, 6, 5)), "web"),
+    )
+    (one,) = told_of(*rows)
+    assert [(cause["evidence"], cause["times"]) for cause in one["causes"]] == [
+        ("process 1 was killed by SIGSEGV", 1),
+        ("process 2 was killed by SIGTERM", 1),
+        (held.format(5, 6, 5), 2),
+    ]
+    assert one["requests"] == ["ada requested a stop", "ada requested a start"]
+    head, *more = lines(one)
+    assert head == f"process web: 4 times, of 3 causes, the last: {held.format(5, 6, 5)}, ongoing"
+    assert more[1].endswith("  process 2 was killed by SIGTERM")
+    (one,) = told_of(*rows[:2], (2 * SECOND, died("process 2 was killed by SIGSEGV"), "web"))
+    assert next(lines(one)) == "process web: it was killed by SIGSEGV, 2 times, ongoing"
+
+
+def test_of_very_many_causes_the_last_are_counted_together() -> None:
+    said = [
+        (turn * SECOND, DIED.model_copy(update={"evidence": f"status {turn}"}), "web") for turn in range(99)
+    ]
+    (one,) = told_of(*said)
+    assert [cause["times"] for cause in one["causes"]] == [1] * 10 + [89]
+    assert (one["causes"][-1]["evidence"], one["evidence"]) == ("other causes", "status 98")
+
+
+def test_a_measured_value_makes_no_other_cause_and_only_the_last_one_is_told_as_such() -> None:
+    values = [ConditionRaised(evidence=f"web takes {size} MiB, for 5s") for size in (98.7, 128)]
+    (one,) = told_of(*((turn, value, "usage:web:memory") for turn, value in enumerate(values)))
+    assert (
+        next(lines(one))
+        == "condition usage:web:memory: web takes 128 MiB, for 5s, the last of 2 times, ongoing"
+    )
 
 
 def test_an_effect_is_part_of_the_incident_that_caused_it() -> None:

@@ -67,6 +67,7 @@ RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output":
          "ended": False}]  # fmt: skip
 INCIDENTS = [
     {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
+     "causes": [{"evidence": LONG, "times": 7, "first": AT, "last": AT, "varies": False}],
      "printed": "loading the model\nit failed: no space\n",
      "lasted_ms": None, "helped": None, "ended_by": "", "requests": [], "measures": [
          {"action": "restart-process", "outcomes": {"acked": 6}, "said": "", "reason": "worker is dead"}]},
