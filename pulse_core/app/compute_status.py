@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
 from pulse_core.composition import current_holds, status_lines
-from pulse_core.execute.notice_batching import hold_reason
+from pulse_core.execute.notice_batching import failure_reason, hold_reason
 from pulse_core.model.durations import rough_duration
 from pulse_core.model.home_status import (
     DaemonStatus,
@@ -116,7 +116,7 @@ def compute_status(
         "notices": {
             "standing": sum(not notice.over for notice in state.notices.of.values()),
             "waiting": len(state.notices.open),
-            "held_back": hold_reason(state, settings, now) or None,
+            "held_back": hold_reason(state, settings, now) or failure_reason(state) or None,
         },
         "capabilities": status_lines(Snapshot(0, now, settings, windows, state)),
         "tick": {

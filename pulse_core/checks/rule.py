@@ -82,7 +82,7 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     if held := excuse or (outage_reason(check.http, condition, curr) if check.http else ""):
         return CheckPlan(f"held back: {held}")
     if check.then == TELL:
-        return CheckPlan("a person is told", tell=True)
+        return CheckPlan("nothing but a notice follows", tell=True)
     if condition.state == UNKNOWN:
         return CheckPlan("nothing is done while nobody can look", tell=True)
     process = next((one for one in curr.settings.process if one.name == check.restart), None)

@@ -67,6 +67,17 @@ def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     return ""
 
 
+def failure_reason(state: State) -> str:
+    """That notices were tried and did not arrive everywhere, in words; empty if there are none."""
+    opened = (state.effects.open.get(id_) for id_ in state.notices.open)
+    failed = sum(one is not None and (is_failed(one) or one.attempt > 1) for one in opened)
+    return (
+        f"{failed} could not be sent so far, and will be tried again; see upulse effect list"
+        if failed
+        else ""
+    )
+
+
 def is_network_down(state: State, settings: Settings) -> bool:
     """Whether the network is known to be down and no address is local.
 

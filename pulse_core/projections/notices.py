@@ -34,13 +34,15 @@ class Notices:
     """By topic, the newest at the end (the last 1,000); open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that
-    repeat what had failed. Notices that go out as one message begin at the same moment."""
+    repeat what had failed, and those that turned out to have no address. Notices that go out as one message begin at the
+    same moment; begun: that of each unsettled one, by effect id."""
 
     of: Mapping[str, Notice] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, Moment] = field(default_factory=dict)
     reached: Moment | None = None
     sent: tuple[Moment, ...] = ()
+    begun: Mapping[str, Moment] = field(default_factory=dict)
 
     def __getitem__(self, topic: str) -> Notice | None:
         return self.of.get(topic)
@@ -55,7 +57,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
     if not _concerns(state, events):
         return state  # as nearly always: these effects do something else
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
-    reached, sent = state.reached, state.sent
+    reached, sent, begun = state.reached, state.sent, dict(state.begun)
     for event in events:
         if event.kind == Effect.kind:
             if _is_notice(event):
@@ -65,7 +67,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
         elif event.kind == EffectExecuting.kind:
-            now = event.moment
+            begun[event.subject] = now = event.moment
             # A retry is no new message, nor is a notice that is part of the newest one.
             if not failed.pop(event.subject, None) and (not sent or sent[-1] != now):
                 # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
@@ -73,9 +75,13 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         elif event.kind in SETTLING:
             del open_[event.subject]
             failed.pop(event.subject, None)
-            if event.kind == EffectAcked.kind and decode_plain(event.data).get("result", {}).get("sent_to"):
+            began = begun.pop(event.subject, None)
+            result = decode_plain(event.data).get("result", {}) if event.kind == EffectAcked.kind else {}
+            if result.get("sent_to"):
                 reached = event.moment
-    return Notices(of, open_, failed, reached, sent)
+            elif result.get("only") and began not in begun.values():
+                sent = tuple(then for then in sent if then != began)
+    return Notices(of, open_, failed, reached, sent, begun)
 
 
 def _concerns(state: Notices, events: Sequence[Event]) -> bool:

@@ -637,7 +637,11 @@ def told_twice(
     name: str, evidence: str, over: str, title: str, states: Mapping[str, str] = {}, severity: str = "warning"
 ) -> Truth:
     """A condition that Pulse did nothing about but tell that it began, and that it was over."""
-    more = '; a person is told; then = "restart" would restart it' if name.startswith("usage") else ""
+    more = (
+        '; nothing but a notice follows; then = "restart" would restart it'
+        if name.startswith("usage")
+        else ""
+    )
     return Truth(
         states,
         f"condition {name}: {evidence}, resolved after T\n  notify 2 acked: {over}",

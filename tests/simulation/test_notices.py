@@ -13,6 +13,7 @@ from pulse_adapters.memory.stores import MemoryCheckpoints
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.composition import SURVIVAL
+from pulse_core.execute.notice_batching import failure_reason
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
@@ -410,6 +411,9 @@ def test_an_address_that_has_it_does_not_get_it_again() -> None:
         await asyncio.sleep(HOUR)
         error = json.loads(post.world.events("effect-attempt-failed")[0].data)["error"]
         assert error == "json://***: error 500"
+        assert post.world.daemon is not None
+        held = failure_reason(post.world.daemon.parts.view())
+        assert held == "1 could not be sent so far, and will be tried again; see upulse effect list"
         post.transport.lost.clear()
         await asyncio.sleep(HOUR)
         assert [letter.url for letter in post.transport.arrived] == [ONE, TWO]

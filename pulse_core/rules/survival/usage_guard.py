@@ -47,7 +47,7 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:
     """Plan what to do about a process that takes more than it may."""
     if process.then == "tell":
-        return RestartPlan('a person is told; then = "restart" would restart it', tell=True)
+        return RestartPlan('nothing but a notice follows; then = "restart" would restart it', tell=True)
     if held := restart_hold(process, curr):
         return RestartPlan(f"held back: {held}")
     tried, up = tries_of(condition), curr.process(process.name).up

@@ -53,6 +53,19 @@ def test_notices_begun_at_one_moment_are_one_message() -> None:
     assert after(Notices(), rows).sent == (at(2), at(9))
 
 
+def test_a_notice_that_was_only_logged_is_no_message() -> None:
+    only, sent = (
+        EffectAcked(took_us=1, result={"only": "logged"}),
+        EffectAcked(took_us=1, result={"sent_to": ["a"]}),
+    )
+    rows = log(
+        (1, *wish("x")), (1, *wish("y")), (2, EffectExecuting(), "id-1"), (3, EffectExecuting(), "id-2"), (4, only, "id-2"),
+        (5, sent, "id-1"), (6, *wish("z")), (7, EffectExecuting(), "id-7"), (8, only, "id-7"),
+    )  # fmt: skip
+    assert after(Notices(), rows).sent == (at(2),)
+    assert after(Notices(), rows).begun == {}
+
+
 def test_a_message_that_repeats_what_had_failed_is_not_counted_but_one_after_a_crash_is() -> None:
     no = EffectAttemptFailed(attempt=1, error="no", retry_us=1)
     rows = log(
