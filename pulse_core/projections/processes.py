@@ -102,7 +102,8 @@ class ProcessHistory(NamedTuple):
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
     for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
-    cause: the id of its last death, or of what a person requested since.
+    cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start or
+    restart, with which its budget begins anew.
     """
 
     pid: int | None = None
@@ -126,6 +127,7 @@ class ProcessHistory(NamedTuple):
     unlogged: str = ""
     printed: str = ""
     cause: str = ""
+    renewed: Moment | None = None
 
     @property
     def charged(self) -> tuple[Moment, ...]:
@@ -321,22 +323,21 @@ def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -
 
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.cause = event.id
-    _forget_failures(history)
+    _forget_failures(history, event)
     history.request = None
     if history.up is None:
         history.request = RestartRequest(event.moment, event.actor, data.get("why", ""), is_start=True)
 
 
-def _forget_failures(history: _History) -> None:
+def _forget_failures(history: _History, event: Event) -> None:
+    history.cause, history.renewed = event.id, event.moment
     history.attempts, history.free, history.error, history.stop = (), False, "", None
     history.recent, history.more = (), []
     history.stage = Stage.UP if history.stage is Stage.UP else Stage.NEW
 
 
 def _restart_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    history.cause = event.id
-    _forget_failures(history)
+    _forget_failures(history, event)
     history.request = RestartRequest(event.moment, event.actor, data.get("why", ""))
 
 

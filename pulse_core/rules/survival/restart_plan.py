@@ -131,14 +131,17 @@ def charged_restarts(
 ) -> list[Moment]:
     """The restarts that its budget is charged with, oldest first: of this episode, and of those before it.
 
-    Those before it, and those of a process that died again and again, are forgotten if the condition was over for
-    `healthy_after` in between; and so is what was tried long before anything else was.
+    Those before a person last requested a start or restart are forgotten; those before this episode, and those of a process
+    that died again and again, also if the condition was over for `healthy_after` in between; and so is what was tried long
+    before anything else was.
     """
-    now = curr.now
+    now, renewed = curr.now, curr.process(process.name).renewed
     charged = {measure.wished for measure in tries_of(condition)}
     well = curr.conditions.cleared.get(name)
     if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
         charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))
+    if renewed:
+        charged = {moment for moment in charged if now.since(moment) <= now.since(renewed)}
     ordered = sorted(charged, key=now.since, reverse=True)
     pause = max(process.restart.within, 2 * process.restart.pauses_when_spent.longest)
     pauses = (n for n in range(len(ordered) - 1, 0, -1) if ordered[n].since(ordered[n - 1]) > pause)

@@ -6,8 +6,15 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from pulse_core.model.kinds import ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.model.kinds import (
+    ProcessDied,
+    ProcessRestartRequested,
+    ProcessStartRequested,
+    ProcessStopRequested,
+    ProcessUp,
+)
 from pulse_core.model.names import USAGE
+from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
 from pulse_core.rules.survival.usage_guard import usage_guard
@@ -89,6 +96,23 @@ def test_the_budget_of_restarts_bounds_those_for_usage() -> None:
             restarted(story, pid)
         story.after("5m")
     assert wished == 4  # two at once, then after 1 h and 2 h more at least
+
+
+@pytest.mark.parametrize("request_", [ProcessRestartRequested(), ProcessStartRequested()])
+def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_: Payload) -> None:
+    story = a_story(restart={"max": 2, "within": "10h", "backoff": "1s", "backoff_max": "10h"})
+    for pid in range(8, 16):
+        if any(effect.key == KEY for effect in story.tick().effects):
+            restarted(story, pid)
+        story.after("5m")
+    story.tick()
+    story.expect_note("its budget is spent")
+    story.event(request_, "agent", actor="root")
+    if request_.kind == ProcessRestartRequested.kind:
+        story.tick()
+        restarted(story, 30)
+    story.after("6m").tick()
+    assert story.expect("restart-process", key=KEY).params["for_condition"] == NAME
 
 
 def test_a_budget_that_allows_no_restart_has_a_person_told() -> None:
