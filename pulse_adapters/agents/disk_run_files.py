@@ -221,10 +221,10 @@ def _make_files(folder: RunFolder, prompt: str, token: str) -> None:
     folder.path.parent.mkdir(mode=0o700, exist_ok=True)
     folder.path.mkdir(mode=0o700, exist_ok=True)
     for path, text in ((folder.prompt, prompt), (folder.token, token), (folder.size, NO_SIZE)):
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "w") as file:
+        with open(open_plain(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), "w") as file:
             file.write(text)
     for path in (folder.output, folder.status):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.close(open_plain(path, os.O_WRONLY | os.O_CREAT))
 
 
 def _look(folder: RunFolder, turn: str, read: int, amounts: Amounts) -> tuple[int, int, Amounts]:

@@ -8,12 +8,12 @@ import hashlib
 import json
 import os
 import pwd
-import secrets
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 
 SHARED = "pulse-engine"
@@ -48,18 +48,13 @@ def record_name(home: Path) -> str:
 
 def write_record(name: str, first: str = f"{_WRITTEN}.") -> Path:
     """Write the settings file of a user, unless there is one. Raises NoAccount."""
-    file, new = _record(name), SYSUSERS / f".{secrets.token_hex(8)}.new"
+    file = _record(name)
     try:
         with suppress(FileExistsError):
             SYSUSERS.mkdir()
             SYSUSERS.chmod(0o755)  # it is the machine's, and the umask is Pulse's
-        try:
-            new.write_text(f'{first}\nu {name} - "{TOLD}"\n')
-            new.chmod(0o644)
-            with suppress(FileExistsError):
-                os.link(new, file)
-        finally:
-            new.unlink(missing_ok=True)
+        with suppress(FileExistsError):
+            replace_plain(file, f'{first}\nu {name} - "{TOLD}"\n'.encode(), 0o644, keep=True)
     except OSError as error:
         raise NoAccount(f"{file} can't be written: {error.strerror}") from error
     return file

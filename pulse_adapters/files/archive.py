@@ -7,6 +7,7 @@ a nearly full disk needs room for one batch, and each batch frees some.
 import errno
 import os
 import re
+import secrets
 import sys
 import time
 from collections import Counter
@@ -125,7 +126,7 @@ class Archiver:
 
     def _archive_batch(self, batch: Sequence[Session], name: str) -> None:
         """Archive a batch: written, read back and compared with the files, renamed, and only then deleted."""
-        part = f".{name}.part"
+        part = f".{name}.{secrets.token_hex(8)}.part"
         try:
             written = self._write(part, list(batch))
             manifest = self._read(part)
@@ -159,13 +160,15 @@ class Archiver:
 
     def _write(self, part: str, batch: list[Session]) -> Sequence[Session]:
         """Write the sessions of the batch; one that changes meanwhile is left out."""
-        while True:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-            with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        with os.fdopen(os.open(part, flags, 0o600, dir_fd=self.store.fd), "wb") as file:
+            while True:
                 try:
                     write_archive(file, self.root, batch, self.deadline)
                 except SessionChanged as changed:
                     batch = [session for session in batch if session.name != str(changed)]
+                    file.seek(0)
+                    file.truncate()
                 else:
                     return batch
 

@@ -15,6 +15,7 @@ from pulse_adapters.git.git_command import FOLLOWED, MAIN, NEW, STAGING, Git, is
 from pulse_adapters.git.settings_folder import refuse_odd_files
 from pulse_adapters.git.stage_files import stage_files
 from pulse_adapters.git.staging import unfinished_operation
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 
 FIRST = "the engine as it was given"
@@ -63,7 +64,7 @@ def _make_folder(folder: Path) -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, text in (("config", _SETTINGS), ("HEAD", f"ref: {MAIN}\n")):
         if not (folder / name).exists():
-            (folder / name).write_text(text)
+            replace_plain(folder / name, text.encode(), 0o644)
 
 
 def repair_repository(git: Git) -> Iterator[str]:
@@ -137,16 +138,16 @@ def _make_worktree(git: Git) -> None:
     names = ("staging" + (str(number) if number else "") for number in count())
     folder = next(worktrees / name for name in names if not (worktrees / name).exists())
     folder.mkdir(parents=True)
-    (folder / "HEAD").write_text(f"ref: {STAGING}\n")
+    replace_plain(folder / "HEAD", f"ref: {STAGING}\n".encode(), 0o644)
     git.staging.mkdir(exist_ok=True)
     _link(git, folder)
 
 
 def _link(git: Git, folder: Path) -> None:
     link = git.staging / ".git"
-    (folder / "commondir").write_text("../..\n")
-    (folder / "gitdir").write_bytes(os.fsencode(f"{link.resolve()}\n"))
-    link.write_bytes(os.fsencode(f"gitdir: {folder.resolve()}\n"))
+    replace_plain(folder / "commondir", b"../..\n", 0o644)
+    replace_plain(folder / "gitdir", os.fsencode(f"{git.staging.resolve() / '.git'}\n"), 0o644)
+    replace_plain(link, os.fsencode(f"gitdir: {folder.resolve()}\n"), 0o644)
 
 
 def _link_again(git: Git) -> bool:

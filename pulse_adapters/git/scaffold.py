@@ -1,7 +1,6 @@
 """A new rule, projection, watcher or executor in staging: its module, its test, and its line in engine.py."""
 
 import keyword
-import os
 import re
 import stat
 from collections.abc import Callable, Mapping, Sequence
@@ -123,10 +122,9 @@ def scaffold(
             f" add to it: {line}, and in {shelf.list}: {entry}"
         ) from error
     tell(WrittenFile(engine, listed, edited, (line, imported, shelf.list)))
-    new = engine.with_name(".engine.py.new")
-    new.write_bytes(edited)
-    os.chmod(new, engine.stat().st_mode)
-    os.replace(new, engine)  # in one step: whoever watches it never reads half of it
+    replace_plain(
+        engine, edited, stat.S_IMODE(engine.stat().st_mode)
+    )  # nobody who watches it reads half of it
     return module, test, engine
 
 

@@ -13,7 +13,7 @@ from threading import get_native_id
 
 from pulse_adapters.git.errors import GitFailed
 from pulse_adapters.git.git_files import LARGEST
-from pulse_adapters.workers.plain_file import read_plain
+from pulse_adapters.workers.plain_file import read_plain, replace_plain
 
 _SHARED = ("objects", "refs", "logs", "packed-refs", "shallow", "info/exclude")
 _ATTRIBUTES = b"* -text -ident -filter -working-tree-encoding\n"
@@ -76,7 +76,10 @@ def _hold(place: Path, content: str | bytes) -> None:
     with suppress(OSError):
         if (os.readlink(place) if place.is_symlink() else read_plain(place, LARGEST)) == content:
             return
+    if isinstance(content, bytes):
+        replace_plain(place, content, 0o644, synced=False)
+        return
     new = place.with_name(f".{place.name}-{get_native_id()}")
     new.unlink(missing_ok=True)
-    new.symlink_to(content) if isinstance(content, str) else new.write_bytes(content)
+    new.symlink_to(content)
     new.replace(place)

@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import tarfile
 import time
 from collections.abc import Iterable, Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from pulse_adapters.workers.plain_file import end_of_plain
+from pulse_adapters.workers.plain_file import end_of_plain, replacing
 from pulse_core.app.bundle import BundlePart
 from pulse_core.home import HomeLayout
 from pulse_core.model.secret_text import hide_secrets
@@ -24,19 +23,8 @@ SYSTEM = ("meminfo", "loadavg", "uptime", "mounts", "pressure/cpu", "pressure/me
 
 def write_bundle(path: Path, parts: Iterable[BundlePart]) -> list[str]:
     """Write the bundle, renamed into place once complete; returns what could not be read, with the reason."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        missing = write_parts(unfinished, parts)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return missing
-
-
-def write_parts(path: Path, parts: Iterable[BundlePart]) -> list[str]:
-    """Write the archive to the disk; returns what could not be read."""
     missing: list[str] = []
-    with tarfile.open(path, "w:gz", compresslevel=6) as bundle:
+    with replacing(path) as file, tarfile.open(fileobj=file, mode="w:gz", compresslevel=6) as bundle:
         for name, part in parts:
             try:
                 text = part()
@@ -45,9 +33,6 @@ def write_parts(path: Path, parts: Iterable[BundlePart]) -> list[str]:
                 continue
             add_file(bundle, name, text.encode("utf-8", "replace"))
         add_file(bundle, "missing.txt", "\n".join(missing).encode())
-    path.chmod(0o600)
-    with path.open("rb") as whole:
-        os.fsync(whole.fileno())
     return missing
 
 
@@ -83,7 +68,7 @@ def remove_old_bundles(directory: Path) -> None:
     bundles = sorted(directory.glob("*.tar.gz"), key=modified)
     for old in (
         *bundles[:-KEPT],
-        *(one for one in directory.glob(".*.part") if now - modified(one) > ABANDONED_S),
+        *(one for one in directory.glob(".*.unfinished") if now - modified(one) > ABANDONED_S),
     ):
         old.unlink(missing_ok=True)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.workers.file_threads import FileThreads
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import open_plain, replacing
 from pulse_core.model.secret_text import hide_secrets
 from pulse_core.model.text import clean
 
@@ -114,18 +114,13 @@ def truncate_log(path: Path, kept: int = ROTATE_AT) -> int:
 
 def _copy_from(file: int, start: int, end: int, target: Path) -> int:
     """Replace the target by all from `start` to `end`, with what is appended meanwhile; 0 if that fails."""
-    new = target.with_name(f"{target.name}.unfinished")
     at = start
     try:
-        with new.open("wb") as copy:
-            os.fchmod(copy.fileno(), 0o600)
+        with replacing(target, synced=False) as copy:
             while piece := os.pread(file, min(_PIECE, end - at), at):
                 copy.write(piece)
                 at += len(piece)
-        new.replace(target)
     except OSError:
-        with suppress(OSError):
-            new.unlink()
         return 0
     return at - start
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
-from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing, replace_file
+from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing
 from pulse_adapters.workers import child_side
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core import __version__
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
@@ -108,9 +109,9 @@ def serve_page(page: Page, listen: str) -> str:
 
 
 def write_page(page: Page, path: Path) -> str:
-    """Write the page into a file; returns why that failed, or empty."""
+    """Write the page into a file, readable by everybody, as node_exporter needs; returns why that failed, or empty."""
     try:
-        replace_file(path, page.served()[0])
+        replace_plain(path, page.served()[0], 0o644, synced=False)
     except OSError as error:
         return f"{path} can't be written: {error.strerror}"
     return ""

@@ -6,7 +6,6 @@ export can be repeated.
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -14,6 +13,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -191,19 +191,6 @@ def events_of_effect(log: EventReader, effect: str) -> Sequence[Event]:
     return [request, *log.events(EventQuery(subject=effect, since_seq=request.seq))]
 
 
-def replace_file(path: Path, body: bytes) -> None:
-    """Replace it whole; readable by everybody, as node_exporter needs. Raises OSError, and then keeps the old one."""
-    new = path.with_name(f".{path.name}.new")
-    try:
-        with open(new, "wb") as file:
-            os.fchmod(file.fileno(), 0o644)
-            file.write(body)
-        os.replace(new, path)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise
-
-
 class PositionFile:
     """The export's position in a file, replaced atomically. An unreadable file counts as none."""
 
@@ -220,7 +207,7 @@ class PositionFile:
 
     def write(self, place: ExportPosition) -> None:
         """Store the position. Raises OSError."""
-        replace_file(self._path, json.dumps(place).encode())
+        replace_plain(self._path, json.dumps(place).encode(), synced=False)
 
 
 class Tracing:

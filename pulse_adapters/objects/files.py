@@ -4,13 +4,13 @@ import asyncio
 import hashlib
 import os
 import re
-import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import Damaged, LogUnavailable
 from pulse_core.ports.loops import finish_despite_cancel
 
@@ -87,7 +87,7 @@ class FileObjects:
         if _holds(path, blob):
             os.utime(path)
         else:
-            _replace(path, blob)
+            replace_plain(path, blob)
         _sync(path.parent)
 
     def _settle(self, shard: Path) -> None:
@@ -125,19 +125,6 @@ def _size_if_untouched(path: Path, since: float) -> int | None:
     return found.st_size if found.st_mtime < since else None
 
 
-def _replace(path: Path, blob: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(blob)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
 def _sync(directory: Path) -> None:
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -170,7 +157,7 @@ def _shard(path: Path, before: float) -> Shard:
             state = entry.stat(follow_symlinks=False)
             if not entry.is_file(follow_symlinks=False) or state.st_mtime >= before:
                 continue
-            if entry.name.startswith(".new-"):
+            if entry.name.endswith(".unfinished"):
                 found.leftovers[Path(entry.path)] = state.st_size
             elif len(entry.name) == 62 and _HEX.issuperset(entry.name):
                 found.objects[path.name + entry.name] = state.st_size

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import open_plain
 from pulse_core.home import HomeLayout
 
 SIZE = 4 * 1024 * 1024
@@ -17,7 +18,7 @@ class Reserve:
     def make(self) -> bool:
         """Take the blocks, if they are not held already; False if there is no space for them."""
         try:
-            handle = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            handle = open_plain(self._path, os.O_RDWR | os.O_CREAT)
         except OSError:  # no inode is left, or nothing may be written here
             return False
         try:

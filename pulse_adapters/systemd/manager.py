@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 
 UNIT_NAME = "upulse.service"
@@ -310,15 +311,8 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Replace the file atomically, synced before the rename."""
-    new = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with new.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fchmod(file.fileno(), 0o644)
-            os.fsync(file.fileno())
-        new.replace(path)
+        replace_plain(path, text.encode(), 0o644)
     except OSError as error:
         raise PulseError(f"cannot write {path}: {error.strerror}") from error

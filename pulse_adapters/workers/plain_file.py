@@ -63,27 +63,30 @@ def cut_middle(file: BinaryIO, most: int, end: int) -> None:
     file.truncate(most)
 
 
-def replace_plain(
+@contextmanager
+def replacing(
     path: Path,
-    data: bytes | Iterable[bytes],
     mode: int = 0o600,
     *,
     within: int | None = None,
     keep: bool = False,
-) -> None:
-    """Put a file there at once, which is on disk before it has its name. Raises OSError, and then leaves what was there.
+    synced: bool = True,
+) -> Iterator[BinaryIO]:
+    """A new file to write, which has this name at the end. Raises OSError, and then leaves what was there.
 
-    within: the open folder in which it has this name; keep: raise FileExistsError where something has the name already.
+    Until then its name is one that nobody knew before, so that no link or pipe waits there. within: the open folder in
+    which it has its name; keep: raise FileExistsError where something has the name already; synced: it is on disk first.
     """
-    new = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.new")
+    new = os.path.join(os.path.dirname(path), f".{secrets.token_hex(8)}.unfinished")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     file = os.open(new, flags, mode, dir_fd=within)
     try:
         with open(file, "wb") as opened:
-            opened.writelines((data,) if isinstance(data, bytes) else data)
+            yield opened
             opened.flush()
             os.fchmod(file, mode)
-            os.fsync(file)
+            if synced:
+                os.fsync(file)
         if keep:
             os.link(new, path, src_dir_fd=within, dst_dir_fd=within)
             os.unlink(new, dir_fd=within)
@@ -92,6 +95,20 @@ def replace_plain(
     except BaseException:
         os.unlink(new, dir_fd=within)
         raise
+
+
+def replace_plain(
+    path: Path,
+    data: bytes | Iterable[bytes],
+    mode: int = 0o600,
+    *,
+    within: int | None = None,
+    keep: bool = False,
+    synced: bool = True,
+) -> None:
+    """Put a file there at once, as `replacing` does."""
+    with replacing(path, mode, within=within, keep=keep, synced=synced) as file:
+        file.writelines((data,) if isinstance(data, bytes) else data)
 
 
 @contextmanager

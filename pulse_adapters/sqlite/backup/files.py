@@ -15,8 +15,8 @@ from typing import BinaryIO
 
 from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, TREES, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
-from pulse_adapters.workers.plain_file import open_plain
-from pulse_adapters.workers.untrusted_paths import open_folder
+from pulse_adapters.workers.plain_file import open_plain, replace_plain
+from pulse_adapters.workers.untrusted_paths import FOLDER, open_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
 
@@ -150,12 +150,7 @@ def sync_all(directory: Path) -> None:
 
 def write_synced(path: Path, text: str) -> None:
     """A small file, whole and on disk before it has its name."""
-    new = path.with_name(f".{path.name}.unfinished")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    replace_plain(path, text.encode())
     sync_directory(path.parent)
 
 
@@ -220,9 +215,15 @@ def under_construction(path: Path) -> Iterator[Path]:
     for other in path.parent.glob(f".*{_UNFINISHED}"):
         if other != work:
             _remove_left(other)
-    work.mkdir(mode=PRIVATE, exist_ok=True)
-    handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    with suppress(FileExistsError):
+        work.mkdir(mode=PRIVATE)
     try:
+        handle = os.open(work, FOLDER)
+    except OSError as error:
+        raise PulseError(f"{work} is in the way of a backup, and no folder; remove it") from error
+    try:
+        if os.fstat(handle).st_uid != os.geteuid():
+            raise PulseError(f"{work} is in the way of a backup, and another user's; remove it")
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -230,8 +231,8 @@ def under_construction(path: Path) -> Iterator[Path]:
                 f"another backup is being made in {work}; wait for it, or give another name"
             ) from None
         try:
-            empty_directory(work)
-            work.chmod(PRIVATE)
+            os.fchmod(handle, PRIVATE)
+            empty_directory(Path(f"/proc/self/fd/{handle}"))  # whatever has its name by now
             yield work
             work.rename(path)
             sync_directory(path.parent)

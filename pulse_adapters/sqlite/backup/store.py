@@ -38,7 +38,7 @@ from pulse_adapters.sqlite.errors import code, translate_error
 from pulse_adapters.sqlite.payloads import MARK, is_object_name, object_path, referenced_object
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.file_systems import answer_in_time
-from pulse_adapters.workers.plain_file import open_plain
+from pulse_adapters.workers.plain_file import open_plain, replace_plain
 from pulse_core import __version__
 from pulse_core.app.backup import Backup, Progress, Restored
 from pulse_core.home import HomeLayout
@@ -177,8 +177,7 @@ class BackupWriter:
             raise PulseError(
                 f"{len(self.files):,} files are too many for a backup; move what is no code out of staging/"
             )
-        (self.work / NAME).touch(mode=0o600)
-        (self.work / NAME).write_text(text)
+        replace_plain(self.work / NAME, text.encode())
         sync_all(self.work)
         read_manifest(self.work)  # none is made that can't be put back
         return manifest

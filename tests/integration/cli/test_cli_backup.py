@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.sqlite.backup.files import under_construction
+from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 from upulse_cli.wiring import backup as backup_wiring
 
@@ -134,6 +135,22 @@ def test_where_no_backup_can_be_is_said(quiet: CliHome, tmp_path: Path, destinat
     said = quiet.upulse("backup", os.path.join(tmp_path, destination), code=1).err
     assert words in said
     assert not [path for path in tmp_path.iterdir() if "unfinished" in path.name]
+
+
+def test_what_others_put_where_a_backup_is_made_is_neither_emptied_nor_followed(tmp_path: Path) -> None:
+    (others := tmp_path / "others").mkdir()
+    (others / "precious").touch()
+    (work := tmp_path / ".backup.unfinished").symlink_to(others)
+    with pytest.raises(PulseError, match="in the way"), under_construction(tmp_path / "backup"):
+        pass
+    assert (others / "precious").exists()
+    if os.geteuid() == 0:
+        work.unlink()
+        others.rename(work)
+        os.chown(work, 65534, 65534)
+        with pytest.raises(PulseError, match="another user's"), under_construction(tmp_path / "backup"):
+            pass
+        assert (work / "precious").exists()
 
 
 def test_a_backup_is_never_overwritten(quiet: CliHome, backup: Path) -> None:

@@ -65,14 +65,12 @@ def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> N
 def test_only_the_newest_bundles_are_kept(tmp_path: Path) -> None:
     for number in range(KEPT + 3):
         (tmp_path / f"{number:02}.tar.gz").write_bytes(b"x")
-    for name, age in ((".broken.tar.gz.7.part", ABANDONED_S + 60), (".under-way.tar.gz.8.part", 60)):
+    for name, age in ((".abandoned.unfinished", ABANDONED_S + 60), (".under-way.unfinished", 60)):
         (tmp_path / name).write_bytes(b"x")
         os.utime(tmp_path / name, (time.time() - age,) * 2)
     remove_old_bundles(tmp_path)
     assert len(list(tmp_path.glob("*.tar.gz"))) == KEPT
-    assert [path.name for path in tmp_path.glob(".*")] == [".under-way.tar.gz.8.part"], (
-        "another one writes it"
-    )
+    assert [path.name for path in tmp_path.glob(".*")] == [".under-way.unfinished"], "another one writes it"
 
 
 def test_a_bundle_that_breaks_off_leaves_nothing_behind(tmp_path: Path) -> None:

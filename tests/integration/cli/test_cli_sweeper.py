@@ -164,7 +164,7 @@ def old_file(path: Path, content: bytes = b"1234") -> Path:
 async def test_what_was_broken_off_and_old_logs_go(home: Home) -> None:
     await large_event(home, FileObjects(home.objects), "x")
     going = [
-        old_file(home.objects / "ab" / ".new-x"),
+        old_file(home.objects / "ab" / ".x.unfinished"),
         old_file(home.path / "events.db.before-2.unfinished"),
         old_file(home.path / "vitals.db.unusable-wal"),
         old_file(home.outputs / "gateway.log.1"),
@@ -175,7 +175,7 @@ async def test_what_was_broken_off_and_old_logs_go(home: Home) -> None:
         old_file(home.outputs / "gateway.log"),
         old_file(home.outputs / "worker.log.1"),
         old_file(home.path / "events.db.before-2"),
-        home.objects / "ab" / ".new-y",
+        home.objects / "ab" / ".y.unfinished",
     ]
     staying[-1].write_bytes(b"young")
     sweep = sweeper(home, FileObjects(home.objects))

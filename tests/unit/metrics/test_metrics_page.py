@@ -1,5 +1,6 @@
 """The page is looked for at most once a second, whoever asks, and written whole."""
 
+import os
 import threading
 import time
 from pathlib import Path
@@ -8,8 +9,7 @@ import pytest
 
 from pulse_adapters.metrics.families import MetricsInput
 from pulse_adapters.metrics.page import Page
-from pulse_adapters.metrics.process import PeriodicTask
-from pulse_adapters.metrics.tracing import replace_file
+from pulse_adapters.metrics.process import PeriodicTask, write_page
 from pulse_core.model.errors import PulseError
 from tests.unit.metrics.metrics_standings import STANDING
 
@@ -77,20 +77,35 @@ def test_the_last_page_says_that_the_daemon_is_gone_and_nothing_of_what_it_guard
 
 def test_a_file_is_replaced_whole_and_everybody_may_read_it(tmp_path: Path) -> None:
     file = tmp_path / "pulse.prom"
-    replace_file(file, b"first\n")
+    assert write_page(Page(Looks(), "first"), file) == ""
     with file.open("rb") as reader:
-        replace_file(file, b"second\n")
-        assert reader.read() == b"first\n"
-    assert file.read_bytes() == b"second\n"
+        assert write_page(Page(Looks(), "second"), file) == ""
+        assert b"first" in reader.read()
+    assert b"second" in file.read_bytes()
     assert file.stat().st_mode & 0o777 == 0o644
     assert [one.name for one in tmp_path.iterdir()] == ["pulse.prom"]
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
     (tmp_path / "pulse.prom").mkdir()
-    with pytest.raises(OSError, match=r"pulse\.prom"):
-        replace_file(tmp_path / "pulse.prom", b"x")
+    assert write_page(Page(Looks(), "1"), tmp_path / "pulse.prom").endswith(
+        "can't be written: Is a directory"
+    )
     assert [one.name for one in tmp_path.iterdir()] == ["pulse.prom"]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", ["pulse.prom", ".pulse.prom.new"])
+def test_nothing_that_lies_in_the_folder_is_written_through_or_waited_for(tmp_path: Path, name: str) -> None:
+    (victim := tmp_path / "victim").write_bytes(b"of root")
+    (folder := tmp_path / "met").mkdir()
+    (folder / name).symlink_to(victim)
+    assert write_page(Page(Looks(), "1"), folder / "pulse.prom") == ""
+    assert victim.read_bytes() == b"of root"
+    (folder / name).unlink()
+    os.mkfifo(folder / name)
+    assert write_page(Page(Looks(), "1"), folder / "pulse.prom") == ""
+    assert b"pulse_up" in (folder / "pulse.prom").read_bytes()
 
 
 def test_a_chore_that_fails_says_so_once_and_is_done_again_less_and_less_often() -> None:

@@ -87,6 +87,37 @@ def test_nobody_else_opens_files_so_by_itself() -> None:
     assert found == KNOWN.keys()
 
 
+WRITERS = {
+    "pulse_adapters/host/daemon_log_file.py": "in the home, as its owner",
+    "pulse_adapters/metrics/process.py": "the kernel's",
+    "pulse_core/app/demo.py": "a home that was made for it",
+    "upulse_cli/wiring/demo.py": "the same",
+}
+
+
+def makes_files(function: ast.AST) -> bool:
+    """Whether it makes or empties files by their names, whatever has those: a link, a pipe."""
+    nodes = list(ast.walk(function))
+    names = {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+    called = {one.func.id for one in nodes if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)}
+    opened = (one for one in nodes if isinstance(one, ast.Call) and getattr(one.func, "attr", "") == "open")
+    modes = {one.value for call in opened for one in call.args[:1] if isinstance(one, ast.Constant)}
+    is_open = "O_CREAT" in names and not {"O_EXCL", "O_NOFOLLOW"} & names and "open_plain" not in called
+    return bool(names & {"write_text", "write_bytes"} or modes & {"w", "wb", "a", "ab"} or is_open)
+
+
+def test_nobody_else_makes_files_where_a_link_may_lie() -> None:
+    found = set[str]()
+    for package in ("pulse_core", "pulse_adapters", "upulse_cli"):
+        for file in (ROOT / package).rglob("*.py"):
+            functions = (
+                one for one in ast.walk(ast.parse(file.read_text())) if isinstance(one, ast.FunctionDef)
+            )
+            if any(makes_files(one) for one in functions):
+                found.add(str(file.relative_to(ROOT)))
+    assert found == WRITERS.keys()
+
+
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     path = tmp_path / "file"
     replace_plain(path, b"old")

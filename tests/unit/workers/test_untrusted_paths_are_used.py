@@ -14,8 +14,6 @@ KNOWN = {
     "pulse_adapters/engine_user/layout.py": OWN,
     "pulse_adapters/git/create_repository.py": HOME,
     "pulse_adapters/git/revisions.py": HOME,
-    "pulse_adapters/git/scaffold.py": HOME,
-    "pulse_adapters/host/bundle.py": OWN,
     "pulse_adapters/host/leftovers.py": HOME,
     "pulse_adapters/ipc/server.py": HOME,
     "pulse_adapters/sandbox/confinement.py": OWN,
