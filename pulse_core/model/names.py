@@ -37,6 +37,9 @@ SYSTEM_RESOURCE = "system-resource"
 PROCESS_USAGE = "process-usage"
 """The watcher of what the trees of guarded processes take."""
 
+NOT_LOOKED_AT = " any more"
+"""How the evidence ends with which a condition is cleared because nobody looks at it, as `it is not checked any more`."""
+
 USAGE = "usage:"
 """What the names of its conditions begin with; the process and `memory` or `cpu` follow."""
 

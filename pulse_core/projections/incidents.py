@@ -19,12 +19,19 @@ from typing import Any
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
-from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ONLY_LOGGED, RESTART_PROCESS, SETTLING
+from pulse_core.model.names import (
+    ARCHIVE_SESSIONS,
+    CLEAN_PATHS,
+    NOT_LOOKED_AT,
+    ONLY_LOGGED,
+    RESTART_PROCESS,
+    SETTLING,
+)
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 3
+VERSION = 4
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -44,14 +51,14 @@ REQUESTS = {
     "process-restart-requested": "restart",
 }
 ABOUTS = ("process", "condition", "log", "error")
-STARTED, STOPPED = "daemon-started", "daemon-stopped"
+STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
 DAEMON = "daemon"
 PULSE = "pulse"
 """Who writes what the daemon decides."""
-KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, STARTED, STOPPED, *SETTLING, "effect"})
+KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"})
 TOLD = frozenset({"notify", "note"})
 """Actions that only tell people: they help nobody."""
-ROLLED_BACK = "its commit was rolled back"
+ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
@@ -326,6 +333,8 @@ class IncidentFold:
             self._engine(row)
         elif kind == STARTED:
             self._started(row)
+        elif kind == SETTINGS:
+            self._guarded(row, frozenset(decoded(row).get("processes", ())))
         if kind == STOPPED:
             self.state.alive = None
         elif kind == STARTED or (self.state.alive and row.actor == PULSE):
@@ -403,7 +412,10 @@ class IncidentFold:
         if about == "process":
             self.state.trials.pop(row.subject, None)
         if (story := self._current(about, row.subject)) and not story.over:
-            story.end(row.moment, "its own manager stopped it" if row.kind == "process-stopped" else "")
+            by = "its own manager stopped it" if row.kind == "process-stopped" else ""
+            if about == "condition" and (words := evidence(row)).endswith(NOT_LOOKED_AT):
+                by = words
+            story.end(row.moment, by)
 
     # Processes: what is intended is no incident, unless it fails
 
@@ -432,6 +444,14 @@ class IncidentFold:
         self.state.causes[row.id], story.event = story.id, row.id
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wants it down")
+
+    def _guarded(self, row: Event, names: frozenset[str]) -> None:
+        """Settings are in force that guard these processes: what was wrong with others is over."""
+        for name in self.state.trials.keys() - names:
+            del self.state.trials[name]
+        for story in map(self.state.all.__getitem__, self.state.current.values()):
+            if story.about == "process" and not story.over and story.subject not in names:
+                story.end(row.moment, NOT_GUARDED)
 
     # The daemon and the engine
 

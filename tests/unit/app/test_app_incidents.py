@@ -35,6 +35,7 @@ from pulse_core.model.kinds import (
     RuleQuarantined,
     SafeModeEntered,
     SafeModeLeft,
+    SettingsLoaded,
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
@@ -207,6 +208,7 @@ SAID: Sequence[tuple[Payload, str]] = (
     (DIED, "web"), (OWN, "web"), (UP, "web"), (STOP, "web"), (AGAIN, "web"), (RESTART, RESTART.key), (ACKED, "#1"),
     (FAILED, "#1"), (LINES, LOG), (ErrorReported(message="no", repeats=2), "rule:mine"), (STARTED, ""),
     (ConditionRaised(evidence="full", state="high"), "disk:/"), (ConditionCleared(evidence="room"), "disk:/"),
+    (SettingsLoaded(digest="e" * 64, processes=("other",)), ""),
     (RuleQuarantined(commit="c" * 40, why="it errs"), "mine"), (EngineLoaded(rules=("other",)), "d" * 40),
 )  # fmt: skip
 """What may happen to incidents, in any order."""
@@ -399,6 +401,20 @@ def test_errors_of_a_rule_end_when_it_is_gone() -> None:
     assert (one["ended_by"], other["ended"]) == ("the rule is gone", None)
     (one,) = told_of(mine, (1, EngineDisabled(), "", PERSON))
     assert one["ended_by"] == "the rule is gone"
+
+
+def test_what_is_no_longer_in_the_settings_is_not_ongoing() -> None:
+    fewer = SettingsLoaded(digest="d" * 64, processes=("web",))
+    died, other = (0, DIED, "old"), (1, DIED, "web")
+    gone, left = told_of(died, other, (2, fewer, ""))
+    assert (gone["ended_by"], gone["lasted_ms"], left["ended"]) == ("no longer guarded", 0.002, None)
+    (gone,) = told_of(
+        (0, STARTED, ""), died, (1, DaemonStopped(pid=1, reason="x"), ""), (2, STARTED, ""), (3, fewer, "")
+    )
+    assert gone["ended_by"] == "no longer guarded"
+    cleared = ConditionCleared(evidence="it is not checked any more")
+    (check,) = told_of((0, FULL, "check:x"), (1, cleared, "check:x"))
+    assert [*lines(check)][-1] == "it is not checked any more"
 
 
 @settings(max_examples=60, deadline=None)
