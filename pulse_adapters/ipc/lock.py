@@ -5,7 +5,8 @@ anyone may ask who holds it without taking it for a moment. What it says is writ
 before it gets the name, so nobody reads half of it. Where no file can
 be made it is written over what is there.
 
-Who holds `run/lock` holds the home's folder by a shared flock, too: so it is known who that is where `run/` was deleted.
+Who holds `run/lock` has such a lock, shared, on the home's folder, too: so it is known who that is where `run/` was deleted.
+Whoever changes the engine has a flock on that folder, which is another matter.
 
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
 alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then.
@@ -69,7 +70,7 @@ class HomeLock:
         if self._path.name == LOCK:
             with suppress(OSError):
                 self._folder = os.open(self._path.parent.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-                fcntl.flock(self._folder, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                fcntl.fcntl(self._folder, fcntl.F_OFD_SETLK, _lock(fcntl.F_RDLCK))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -225,11 +226,23 @@ def _holder_of_folder(home: Path) -> LockHolder | None:
     with suppress(OSError):
         folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            if pid := _flock_holder(folder):
-                return LockHolder(pid, boot_id(), 0, "")
+            if is_held(folder):
+                return LockHolder(_process_with_lock(os.fstat(folder)), boot_id(), 0, "")
         finally:
             os.close(folder)
     return None
+
+
+def _process_with_lock(folder: os.stat_result) -> int:
+    """The process that has an open file description lock on a folder; 0 if that can't be seen: the kernel tells no pid."""
+    for place in Path("/proc").glob("[0-9]*/fd"):
+        with suppress(OSError):
+            for name in os.listdir(place):
+                with suppress(OSError):
+                    is_it = os.path.samestat(os.stat(place / name), folder)
+                    if is_it and "OFDLCK" in (place.parent / "fdinfo" / name).read_text():
+                        return int(place.parent.name)
+    return 0
 
 
 def is_held(file: int) -> bool:

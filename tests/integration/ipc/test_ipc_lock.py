@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.git.locks import repository_lock
 from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder
 from pulse_core.model.errors import HomeBusy, NoHome
 from tests.processes import child_of_test
@@ -82,7 +83,7 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
 
 def test_who_holds_it_is_known_without_the_folder_that_it_lies_in_and_makes_that_again(path: Path) -> None:
     beside = path.with_name("shadow")
-    with HomeLock(path, "1") as lock, HomeLock(beside, "1"):
+    with HomeLock(path, "1") as lock, HomeLock(beside, "1"), repository_lock(path.parent.parent, wait=0.0):
         shutil.rmtree(path.parent)
         held = holder(path)
         assert held
