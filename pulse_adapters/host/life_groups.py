@@ -9,13 +9,13 @@ it, until a search finds nobody outside, and has lost nobody who may have forked
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Container, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_evidence import is_in_group
-from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
 from pulse_adapters.host.spawner import Birthplace
 from pulse_adapters.workers.control_group import (
     CONTROLLERS,
@@ -24,6 +24,7 @@ from pulse_adapters.workers.control_group import (
     ControlGroup,
     GroupLimits,
     NoControlGroups,
+    all_home_groups,
     home_groups,
     own_group,
 )
@@ -52,6 +53,8 @@ class LifeGroups:
         self._over: set[str] = set()
         self._thread = ThreadPoolExecutor(1, "life groups")
         self._folder: asyncio.Future[ControlGroup] | None = None
+        self._folders: list[ControlGroup] = []
+        self._earlier: dict[str, Life] | None = None
 
     def fault(self) -> str:
         """Why limits have no effect on what is in a group; empty if they have. Blocks: for threads."""
@@ -63,11 +66,12 @@ class LifeGroups:
 
     @asynccontextmanager
     async def birthplace(
-        self, effect: str, limits: GroupLimits = UNLIMITED, may_enter: bool = False
+        self, effect: str, limits: GroupLimits = UNLIMITED, may_enter: bool = False, name: str = ""
     ) -> AsyncIterator[Birthplace | None]:
         """A new group in which the life that this effect begins can be born; None where that is not possible.
 
-        may_enter: else its first process may enter it by itself, which takes longer; then `begin` must be called.
+        may_enter: else its first process may enter it by itself, which takes longer; then `begin` must be called. name: of
+        the guarded process.
         """
         is_born = can_spawn_in_group()
         folder = await self._ready_folder() if is_born or may_enter else None
@@ -77,6 +81,7 @@ class LifeGroups:
         self._pending.add(effect)  # nobody removes it meanwhile
         try:
             group = folder.child(LIFE + effect, limits)
+            group.tell_started(name)
             entrance = "" if is_born else f"{group.path}/cgroup.procs"
             place = Birthplace(os.open(group.path, os.O_RDONLY | os.O_DIRECTORY), entrance)
         except OSError:
@@ -107,31 +112,33 @@ class LifeGroups:
             await asyncio.wait([self._folder], timeout=READY_S)
         return self._folder.result() if self._folder.done() and not self._folder.exception() else None
 
-    def begin(self, life: Life, limits: GroupLimits = UNLIMITED) -> None:
+    def begin(self, life: Life, limits: GroupLimits = UNLIMITED, name: str = "") -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
         self._pending.add(life.effect)
         with suppress(RuntimeError):  # it was closed meanwhile
-            self._thread.submit(self._begin, life, limits)
+            self._thread.submit(self._begin, life, limits, name)
 
-    def resume(self, lives: Iterable[Life]) -> None:
+    def resume(self, lives: Mapping[str, Life]) -> None:
         """Have those living ones moved that nobody has moved: the daemon that began them was killed before it did."""
         with suppress(NoControlGroups, OSError):
             here = own_group().own_members()
-            for life in lives:
+            for name, life in lives.items():
                 if life.found.pid in here and is_alive(life.found):
-                    self.begin(life)
+                    self.begin(life, name=name)
 
-    def _begin(self, life: Life, limits: GroupLimits) -> None:
+    def _begin(self, life: Life, limits: GroupLimits, name: str) -> None:
         try:
-            self._move(life, limits)
+            self._move(life, limits, name)
         finally:
             self._pending.discard(life.effect)
             self._over.discard(life.effect)
 
-    def _move(self, life: Life, limits: GroupLimits) -> None:
+    def _move(self, life: Life, limits: GroupLimits, name: str) -> None:
         with suppress(NoControlGroups, OSError):
             folder, own = home_groups(self._home), own_group()
             was_born = life.effect in self._complete
+            if was_born:
+                self._groups[life.effect].tell_started(name, life.found)
             for one in list(folder.children()):
                 effect = one.name.removeprefix(LIFE)
                 if effect == one.name or effect in self._pending - {life.effect} or one.is_populated():
@@ -142,6 +149,7 @@ class LifeGroups:
             if was_born:
                 return
             group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
+            group.tell_started(name, life.found)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             pause = PAUSE_S
@@ -194,6 +202,45 @@ class LifeGroups:
             return ()
         there = (read_stat(pid) for pid in group.members())
         return tuple(one.found for one in there if one and one.alive)
+
+    def earlier(self) -> Mapping[str, Life]:
+        """The newest lives that daemons of this home have begun before, wherever they ran. Blocks the first time.
+
+        The log may know nothing of them: the disk was full.
+        """
+        if self._earlier is None:
+            earlier = dict[str, Life]()
+            with suppress(OSError):  # the home is gone
+                folders = all_home_groups(self._home)
+                self._folders = [one for one in folders if os.stat(one.path).st_uid == os.geteuid()]
+            for effect, group in self._each():
+                name, first = group.started()
+                newest = earlier.get(name)
+                if first and group.is_populated() and (not newest or newest.found.started < first.started):
+                    earlier[name] = Life(effect, first)
+            self._earlier = earlier
+        return self._earlier
+
+    def _each(self) -> Iterator[tuple[str, ControlGroup]]:
+        folders = {one.path: one for one in self._folders}
+        if self._folder and self._folder.done() and not self._folder.exception():
+            folders[self._folder.result().path] = self._folder.result()
+        for group in (one for folder in folders.values() for one in folder.children()):
+            if group.name.startswith(LIFE):
+                yield group.name.removeprefix(LIFE), group
+
+    def members_but_of(self, effects: Container[str]) -> Iterator[Bearer]:
+        """Who is in any group of a guarded process's life, of whichever daemon, but for those that these effects began.
+
+        Whatever it has done to its environment and its session: only Pulse has put it there. name: the process's alone.
+        """
+        self.earlier()
+        for effect, group in self._each():
+            if effect in effects or effect in self._pending or not group.is_populated():
+                continue
+            if name := group.started()[0]:
+                there = (read_stat(pid) for pid in group.members())
+                yield from (Bearer(one.found, effect, name) for one in there if one and one.alive)
 
     def holds(self, effect: str, pid: int) -> bool:
         """Whether a process is in the group of this life, which an earlier daemon may have made."""

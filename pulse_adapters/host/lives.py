@@ -15,7 +15,7 @@ from pathlib import Path
 from pulse_adapters.host.guarded_processes import early_exit, end_all
 from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
-from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of
+from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of, find_bearers
 from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
@@ -56,6 +56,7 @@ class Lives:
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
+        self._grouped: tuple[Bearer, ...] | None = None
 
     def marks(self, name: str, effect: str) -> Mapping[str, str]:
         """The variables by which the processes of a new life are known."""
@@ -64,9 +65,9 @@ class Lives:
     def _mark(self, name: str) -> str:
         return f"{name}@{self._home}"
 
-    def birthplace(self, effect: str) -> AbstractAsyncContextManager[Birthplace | None]:
+    def birthplace(self, name: str, effect: str) -> AbstractAsyncContextManager[Birthplace | None]:
         """The control group in which the life that this effect begins can be born; None without."""
-        return self._groups.birthplace(effect) if self._groups else nullcontext()
+        return self._groups.birthplace(effect, name=name) if self._groups else nullcontext()
 
     def begin(self, name: str, life: Life) -> None:
         """Remember a life that has just begun."""
@@ -76,15 +77,17 @@ class Lives:
 
     def _begin_group(self, name: str, life: Life) -> None:
         if self._groups and self._begun[name] is life:
-            self._groups.begin(life)
+            self._groups.begin(life, name=name)
 
-    def resume(self) -> None:
+    async def resume(self) -> None:
         """Have the lives that an earlier daemon began be in groups of their own, too. Cheap if none is new in the log."""
         if self._groups:
-            own = {life.effect for life in self._begun.values()}
-            new = [one for one in self._recorded().values() if one.effect not in own | self._resumed]
+            if self._grouped is None:
+                await asyncio.to_thread(self._groups.earlier)
+            own = {life.effect for life in self._begun.values()} | self._resumed
+            new = {name: one for name, one in self._recorded().items() if one.effect not in own}
             if new:
-                self._resumed |= {life.effect for life in new}
+                self._resumed |= {life.effect for life in new.values()}
                 self._groups.resume(new)
 
     def last(self, name: str) -> Life | None:
@@ -95,10 +98,13 @@ class Lives:
         """The last life of each process; one that stands for another name by now is that one's."""
         recorded = self._recorded()
         owners = {life: name for name, life in recorded.items()}
-        return {
-            **recorded,
-            **{name: life for name, life in self._begun.items() if owners.get(life, name) == name},
+        missed = {  # the disk was full
+            name: life
+            for name, life in (self._groups.earlier() if self._groups else {}).items()
+            if name not in recorded or life.found.started > recorded[name].found.started
         }
+        others = {**missed, **self._begun}.items()
+        return {**recorded, **{name: life for name, life in others if owners.get(life, name) == name}}
 
     def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""
@@ -124,7 +130,7 @@ class Lives:
         forked is no main process.
         """
         life, is_open = self.last(process.name), self.in_background(process, stood) is not None
-        bearer = bearer_of(one.pid)
+        bearer = self._bearer_of(one)
         if life and ((bearer and bearer.effect == life.effect) or self.holds(process.name, one.pid)):
             return not is_open
         if bearer and bearer.name == self._mark(process.name):
@@ -141,7 +147,7 @@ class Lives:
         log is gone): a group shows then that Pulse began it, or that the name is new to the log. Else anybody may have set
         its mark. known: whom the log knows.
         """
-        bearer, life = bearer_of(one.pid), self.last(name)
+        bearer, life = self._bearer_of(one), self.last(name)
         if bearer is None or (known and one.started <= known.started):
             return False
         if self.begun().get(bearer.effect) == name:
@@ -150,6 +156,26 @@ class Lives:
             return known is None or self._is_in_group_of(one.pid, bearer.effect)
         is_younger = bearer.effect != life.effect and one.started > life.found.started
         return is_younger and self._is_in_group_of(one.pid, bearer.effect)
+
+    async def find_starts(self, name: str) -> tuple[ProcessId, ...]:
+        """Those that bear the mark of this name, or are in a group of its lives: session leaders, then the oldest."""
+        marked = await find_bearers(name=self._mark(name))
+        grouped = [one.found for one in self._in_groups() if one.name == self._mark(name)]
+        found = {*marked, *grouped}
+        return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))
+
+    def _bearer_of(self, one: ProcessId) -> Bearer | None:
+        """Of which life it is, and of which process that was: as its group tells, else by its marks."""
+        grouped = (bearer for bearer in self._grouped or () if bearer.found == one)
+        return next(grouped, None) or bearer_of(one.pid)
+
+    def _in_groups(self) -> tuple[Bearer, ...]:
+        """Who is in the group of a life whose first process is dead, or that the log doesn't know, as of now."""
+        if self._groups:
+            standing = {life.effect for life in self.lasts().values() if is_alive(life.found)}
+            found = self._groups.members_but_of(standing)
+            self._grouped = tuple(one._replace(name=self._mark(one.name)) for one in found)
+        return self._grouped or ()
 
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
         """End these processes: its `stop_signal`, its `stop_timeout`, then SIGKILL; and with them its whole last life.
@@ -289,6 +315,7 @@ class Lives:
         if not mains:
             return {}
         self._marked.search()
+        self._in_groups()
         found = {name: [one.found for one in left] for name, left in self._left(mains).items()}
         for name, life in self.lasts().items():
             if name in mains and mains[name] is None and is_alive(life.found):
@@ -297,10 +324,13 @@ class Lives:
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         names = {self._mark(name): name for name in mains}
-        bearers = [one for one in self._marked.bearers() if one.name in names and is_alive(one.found)]
-        effects = {one.found: one.effect for one in bearers}
+        grouped = self._in_groups() if self._grouped is None else self._grouped
+        known = {one.found: one for one in (*self._marked.bearers(), *grouped)}
+        bearers = [one for one in known.values() if one.name in names and is_alive(one.found)]
         # A life is of the process that its main one stands for, whatever that was called when it began.
         lasts = self.lasts()
+        effects = {life.found: life.effect for life in lasts.values()}
+        effects |= {one.found: one.effect for one in bearers}
         owners = {life.effect: name for name, life in lasts.items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
         left: dict[str, list[Bearer]] = {}

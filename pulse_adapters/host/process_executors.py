@@ -231,7 +231,7 @@ class RestartProcess:
             await self._lives.stop(process, left)
         elif process.kill == "tree":
             ended = await self._lives.end(process.name, self._known().get(process.name), died)
-        async with self._lives.birthplace(event.id) as birthplace:
+        async with self._lives.birthplace(process.name, event.id) as birthplace:
             new = await self._spawner.start(
                 process.start,
                 cwd=process.cwd,

@@ -21,7 +21,7 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import find_bearers, variable_in
+from pulse_adapters.host.marked_processes import variable_in
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
@@ -98,7 +98,7 @@ class LinuxProcessTable:
     ) -> Mapping[str, ProcessObservation]:
         """Observe each process, by its name; an observation that fails says so and affects no other."""
         if self._lives:
-            self._lives.resume()
+            await self._lives.resume()
         sights: dict[str, ProcessObservation] = {}
         ahead: list[ProcessSettings] = []
         for process in processes:
@@ -202,7 +202,7 @@ class LinuxProcessTable:
 
         It leads a session, and executes what `start` says: all else is a helper of a dead one.
         """
-        for found in await find_bearers(name=self._mark(process.name)) if self._lives else ():
+        for found in await self._lives.find_starts(process.name) if self._lives else ():
             seen = read_stat(found.pid)
             if (
                 self._lives

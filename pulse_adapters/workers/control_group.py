@@ -29,6 +29,8 @@ DELEGATED = "user.delegate"
 """The attribute by which a service manager shows that a group belongs to the unit alone."""
 HOME = "user.pulse.home"
 """The attribute that names the home to which a folder of groups belongs."""
+STARTED = "user.pulse.started"
+"""The attribute that says which guarded process was started in a group, and as what; that of a run has none."""
 LIFE, BESIDE = "life-", "beside-"
 """What the name of a group begins with that a life of a guarded process has, or a daemon that was started in one."""
 CONTROLLERS = ("pids", "memory", "cpu")
@@ -69,6 +71,20 @@ class ControlGroup:
         os.makedirs(group.path, exist_ok=True)
         group.limit(limits)
         return group
+
+    def started(self) -> tuple[str, ProcessId | None]:
+        """The name of the guarded process that was started in it, and its first process; empty and None if it says none."""
+        words: list[str] = []
+        with suppress(OSError):
+            words = os.fsdecode(os.getxattr(self.path, STARTED)).split()
+        first = ProcessId(int(words[1]), int(words[2])) if len(words) == 3 else None
+        return words[0] if words else "", first
+
+    def tell_started(self, name: str, first: ProcessId | None = None) -> None:
+        """Have it say so from now on, whatever its members do and whether a disk takes anything or not."""
+        if name:
+            with suppress(OSError):
+                os.setxattr(self.path, STARTED, " ".join(map(str, (name, *(first or ())))).encode())
 
     def children(self) -> Iterator["ControlGroup"]:
         """The groups directly within."""

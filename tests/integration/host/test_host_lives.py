@@ -18,7 +18,7 @@ import pytest
 from pulse_adapters.host import marked_processes, process_executors
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
-from pulse_adapters.host.marked_processes import MarkedProcesses
+from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -298,6 +298,38 @@ async def test_what_is_left_of_a_life_that_the_log_does_not_know_is_ended(
     if later.groups:
         later.groups.close(wait=True)
     later.lives.spawner.close()
+
+
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+@pytest.mark.parametrize("is_dead", [False, True], ids=["main process alive", "main process dead"])
+async def test_a_life_that_the_log_does_not_know_is_known_by_its_group_though_it_shows_no_mark(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, groups: LifeGroups, is_dead: bool
+) -> None:
+    go, first = tmp_path / "go", ProcessId(2**22, 1)
+    program = f"(until test -e {go}; do sleep 0.01; done; setsid env -i S) & exec env -i S"
+    it = Scene(spawner, table, tmp_path, program, 1, groups=groups)
+    await it.begin()
+    life = it.lives.last("it")
+    await until(lambda: life and groups.is_complete(life.effect))
+    go.touch()
+    await until(lambda: len(it.alive()) == 2)
+    assert not any(bearer_of(one.pid) for one in it.alive())
+    if is_dead:
+        await it.kill(it.main)
+    recorded = {"it": Life(str(uuid.uuid4()), first)}
+    left, later = it.alive(), Lives(Spawner(), tmp_path, lambda: recorded, LifeGroups(tmp_path))
+    there = LinuxProcessTable(later.spawner, tmp_path, later)
+    (sight,) = (await there.look(it.settings.process, {"it": first})).values()
+    assert sight.found == (() if is_dead else (it.main,))
+    main = None if is_dead else it.main
+    assert set(later.leftovers({"it": main}).get("it", ())) == (left if is_dead else set())
+    assert later.leftovers({"other": None}) == {}
+    if is_dead:
+        await later.end("it")
+    else:
+        await later.stop(it.settings.process[0], sight.found)
+    assert it.alive() == set()
+    later.spawner.close()
 
 
 async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
