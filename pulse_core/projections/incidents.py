@@ -31,7 +31,7 @@ from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 4
+VERSION = 5
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -63,10 +63,11 @@ FAILED = frozenset({"effect-failed", "effect-unknown"})
 QUIET_US = 300_000_000
 """What comes again within five minutes belongs to the same story."""
 
-FADING = frozenset({"error", "log"})
-"""What nothing ends: it is over when it has not come again for long enough."""
-
-FADED_US = 3_600_000_000
+FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
+"""What nothing ends is over when it has not come again for so long: an error that comes again is recorded once in ten
+minutes, so at least once in twenty; of a log nobody is told any more after ten."""
+HISTORY_US = 3_600_000_000
+"""What happens an hour after its end has nothing to do with it."""
 CHAINED = frozenset({"process", "condition"})
 """What the causes of effects may name."""
 
@@ -165,7 +166,11 @@ class Incident:
     def is_history(self, now: Moment) -> bool:
         """Whether nothing that happens now belongs to it any more."""
         settled = all(sum(one.outcomes.values()) >= one.times for one in self.measures.values())
-        return settled and (self.over or self.about in FADING) and now.since(self.last) > FADED_US
+        return settled and (self.over or self.about in FADED_US) and now.since(self.last) > HISTORY_US
+
+    def has_faded(self, now: Moment) -> bool:
+        """Whether nothing has ended it, and it did not come again."""
+        return not self.over and self.about in FADED_US and now.since(self.last) > FADED_US[self.about]
 
     def see(self, at: Moment, words: str, times: int = 1) -> None:
         """It was seen so, so often."""
@@ -220,7 +225,7 @@ class Incident:
             "began": iso(self.began.at),
             "ended": iso(self.last.at) if self.over else None,
             "lasted_ms": lasted,
-            "wrong_ms": lasted if self.about in FADING or lasted is None else self.wrong_us / 1000,
+            "wrong_ms": lasted if self.about in FADED_US or lasted is None else self.wrong_us / 1000,
             "faded": self.faded,
             "times": self.times,
             "evidence": self.evidence,
@@ -263,7 +268,7 @@ class Incidents:
         """The incidents, after the last event: what did not come again for long is over."""
         told = list(self.all.values())
         for place, one in enumerate(told):
-            if one.about in FADING and not one.over and now.since(one.last) > FADED_US:
+            if one.has_faded(now):
                 told[place] = one = deepcopy(one)
                 one.fade()
         return told
@@ -353,11 +358,7 @@ class IncidentFold:
 
     def _leave_out(self, now: Moment) -> None:
         known = self.state.all
-        over = [
-            one
-            for one in known.values()
-            if one.over or (one.about in FADING and now.since(one.last) > FADED_US)
-        ]
+        over = [one for one in known.values() if one.over or one.has_faded(now)]
         more = len(over) - MOST
         gone = over[:more] if more > 0 else []
         if len(known) - len(gone) > 2 * MOST:  # whatever they are
@@ -374,9 +375,9 @@ class IncidentFold:
     def _began(self, about: str, row: Event, subject: str = "", words: str = "") -> Incident:
         now, subject = row.moment, subject or row.subject
         before = self._current(about, subject)
-        number = occurrences(row) if about in FADING else 1
-        # The same episode goes on if this came soon, or nothing has ended what has an end.
-        stands = before and not before.over and about not in FADING
+        number = occurrences(row) if about in FADED_US else 1
+        # The same episode goes on if nothing has ended it, or this came soon.
+        stands = before and not before.over and not before.has_faded(now)
         if before and (stands or now.since(before.last) <= QUIET_US):
             if before.over:
                 before.since = now
@@ -545,7 +546,7 @@ class IncidentFold:
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
         if row.actor != PULSE:
             story.worked = None
-        if story.about in FADING and params.get("over"):
+        if story.about in FADED_US and params.get("over"):
             story.end(row.moment)
             story.faded = False
 

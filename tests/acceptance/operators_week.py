@@ -991,7 +991,7 @@ TABLE: tuple[Breakage, ...] = (
             UP,
             f"error rule:bad: {RAISED}, X times, ended after T\n"
             "  its commit was rolled back\n"
-            f"engine COMMIT: COMMIT was rolled back: {HARM}, resolved after T",
+            f"engine COMMIT: COMMIT was rolled back: {HARM}",
             warnings=(
                 f"rollback COMMIT COMMIT was rolled back to COMMIT: {HARM}",
                 f"rule:bad: {RAISED}",

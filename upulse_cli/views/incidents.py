@@ -35,6 +35,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     lasted = f", {verb} after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
     if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
         lasted += f", wrong for {took(told['wrong_ms'] * 1000)} of it"
+    if told["lasted_ms"] == 0:  # what happened at once, as a rollback, was over with it
+        lasted = ""
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
     if len(told["causes"]) > 1:
