@@ -183,7 +183,7 @@ class Operator:
         text = text.replace("over after clean-paths (under way)", "over after clean-paths (freed SIZE)")
         text = re.sub(r"\bfull to [\d.]+%", "full to X%", text)
         text = re.sub(r"\b(error|table.*\)), \d+ times", r"\1, X times", text)
-        text = re.sub(r"\braised \d+ errors", "raised X errors", text)
+        text = re.sub(r"\braised at least \d+ errors", "raised at least X errors", text)
         text = re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", text)
         text = re.sub(r"\buse(s?) \d+(\.\d+)?", r"use\1 X", text)
         return re.sub(r"\b\d+(\.\d+)? (us|ms|s|min|h)\b", "T", text)
@@ -628,7 +628,7 @@ SICK = "http://127.0.0.1:PORT/ answers 500, 2 times in a row"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
-HARM = "its rules and projections raised X errors while it was watched"
+HARM = "its rules and projections raised at least X errors while it was watched"
 LINE = "ERROR: no space in the queue"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 

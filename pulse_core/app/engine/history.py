@@ -1,6 +1,6 @@
 """How the engine stands, and what became of it: who promoted what, why, and how it went since."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pulse_core.app.engine.context import WorkflowContext
@@ -25,14 +25,23 @@ Told = Mapping[str, Any]
 
 def turns(engine: WorkflowContext, limit: int) -> Sequence[TurnJson]:
     """The newest promotes and rollbacks with what happened until the next one, newest first."""
-    found: list[TurnJson] = []
     with engine.home.events() as log:
-        for event in map(Event.spelled, log.events(EventQuery(kinds=KINDS))):
-            if event["kind"] in TURNS:
-                found.append(turn_of(event))
-            elif found:
-                count_event(found[-1], event)
-    return found[-limit:][::-1]
+        return turns_in(map(Event.spelled, log.events(EventQuery(kinds=KINDS))))[-limit:][::-1]
+
+
+def turns_in(events: Iterable[Told]) -> list[TurnJson]:
+    """The promotes and rollbacks with what happened until the next one, oldest first."""
+    found: list[TurnJson] = []
+    for event in events:
+        if event["kind"] in TURNS:
+            found.append(turn_of(event))
+        elif found:
+            # Errors are recorded with their number a second later: the next turn may have come before.
+            commit = (event["data"] or {}).get("commit") if event["kind"] == ErrorReported.kind else None
+            count_event(
+                next((one for one in reversed(found[-2:]) if one["commit"] == commit), found[-1]), event
+            )
+    return found
 
 
 def turn_of(event: Told) -> TurnJson:
