@@ -18,10 +18,9 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.state import Snapshot
 from pulse_core.settings.groups import PATTERN_CHECK
+from pulse_core.settings.secrets import MASKED
 from pulse_core.settings.settings import Settings
 
-_STANDS_FOR = {'://***"': '://hidden"', ':"***"': ':"hidden"'}
-"""What takes the place of a masked secret, which settings refuse."""
 Told = Mapping[str, Any]
 
 
@@ -77,10 +76,7 @@ class SnapshotReplica:
 
 def _settings(told: Told) -> Settings:
     """The settings without secrets, which stay with the daemon; the digest is that of the real ones."""
-    text = to_json(told["values"]).decode()
-    for masked, word in _STANDS_FOR.items():
-        text = text.replace(masked, word)
-    settings = Settings.model_validate_json(text, context={PATTERN_CHECK: None})
+    settings = Settings.model_validate_json(to_json(told["values"]), context={PATTERN_CHECK: None, **MASKED})
     settings.__dict__["digest"] = told["digest"]
     return settings
 

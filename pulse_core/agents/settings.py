@@ -10,8 +10,7 @@ from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import UnknownName
 from pulse_core.settings.cross_checks import repeated_names
 from pulse_core.settings.groups import Duration, Group, Path
-from pulse_core.settings.processes import Argv
-from pulse_core.settings.secrets import Environment
+from pulse_core.settings.secrets import Argv, Environment
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
 from pulse_core.tasks.settings import TaskWorker

@@ -23,7 +23,8 @@ from pulse_core.settings.groups import (
     text_check,
 )
 from pulse_core.settings.probes import Statuses
-from pulse_core.settings.processes import Argv, Name
+from pulse_core.settings.processes import Name
+from pulse_core.settings.secrets import Argv
 from pulse_core.settings.settings_group import NamedTables, SettingsGroup
 
 SECOND, DAY = UNITS["s"], UNITS["d"]

@@ -7,6 +7,7 @@ from collections import Counter
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.record.journal import Journal
 
 QUIET_SECONDS = 600.0
@@ -32,7 +33,11 @@ class Reporter:
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
 
     def __call__(self, whose: str, message: str, commit: str = "", ended: bool = False) -> None:
-        """Report a failure of `whose`; commit, ended: as in `ErrorReported`. Never blocks, never raises."""
+        """Report a failure of `whose`, without what is written as a secret; commit, ended: as in `ErrorReported`.
+
+        Never blocks, never raises.
+        """
+        message = hide_secrets(message)
         now = asyncio.get_running_loop().time()
         at, repeats = self._reported.get((whose, message), (float("-inf"), 0))
         if now - at < QUIET_SECONDS:

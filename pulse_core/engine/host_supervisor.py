@@ -28,6 +28,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ErrorReported, RuleQuarantined
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import PLUGINS
+from pulse_core.model.secret_text import hide_secrets
 from pulse_core.ports.engine import ActionHost, ActionHosts, EngineFault, FoldResult, LoadedRevision, Revision
 from pulse_core.projections.engine import Engine, fault_words
 from pulse_core.projections.state import Snapshot
@@ -100,10 +101,11 @@ class ErrorThrottle:
                 continue
             second = self._second_of(commit, now)
             if second.recorded < MOST_A_SECOND:
+                message = hide_secrets(one.message)
                 if not one.logged:  # once: the events count the others
-                    LOG.warning("%s: %s", whose, one.message)
+                    LOG.warning("%s: %s", whose, message)
                     one.logged = True
-                error = ErrorReported(message=one.message, repeats=one.held - 1, commit=commit, ended=ended)
+                error = ErrorReported(message=message, repeats=one.held - 1, commit=commit, ended=ended)
                 drafts.append(Draft(error, subject=whose))
                 second.recorded, one.at = second.recorded + 1, now
             else:

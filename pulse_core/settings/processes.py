@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.moment import US_PER_SECOND
@@ -22,20 +22,12 @@ from pulse_core.settings.groups import (
     text_check,
 )
 from pulse_core.settings.probes import HealthUrl, ProbeKind, SocketPath, Statuses
-from pulse_core.settings.secrets import Environment
+from pulse_core.settings.secrets import Argv, Environment
 
 UNLIMITED = -1
 """A limit that bounds nothing."""
 RARELY_US = 3_600 * US_PER_SECOND
 """The longest wait between two restarts of a process whose budget is spent."""
-
-
-def _argv(words: tuple[str, ...]) -> tuple[str, ...]:
-    if words and not words[0].strip():
-        raise ValueError("its first word, the program, is empty")
-    if any("\0" in word for word in words):
-        raise ValueError("a word of it holds a NUL character, which no program can be given")
-    return words
 
 
 Name = Annotated[
@@ -54,8 +46,6 @@ Umask = Annotated[
         re.compile(r"(0?[0-7]{3})?").fullmatch, "is no umask; write three octal digits in quotes, as '027'"
     ),
 ]
-Argv = Annotated[tuple[str, ...], AfterValidator(_argv)]
-"""A program and its arguments, never a shell's line; empty where none is given."""
 
 
 SHORTEST_US = 10_000

@@ -6,8 +6,7 @@ from pydantic import Field
 
 from pulse_core.model.durations import UNITS
 from pulse_core.settings.groups import AbsolutePath, Duration, Group, HttpUrl, is_host_port, text_check
-from pulse_core.settings.processes import Argv
-from pulse_core.settings.secrets import BeatUrl
+from pulse_core.settings.secrets import Argv, BeatUrl
 
 SECOND = UNITS["s"]
 

@@ -242,12 +242,13 @@ async def test_new_settings_arrive_without_their_secrets(tmp_path: Path) -> None
             "daemon": {"tick_ms": 777},
             "notify": {"urls": ["tgram://SECRET/1"]},
             "engine": {"deadline": "20s"},
+            "process": [{"name": "it", "start": ["it", "--token=SECRET"], "env": {"KEY": "SECRET"}}],
         }
     )
     async with host_supervisor(written(tmp_path, show)) as host:
         assert (await folded(host, 2)).verdict.notes == (SETTINGS.digest, "15000", "")
         fold_result = await folded(host, 3, settings=told)
-    assert fold_result.verdict.notes == (told.digest, "777", "tgram://hidden")
+    assert fold_result.verdict.notes == (told.digest, "777", "tgram://***")
 
 
 async def test_a_start_with_much_in_the_log_sees_all_of_it(tmp_path: Path) -> None:

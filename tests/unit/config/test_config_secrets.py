@@ -9,6 +9,7 @@ from pulse_adapters.config.catalogue import groups, settings_of
 from pulse_adapters.config.file import load
 from pulse_adapters.config.toml_writer import settings_as_toml
 from pulse_core.model.errors import SettingsRefused
+from pulse_core.settings.secrets import MASKED
 from pulse_core.settings.settings import Settings
 
 IN_CLEAR = """\
@@ -18,7 +19,7 @@ urls = ["slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "env:PULSE_NOTIF
 url = "https://beats.example/T1JJ3T3L2"
 [[process]]
 name = "gateway"
-start = ["gateway"]
+start = ["gateway", "--token=T1JJ3T3L2", "--api-key", "T1JJ3T3L2", "/srv/***"]
 env = { TOKEN = "T1JJ3T3L2" }
 """
 
@@ -33,6 +34,7 @@ def test_a_secret_may_be_written_in_clear_and_is_there_for_whoever_uses_it(setti
     assert settings.notify.urls[0].startswith("slack://T1JJ3T3L2/")
     assert settings.heartbeat.url == "https://beats.example/T1JJ3T3L2"
     assert settings.process[0].env == {"TOKEN": "T1JJ3T3L2"}
+    assert settings.process[0].start[1] == "--token=T1JJ3T3L2"
 
 
 def test_a_secret_is_never_written_out(settings: Settings) -> None:
@@ -40,6 +42,7 @@ def test_a_secret_is_never_written_out(settings: Settings) -> None:
     assert shown["notify"]["urls"] == ["slack://***", "env:PULSE_NOTIFY_URL"]
     assert shown["heartbeat"]["url"] == "https://***"
     assert shown["process"][0]["env"] == {"TOKEN": "***"}
+    assert shown["process"][0]["start"] == ["gateway", "--token=***", "--api-key", "***", "/srv/***"]
     assert settings.model_dump(mode="json", by_alias=True)["heartbeat"]["url"] == "https://***"
     assert not [text for text in (repr(settings), settings.model_dump_json()) if "T1JJ3T3L2" in text]
 
@@ -51,6 +54,7 @@ def test_what_is_shown_for_a_secret_is_refused_as_a_setting(tmp_path: Path, sett
     assert [fault.split(": ", 1)[1] for fault in caught.value.faults] == [
         "notify.urls[1]: 'slack://***' stands for a URL that was hidden; write that, or 'env:NAME'",
         "heartbeat.url: 'https://***' stands for a URL that was hidden; write that, or 'env:NAME'",
+        "process.gateway.start: '--token=***' stands for a secret that was hidden; write that",
         "process.gateway.env: '***' stands for a value of TOKEN that was hidden; write that",
     ]
 
@@ -99,3 +103,11 @@ def test_the_catalogue_knows_what_is_secret() -> None:
         ("process", "env"),
         ("agent", "env"),
     }
+
+
+def test_settings_that_were_written_out_are_read_by_whoever_needs_no_secrets(settings: Settings) -> None:
+    text = settings.model_dump_json(by_alias=True)
+    read = Settings.model_validate_json(text, context=dict(MASKED))
+    assert read.process[0].start[1:4] == ("--token=***", "--api-key", "***")
+    assert (read.process[0].env, read.heartbeat.url) == ({"TOKEN": "***"}, "https://***")
+    assert read.model_dump_json(by_alias=True) == text

@@ -59,6 +59,11 @@ def test_errors_are_recorded_once_a_second_with_how_often_they_came() -> None:
     assert later.payload == ErrorReported(message=BAD.message, repeats=2, commit="c")
 
 
+def test_what_is_written_as_a_secret_is_in_no_recorded_error() -> None:
+    (draft,) = counted(ErrorThrottle(), 10.0, EngineFault("rule:bad", "ValueError: no, password=hunter2"))
+    assert draft.payload == ErrorReported(message="ValueError: no, password=***", commit="c")
+
+
 def test_errors_that_came_in_the_pause_are_recorded_after_it_though_no_more_come() -> None:
     tally = ErrorThrottle()
     counted(tally, 10.0, BAD)
