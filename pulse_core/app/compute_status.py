@@ -108,7 +108,7 @@ def compute_status(
                 "name": name,
                 "state": one.state,
                 "since": iso(one.since.at),
-                "evidence": one.evidence,
+                "evidence": one.described(now),
                 "tried": len(one.measures),
             }
             for name, one in state.conditions.raised.items()

@@ -95,7 +95,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:
         **common,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.since.at),
-        "why": one.evidence,
+        "why": one.described(curr.now),
         "measures": [_measure(measure) for measure in one.measures],
         "next": list(_notes_about(name, curr)),
     }

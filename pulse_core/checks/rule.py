@@ -132,7 +132,10 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
 def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
     lasted = curr.now.since(condition.since)
-    parts = [condition.evidence, f"it lasts for {rough_duration(lasted)}" if lasted >= UNITS["m"] else ""]
+    newest = curr.window(KEY).last
+    now_seen = newest.data.get(check.name, {}).get("detail") if newest and lasted >= UNITS["m"] else None
+    seen = str(now_seen) if now_seen else condition.described(curr.now)
+    parts = [seen, f"it lasts for {rough_duration(lasted)}" if lasted >= UNITS["m"] else ""]
     if check.restart:
         parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))
     if check.runs:

@@ -14,6 +14,11 @@ def count(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else plural}"
 
 
+def was_held(words: str) -> str:
+    """Words of who held a port, which are true also when nobody holds it any more."""
+    return words.replace(" is held by ", " was held by ")
+
+
 def count_kinds(kinds: Mapping[str, int]) -> str:
     """How many of each kind: `3 process-died, 1 effect`."""
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from pulse_core.model.durations import UNITS, rough_duration
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
@@ -42,7 +43,7 @@ class Measure(NamedTuple):
 class Condition(NamedTuple):
     """A raised condition: since when, in which state (since when), why, and what was tried, oldest first.
 
-    event: the id of the event that raised it last.
+    event: the id of the event that raised it last; seen: when that was, and its evidence was true.
     """
 
     since: Moment
@@ -53,6 +54,12 @@ class Condition(NamedTuple):
     bound: float | None = None
     measures: tuple[Measure, ...] = ()
     event: str = ""
+    seen: Moment | None = None
+
+    def described(self, now: Moment) -> str:
+        """Its evidence, with the age of that if it is a minute or more."""
+        age = now.since(self.seen or self.changed)
+        return self.evidence if age < UNITS["m"] else f"{self.evidence}, seen {rough_duration(age)} ago"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +121,9 @@ def _raised_condition(before: Condition | None, event: Event) -> Condition:
     state = str(data.get("state", ""))
     values = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
     if before is None:
-        return Condition(now, *values, event=event.id)
+        return Condition(now, *values, event=event.id, seen=now)
     changed = before.changed if before.state == state else now
-    return Condition(before.since, *values, before.measures, event.id)._replace(changed=changed)
+    return Condition(before.since, *values, before.measures, event.id, now)._replace(changed=changed)
 
 
 def _add_measure(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:

@@ -7,6 +7,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
+from pulse_core.model.text import was_held
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import NOT_RUNNING_YET, SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
@@ -170,6 +171,7 @@ def _died(
         evidence = f"{evidence}; {look.sight.detail}"
     if look.holder and look.holder not in evidence:
         evidence = f"{evidence}; {look.holder}"
+    evidence = was_held(evidence)
     stop = look.history.stop
     is_ended = dead in look.ended or (look.resumed and up is not None)
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

@@ -8,6 +8,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import EffectAcked, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.text import was_held
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.health import HealthProber
@@ -191,7 +192,8 @@ class ProcessAlive:
         if told := sight.holder or (newest.holder if newest else ""):
             return told
         was_asked = sight.answering is not None or (newest is not None and newest.ok is not None)
-        return "" if is_up(sight) or (was_asked and sight.found) else self._holders.get(process.name, "")
+        is_free = is_up(sight) or (was_asked and sight.found)
+        return "" if is_free else was_held(self._holders.get(process.name, ""))
 
     def _resumed(self) -> frozenset[str]:
         """At the first look, those that an earlier daemon may have ended: whom it ended, it knew alone."""

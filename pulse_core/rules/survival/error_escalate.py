@@ -131,7 +131,7 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
         return Verdict()
     shown = news or tuple(source.alike.values())
     title = f"storm in {name}" if storm else _title(name, shown)
-    text = "\n".join([*([f"{storm.evidence}."] if storm else []), *_shown(shown)])
+    text = "\n".join([*([f"{storm.described(curr.now)}."] if storm else []), *_shown(shown)])
     first = min(begun, key=curr.now.since, default=None)
     worst = max((lines.severity for lines in shown), key=rank, default="error")
     severity = worst if worst in NOTICE_SEVERITIES else "error"

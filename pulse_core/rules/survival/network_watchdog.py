@@ -34,7 +34,7 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         return verdict.plus(*(effect for end in ends for effect in end))
     topic, title = TITLES.get(condition.state, UNKNOWN)
     lasts = f"{condition.state} for {rough_duration(curr.now.since(condition.changed))}"
-    verdict = verdict.plus(*notify_unless_told(topic, title, condition.evidence, curr, NETWORK))
+    verdict = verdict.plus(*notify_unless_told(topic, title, condition.described(curr.now), curr, NETWORK))
     if topic == QUALITY:
         verdict = verdict.plus(
             *notify_over(OUTAGE, "the network", f"it works again, but {title}", curr, NETWORK)

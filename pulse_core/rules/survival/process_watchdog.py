@@ -15,7 +15,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
-from pulse_core.model.text import count
+from pulse_core.model.text import count, was_held
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import (
@@ -331,7 +331,10 @@ def _has_run(history: ProcessHistory) -> bool:
 def _with_holder(words: str, look: Mapping[str, Json]) -> str:
     """These words, and who else holds its port."""
     holder = look.get("holder", "")
-    return f"{words}; {holder}" if holder and holder not in words else words
+    if not holder or holder in words:
+        return words
+    held = was_held(holder)  # so a death tells of it, whoever holds the port by now
+    return words.replace(held, holder) if held in words else f"{words}; {holder}"
 
 
 def _describe_history(history: ProcessHistory, failed: str, look: Mapping[str, Json]) -> str:

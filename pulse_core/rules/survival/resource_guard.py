@@ -111,7 +111,7 @@ def _shortage_notices(
     """The warning, and later, once, the notice that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
-        text = f"{condition.evidence}. {describe_plan(name, curr)}"
+        text = f"{condition.described(curr.now)}. {describe_plan(name, curr)}"
         return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE)
     tried = tried_against(name, curr)
     what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"

@@ -35,7 +35,7 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
             if plan.tell:
                 did = describe_tries(condition, RESTART_PROCESS, f"{process.name} was restarted", curr)
-                parts = (condition.evidence, did, plan.why)
+                parts = (condition.described(curr.now), did, plan.why)
                 words = "; ".join(filter(None, parts))
                 verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))
             if plan.restart:

@@ -88,7 +88,12 @@ def test_a_reminder_says_how_long_it_lasts() -> None:
     story.tick()
     story.acked(TOPIC)
     story.after("25h").tick()
-    story.expect("notify", title="still: check it fails", text="/x is not there; it lasts for 25h")
+    text = "/x is not there, seen 25h ago; it lasts for 25h"
+    story.expect("notify", title="still: check it fails", text=text)
+    story.acked(TOPIC)
+    story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 50h ago"}).tick()
+    text = "/x was changed 50h ago; it lasts for 50h"
+    story.expect("notify", title="still: check it fails", text=text)
 
 
 def test_what_is_well_is_left_alone() -> None:

@@ -177,6 +177,25 @@ def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port
     assert (told["title"], told["text"]) == ("gateway is down", f"gateway: not started (max = 0); {held}")
 
 
+@pytest.mark.parametrize(
+    ("holder", "told"),
+    [
+        ("", "127.0.0.1:1 was held by process 7 (nginx), not by 8"),
+        ("127.0.0.1:1 was held by process 7 (nginx)", "127.0.0.1:1 was held by process 7 (nginx), not by 8"),
+        ("127.0.0.1:1 is held by process 7 (nginx)", "127.0.0.1:1 is held by process 7 (nginx), not by 8"),
+    ],
+)
+def test_who_held_the_port_at_a_death_is_told_as_such_until_a_look_finds_them_there(
+    holder: str, told: str
+) -> None:
+    story = up(a_story())
+    story.sample("process-alive", gateway={"up": False, "holder": holder})
+    died = "exited with status 1; 127.0.0.1:1 was held by process 7 (nginx), not by 8"
+    story.event(ProcessDied(pid=7, evidence=died, healthy=True), "gateway")
+    story.tick()
+    assert story.expect("restart-process").reason == f"gateway is dead: exited with status 1; {told}"
+
+
 def test_a_budget_of_nothing_allows_no_restart_but_a_word() -> None:
     story = die(up(a_story(restart={"max": 0})))
     story.tick()

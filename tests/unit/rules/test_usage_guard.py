@@ -130,6 +130,15 @@ def test_a_stop_that_a_person_wants_is_not_fought() -> None:
     story.expect_note("agent is stopped by root")
 
 
+def test_what_was_measured_long_ago_is_told_with_its_age() -> None:
+    story = a_story(then="tell")
+    story.tick()
+    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory; ")
+    story.acked(TOPIC)
+    story.after("4h").tick()
+    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, seen 4h ago; ")
+
+
 def test_a_dead_process_is_left_to_the_watchdog() -> None:
     story = a_story()
     story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
