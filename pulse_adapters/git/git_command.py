@@ -144,7 +144,7 @@ class Git:
             advice = "have it made anew with: upulse init (no file is changed)"
             return GitFailed(f"{damage} ({said[:_WORDS]}); {advice}")
         if _DAMAGED.search(said):
-            advice = "move engine/ away, and put back that of a backup"
+            advice = "move it away, then put engine/ back from a backup"
             return GitFailed(f"the repository {self.folder} is damaged ({said[:_WORDS]}); {advice}")
         return GitFailed(f"git {command} failed in {self.home}: {said[:_WORDS]}")
 
