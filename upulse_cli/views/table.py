@@ -11,8 +11,9 @@ from rich.text import Text
 from pulse_core.model.text import one_line
 from upulse_cli.time_args import local, zone
 
-KEPT = (10, 8, 6, 4)
-"""Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date."""
+KEPT = (10, 8, 6)
+"""Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date. Headings
+stay whole; where that leaves no room, rows are blocks."""
 
 GAPS, RULED_GAPS = (2, 0), (3, 2)
 """Characters between two columns, and at both edges together."""
@@ -42,19 +43,28 @@ class PlainTable(Table):
         words = [text] if column.no_wrap else text.split()
         longest = max((word.cell_len for word in words), default=0)
         column.min_width = max(column.min_width or 0, longest)
+        column.max_width = max(column.max_width or 0, text.cell_len)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for kept in KEPT:
-            for column in self.columns:
-                if not column.no_wrap:
-                    column.min_width = min(column.min_width or 0, kept)
-            if console.measure(self, options=options).minimum < options.max_width:
-                break
         gap, edges = RULED_GAPS if self.box else GAPS
-        between = gap * (len(self.columns) - 1) + edges
-        if sum(column.min_width or 0 for column in self.columns) + between > options.max_width:
+        room = options.max_width - gap * (len(self.columns) - 1) - edges
+        for kept in KEPT:
+            widths = [self._least(column, kept) for column in self.columns]
+            if sum(widths) <= room:
+                break
+        else:
             return self._blocks()
+        wanted = [column.max_width or 0 for column in self.columns]
+        while sum(widths) < min(room, sum(wanted)):  # the narrowest of those that lack room first
+            _, place = min((width, place) for place, width in enumerate(widths) if width < wanted[place])
+            widths[place] += 1
+        for column, width in zip(self.columns, widths, strict=True):
+            column.width = width
         return super().__rich_console__(console, options)
+
+    def _least(self, column: Column, kept: int) -> int:
+        longest = column.min_width or 0
+        return longest if column.no_wrap else min(longest, max(kept, len(str(column.header))))
 
     def _blocks(self) -> RenderResult:
         """Each row as lines of heading and cell, for so little room that a table would leave out columns."""
