@@ -1,5 +1,6 @@
 """An HTTP server on loopback that takes what is posted to it, or behaves badly."""
 
+import gzip
 import json
 import threading
 import time
@@ -36,6 +37,21 @@ def drip(handler: BaseHTTPRequestHandler) -> None:
         while True:
             handler.wfile.write(b"x-more: 1\r\n")
             time.sleep(0.2)
+
+
+def flood(handler: BaseHTTPRequestHandler, piece: bytes = b"x" * 4_096) -> None:
+    """Accepts, and answers without end."""
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\n\r\n")
+    with suppress(OSError):
+        while True:
+            handler.wfile.write(piece)
+            time.sleep(0.001)
+
+
+def bomb(handler: BaseHTTPRequestHandler) -> None:
+    """Accepts, and answers with four gigabytes that are packed into four megabytes."""
+    packed = gzip.compress(bytes(1 << 26))
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + packed * 64)
 
 
 @dataclass

@@ -17,6 +17,7 @@ from pulse_adapters.action_host.dispatcher import CallDispatcher
 from pulse_adapters.action_host.loader import ActionsNotLoadable, load
 from pulse_adapters.sandbox.priorities import refuse_high_priority, refuse_siblings
 from pulse_adapters.workers import child_side, host_side
+from pulse_adapters.workers.child_side import within_hard_limit
 from pulse_adapters.workers.descriptors import REQUESTS, WHERE
 from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
@@ -93,16 +94,11 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
     Only a user of its own keeps this process from the daemon: without one it may do what the daemon may, which
     `upulse status` calls `isolation: partial (no user)`. memory: bytes beyond what it has; parent: the daemon's pid.
     """
-    with open("/proc/self/statm") as told:
-        data = int(told.read().split()[5]) * resource.getpagesize()
-    # Not RLIMIT_AS: programs that it starts inherit it, and some reserve much that they never use.
-    limits = {resource.RLIMIT_DATA: data + memory, resource.RLIMIT_CORE: 0}
+    child_side.limit_memory(memory)
     if user:
-        limits[resource.RLIMIT_NPROC] = PROCESSES
-    for what, most in limits.items():
-        resource.setrlimit(what, (_within(what, most),) * 2)
+        resource.setrlimit(resource.RLIMIT_NPROC, (within_hard_limit(resource.RLIMIT_NPROC, PROCESSES),) * 2)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # it stays, for programs that need more and say so
-    resource.setrlimit(resource.RLIMIT_NOFILE, (_within(resource.RLIMIT_NOFILE, FILES), hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (within_hard_limit(resource.RLIMIT_NOFILE, FILES), hard))
     refuse_high_priority(user)
     refuse_siblings()
     if user:
@@ -111,11 +107,6 @@ def confine(memory: int, user: Sequence[int] | None, parent: int) -> None:
     prctl(_DEATH_SIGNAL, signal.SIGKILL)  # after the change of user, which takes it back
     if os.getppid() != parent:
         os._exit(0)
-
-
-def _within(what: int, most: int) -> int:
-    hard = resource.getrlimit(what)[1]
-    return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def main() -> None:

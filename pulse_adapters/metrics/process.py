@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
-from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Tracing
+from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Send, Span, Tracing
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core import __version__
@@ -23,6 +23,8 @@ VICTIM = "500"
 """The kernel's out-of-memory killer takes this before it takes the daemon."""
 
 RETRY_S, EXPORT_S = 5.0, 2.0
+LONGEST_S = 30.0
+"""Seconds that a collector has for a batch; the exporter itself gives up after ten if nothing comes."""
 
 
 class MetricsHome(NamedTuple):
@@ -38,7 +40,7 @@ class MetricsHome(NamedTuple):
 
 def run(home: MetricsHome, listen: str | None, textfile: str | None, every: float, otlp: str | None) -> None:
     """Serve at an address, write a file every so many seconds, export to a collector: as far as each is requested."""
-    child_side.begin(NICE)
+    child_side.begin(NICE, child_side.MEMORY)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(VICTIM)
     page = Page(home.look, __version__)
@@ -133,12 +135,35 @@ class TraceExport:
                     "opentelemetry.exporter.otlp.proto.http", "opentelemetry-exporter-otlp-proto-http", "otel"
                 )
                 from pulse_adapters.metrics.otlp import OtlpCollector
+                from pulse_adapters.workers.bounded_answers import bound_answers
+
+                bound_answers()
 
                 source = self._home.traces
                 collector = OtlpCollector(self._url, source.here().host, __version__)
-                self._tracing = Tracing(source, PositionFile(self._home.exported), collector.take)
+                self._tracing = Tracing(
+                    source, PositionFile(self._home.exported), self._in_time(collector.take)
+                )
             why = self._tracing.round()
         return f"{self._url} did not take the traces: {why}" if why else ""
+
+    def _in_time(self, send: Send) -> Send:
+        """The same, but it ends this process if it does not end: whoever answers without end sets no timeout off."""
+
+        def end() -> None:
+            report_problem(f"{self._url} did not come to an end of its answer within {LONGEST_S:g} s")
+            child_side.exit_at_once(1)
+
+        def take(spans: Sequence[Span]) -> str:
+            overdue = threading.Timer(LONGEST_S, end)
+            overdue.daemon = True
+            overdue.start()
+            try:
+                return send(spans)
+            finally:
+                overdue.cancel()
+
+        return take
 
     def rest(self) -> None:
         """Begin no further round; a running one has a second, so that its position is stored."""

@@ -210,12 +210,14 @@ class PositionFile:
         replace_plain(self._path, json.dumps(place).encode(), synced=False)
 
 
-class Tracing:
-    """Sends what is new, batch by batch. send: exports spans; returns why they were not accepted, or empty."""
+Send = Callable[[Sequence[Span]], str]
+"""Exports spans; returns why they were not accepted, or empty."""
 
-    def __init__(
-        self, recorded: RecordedTraces, kept: PositionFile, send: Callable[[Sequence[Span]], str]
-    ) -> None:
+
+class Tracing:
+    """Sends what is new, batch by batch. send: how."""
+
+    def __init__(self, recorded: RecordedTraces, kept: PositionFile, send: Send) -> None:
         self._recorded, self._kept, self._send = recorded, kept, send
         self._place: ExportPosition | None = None
 

@@ -9,6 +9,7 @@ import ssl
 import time
 import urllib.request
 from collections.abc import Mapping
+from contextlib import aclosing
 from functools import lru_cache
 
 import certifi
@@ -31,6 +32,7 @@ ERRNOS: Mapping[int, tuple[str, str]] = {
 
 
 HOUR = 3_600.0
+REDIRECTS = 20
 EXPIRED, NOT_YET = 10, 9
 """Verification codes of OpenSSL. It says only the first fault it finds: of one that signed itself, that it did."""
 
@@ -123,19 +125,30 @@ async def _fetch(asked: ProbeRequest, progress: FetchProgress) -> int:
         verify.check_hostname, verify.verify_mode = False, ssl.CERT_NONE
     token = os.environ.get(asked.bearer) if asked.bearer else None
     headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else HEADERS
-    async with (
-        httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None, follow_redirects=follows) as client,
-        client.stream("GET", url, headers=headers, extensions={"trace": progress.trace}) as response,
-    ):
-        progress.status = response.status_code
-        async for chunk in response.aiter_raw():
-            progress.received += len(chunk)
-            if progress.received > asked.largest:
-                words = f"it answered {response.status_code}, and did not come to an end after {asked.largest} bytes"
-                raise ProbeFailed("endless", words)
-            if asked.body or asked.keeps:
-                progress.body += chunk
-    return response.status_code
+    async with httpx.AsyncClient(verify=verify, trust_env=proxied, timeout=None) as client:
+        request = client.build_request("GET", url, headers=headers, extensions={"trace": progress.trace})
+        for _ in range(REDIRECTS + 1):
+            async with aclosing(await client.send(request, stream=True)) as response:
+                progress.status = response.status_code
+                if follows and (onward := response.next_request):  # what it says besides is not read
+                    request = onward
+                    continue
+                await _receive(response, asked, progress)
+                return response.status_code
+    raise ProbeFailed("broken", f"it leads on more than {REDIRECTS} times")
+
+
+async def _receive(response: httpx.Response, asked: ProbeRequest, progress: FetchProgress) -> None:
+    """Read an answer to its end, as far as it may be long."""
+    async for chunk in response.aiter_raw():
+        progress.received += len(chunk)
+        if progress.received > asked.largest:
+            words = (
+                f"it answered {response.status_code}, and did not come to an end after {asked.largest} bytes"
+            )
+            raise ProbeFailed("endless", words)
+        if asked.body or asked.keeps:
+            progress.body += chunk
 
 
 def is_address(host: str) -> bool:

@@ -83,7 +83,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    child_side.begin()
+    child_side.begin(memory=child_side.MEMORY)
     prctl(_DEATH_SIGNAL, signal.SIGKILL)  # one that hangs does not see the end of its input
     logging.disable()
     asyncio.run(main())

@@ -40,7 +40,7 @@ class AppriseLog(logging.Handler):
 
 def main() -> None:
     """Deliver all messages of the order concurrently."""
-    child_side.begin()
+    child_side.begin(memory=child_side.MEMORY)
     order = next(child_side.requests())
     signal.alarm(order["seconds"])
     messages: Sequence[Mapping[str, Any]] = order["letters"]
@@ -68,8 +68,11 @@ def send_message(message: Mapping[str, Any]) -> str:
     """Why it did not arrive; empty if it did."""
     try:
         import apprise  # takes a quarter of a second
+
+        from pulse_adapters.workers.bounded_answers import bound_answers  # `requests` comes with it
     except ImportError:
         return NO_APPRISE
+    bound_answers()
     apprise_client = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Pulse", async_mode=False))
     if not apprise_client.add(message["url"]):
         return NOT_UNDERSTOOD

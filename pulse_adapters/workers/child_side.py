@@ -5,7 +5,9 @@ A worker calls `begin` before all else. Its requests end when the daemon does, h
 
 import json
 import os
+import resource
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -15,15 +17,41 @@ from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message, enc
 from pulse_core.model.errors import PulseError
 
 _CHUNK = 64 * 1024
+MEMORY = 256 << 20
+"""Bytes of memory that a worker may take which speaks with others outside, who decide how much they say."""
+_STACK = 1 << 20
 
 
-def begin(nice: int = 0) -> None:
-    """Have nothing of the daemon's open, hand none of the pipes on, and give way to others by so much."""
+def begin(nice: int = 0, memory: int = 0) -> None:
+    """Have nothing of the daemon's open, hand none of the pipes on, and give way to others by so much.
+
+    memory: bytes beyond what it has now, if they are limited.
+    """
     os.closerange(FIRST_OTHER, 1 << 20)
     for given in (REPLIES, REQUESTS):
         os.set_inheritable(given, False)
     if nice:
         os.nice(nice)
+    if memory:
+        threading.stack_size(_STACK)  # all of a stack counts, and one of 8 MiB is usual
+        limit_memory(memory)
+
+
+def limit_memory(memory: int) -> None:
+    """Allow this process so many bytes beyond what it has, and no core dump. Raises OSError.
+
+    Not RLIMIT_AS: programs that it starts inherit it, and some reserve much that they never use.
+    """
+    with open("/proc/self/statm") as told:
+        data = int(told.read().split()[5]) * resource.getpagesize()
+    for what, most in {resource.RLIMIT_DATA: data + memory, resource.RLIMIT_CORE: 0}.items():
+        resource.setrlimit(what, (within_hard_limit(what, most),) * 2)
+
+
+def within_hard_limit(what: int, most: int) -> int:
+    """As much of a resource as may still be had."""
+    hard = resource.getrlimit(what)[1]
+    return most if hard == resource.RLIM_INFINITY else min(most, hard)
 
 
 def join_group(path: str | None) -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -106,15 +106,23 @@ def complaint(child: subprocess.Popen[bytes]) -> str:
 
 
 @contextmanager
-def receiving(answer: Callable[[bytes], int]) -> Iterator[int]:
-    """An HTTP server that hands each body to `answer`, and answers with the status that it returns; its port."""
+def receiving(answer: Callable[[bytes], int], endless: bool = False) -> Iterator[int]:
+    """An HTTP server that hands each body to `answer`, and answers with the status that it returns; its port.
+
+    endless: whatever else it answers has no end.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
             self.send_response(answer(body))
-            self.send_header("Content-Length", "0")
+            if not endless:
+                self.send_header("Content-Length", "0")
             self.end_headers()
+            with suppress(OSError):
+                while endless:
+                    self.wfile.write(b"x" * 4_096)
+                    time.sleep(0.001)
 
         do_GET = do_POST
 

@@ -13,7 +13,7 @@ from pulse_adapters.network.prober import ChildProber
 from pulse_core.ports.prober import Prober, ProbeRequest
 from pulse_core.settings.telemetry import HeartbeatSettings
 from tests.integration.metrics.metrics_scene import free_port, receiving
-from tests.integration.network.network_servers import OK, page_server, says, stalls
+from tests.integration.network.network_servers import OK, floods, page_server, says, stalls
 
 
 @asynccontextmanager
@@ -155,3 +155,10 @@ async def test_a_redirect_is_followed(prober: ChildProber) -> None:
             request = ProbeRequest("http", f"http://127.0.0.1:{old}/", 10_000_000)
             assert (await prober.ask(request)).status == 301
             assert (await prober.ask(request._replace(follows=True))).status == 200
+        endless = moved.replace("Content-Length: 0\r\n", "").encode()
+        async with page_server(says(endless, then=floods)) as old:
+            request = ProbeRequest("http", f"http://127.0.0.1:{old}/", 10_000_000, follows=True)
+            assert (await prober.ask(request)).status == 200
+    async with page_server(says(b"HTTP/1.1 301 Moved\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")) as here:
+        request = ProbeRequest("http", f"http://127.0.0.1:{here}/", 10_000_000, follows=True)
+        assert (await prober.ask(request)).detail == "it leads on more than 20 times"

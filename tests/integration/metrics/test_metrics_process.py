@@ -1,6 +1,7 @@
 """The metrics process by itself: what it asks, what it writes, how it ends."""
 
 import os
+import resource
 import socket
 import threading
 import time
@@ -107,6 +108,7 @@ def test_it_gives_way_to_everybody(tmp_path: Path, asked: Asked) -> None:
             min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
         )
         assert Path(f"/proc/{child.pid}/oom_score_adj").read_text() == "500\n"
+        assert 0 < resource.prlimit(child.pid, resource.RLIMIT_DATA)[1] < 1 << 30
 
 
 def test_without_its_package_it_says_what_to_install() -> None:

@@ -1,5 +1,7 @@
 """Traces from a real log and real vitals to a collector that decodes what it gets."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
@@ -140,6 +142,37 @@ async def test_after_a_restart_nothing_is_missing_and_nothing_sent_twice(home: L
                 assert child.wait(60) == 0
     assert collector.numbers() == [2, 3, 4, 5]
     assert set(Counter(span.span_id for span in collector.spans).values()) == {1}
+
+
+async def test_a_collector_that_answers_without_end_has_what_it_was_sent_and_is_sent_the_next(
+    home: Lived,
+) -> None:
+    await home.record(1)
+    collector = Collector()
+    with (
+        receiving(collector, endless=True) as port,
+        measuring(home.path, "--otlp", f"http://127.0.0.1:{port}/v1/traces"),
+    ):
+        eventually((home.path / "exported.json").exists, "the place")
+        await home.record(2)
+        eventually(lambda: collector.numbers() == [2], "the tick")
+        await home.record(3)
+        eventually(lambda: collector.numbers() == [2, 3], "the next tick")
+
+
+def test_a_collector_that_sets_no_timeout_off_ends_the_process() -> None:
+    code = (
+        "import time\nfrom pulse_adapters.metrics import process\nprocess.LONGEST_S = 0.1\n"
+        "process.report_problem = print\n"
+        "process.TraceExport(None, 'http://it')._in_time(lambda spans: time.sleep(600))(())"
+    )
+    ended = subprocess.run(
+        (sys.executable, "-c", code), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (
+        1,
+        "http://it did not come to an end of its answer within 0.1 s\n",
+    )
 
 
 async def test_what_the_collector_refuses_is_said_once_and_kept_for_it(home: Lived) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -186,6 +187,7 @@ async def test_the_child_is_small(prober: ChildProber) -> None:
     async with page_server(says(OK)) as port:
         pid = await begun(prober, port)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+        assert 0 < resource.prlimit(pid, resource.RLIMIT_DATA)[1] < 1 << 30
     assert pages * os.sysconf("SC_PAGE_SIZE") < 45 << 20
 
 

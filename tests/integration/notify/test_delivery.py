@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
 from pulse_core.ports.transport import OutgoingMessage, Tone
 from pulse_core.settings.settings import Settings
-from tests.postbox import Postbox, drip, fail, hang_up, postbox
+from tests.postbox import Postbox, bomb, drip, fail, flood, hang_up, postbox
 
 SECRET = "t0ps3cr3t-token"
 
@@ -81,6 +82,18 @@ async def test_who_never_ends_answering_is_given_up_and_the_others_are_known(box
     answers = await ChildTransport(patience=8.0).deliver([to(box, "drips"), to(box, "good")])
     assert answers == ["no answer within 8 s", ""]
     assert children() == []
+
+
+async def test_an_answer_without_end_or_that_unpacks_to_gigabytes_is_cut_off_and_its_status_holds(
+    box: Postbox,
+) -> None:
+    box.manners |= {"floods": flood, "bombs": bomb}
+    letters = [to(box, path) for path in ("floods", "bombs", "good")]
+    sending = asyncio.create_task(ChildTransport(patience=30.0).deliver(letters))
+    await asyncio.to_thread(box.came.wait, 60)
+    (child,) = children()
+    assert 0 < resource.prlimit(child.pid, resource.RLIMIT_DATA)[1] < 1 << 30
+    assert await sending == ["", "", ""]
 
 
 async def test_a_child_that_is_killed_on_the_way_is_an_answer_too(box: Postbox) -> None:

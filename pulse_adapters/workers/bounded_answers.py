@@ -1,0 +1,43 @@
+"""Has `requests` read no more of an answer than it may cost: servers answer without end, or with what unpacks to that.
+
+A worker whose libraries ask by `requests` calls `bound_answers` before they do.
+"""
+
+import time
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+
+LARGEST_ANSWER = 1 << 20
+"""Bytes, unpacked, of an answer of which the rest is not read: whether it was accepted is said by its status."""
+BODY_S = 10.0
+_PIECE = 1_024
+
+
+class BoundedAdapter(HTTPAdapter):
+    """Cuts the content of an answer off that is too long, or takes too long."""
+
+    def send(
+        self, request: requests.PreparedRequest, stream: bool = False, *rest: Any, **options: Any
+    ) -> requests.Response:
+        """Send it, and read the content of its answer as far as that is allowed."""
+        response = super().send(request, True, *rest, **options)
+        if not stream:
+            response._content = _content(response)
+        return response
+
+
+def _content(response: requests.Response) -> bytes:
+    content, until = bytearray(), time.monotonic() + BODY_S
+    for piece in response.iter_content(_PIECE):
+        content += piece
+        if len(content) > LARGEST_ANSWER or time.monotonic() > until:
+            response.close()
+            break
+    return bytes(content[:LARGEST_ANSWER])
+
+
+def bound_answers() -> None:
+    """Have every session that is made from now on in this process bound its answers."""
+    requests.sessions.HTTPAdapter = BoundedAdapter  # type: ignore[attr-defined]  # what sessions make
