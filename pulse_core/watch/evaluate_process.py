@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
+from pulse_core.model.durations import format_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment
@@ -11,6 +12,8 @@ from pulse_core.model.text import was_held
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import NOT_RUNNING_YET, SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
+
+KILLED = "was killed by SIGKILL"
 
 
 class ProcessProbe(NamedTuple):
@@ -171,9 +174,10 @@ def _died(
         evidence = f"{evidence}; {look.sight.detail}"
     if look.holder and look.holder not in evidence:
         evidence = f"{evidence}; {look.holder}"
-    evidence = was_held(evidence)
-    stop = look.history.stop
+    stop, evidence = look.history.stop, was_held(evidence)
     is_ended = dead in look.ended or (look.resumed and up is not None)
+    if words := _whose_end(look, is_ended):
+        evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good
     is_intended = first or is_ended or is_over or bool(stop and stop.holds(look.now))
     died = ProcessDied(
@@ -184,6 +188,19 @@ def _died(
         intended=is_intended,
     )
     return _about(look, died)
+
+
+def _whose_end(look: ProcessProbe, is_ended: bool) -> str:
+    """Who wanted a death, in words: a person or Pulse, which kills who ignores its `stop_signal`; empty if nobody did."""
+    stop, process = look.history.stop, look.process
+    wanted = f"{stop.by} wants it down" if stop and stop.by != SYSTEMD and stop.holds(look.now) else ""
+    if not is_ended:
+        return wanted
+    if look.sight.ended == KILLED:
+        ignored = f", since it ignored SIG{process.stop_signal} for {format_duration(process.stop_timeout)}"
+    else:
+        ignored = ""
+    return f"Pulse ended it{f', as {wanted}' if wanted else ' to restart it'}{ignored}"
 
 
 def _about(look: ProcessProbe, payload: Payload) -> Draft:

@@ -762,13 +762,13 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {"victim": "flapping"},
             f"process victim: its start failed: {MISSING}, ongoing\n"
-            f"  restart-process 2 failed ({MISSING}): victim is dead again after 1 restart: {MISSING}\n"
-            f"  notify acked: victim: dead again after 2 restarts: {MISSING}; next try in 30m\n"
+            f"  restart-process 2 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
+            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try in 30m\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect-failed restart-process:victim error={MISSING}",
-                f"victim stays down: victim: dead again after 2 restarts: {MISSING}; next try in 30m",
+                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try in 30m",
             ),
             wrong=True,
         ),

@@ -6,6 +6,7 @@ from typing import Any
 
 from pulse_core.model.short_ids import CUT
 from pulse_core.model.text import count
+from pulse_core.projections.processes import NOT_RUNNING_YET
 from upulse_cli.time_args import local, took
 
 Spelled = Mapping[str, Any]
@@ -45,6 +46,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return f"after {took(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {took(data['retry_us'])}"
+        case "process-died" if data["evidence"] == NOT_RUNNING_YET:
+            return f"{NOT_RUNNING_YET}, which is no death"
         case "process-died" | "process-up" | "condition-raised" | "condition-cleared":
             return str(data["evidence"])
         case "process-start-requested" | "process-restart-requested":

@@ -340,10 +340,14 @@ def _with_holder(words: str, look: Mapping[str, Json]) -> str:
 def _describe_history(history: ProcessHistory, failed: str, look: Mapping[str, Json]) -> str:
     if not history.attempts and history.evidence == NOT_RUNNING_YET:
         return _with_holder(NOT_RUNNING_YET, look)
+    why = _with_holder(history.error or failed or history.evidence, look)
+    if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
+        tries = len(history.attempts)
+        return f"not started after {tries} {'try' if tries == 1 else 'tries'}: {why}"
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed_attempts(history) else "dead"
-    return f"{times}: {_with_holder(history.error or failed or history.evidence, look)}"
+    return f"{times}: {why}"
 
 
 # A process that a person wants down: stop it, check, stop it again, then notify

@@ -142,7 +142,10 @@ async def test_a_first_start_and_a_death_that_was_intended_are_no_deaths_in_word
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     told = await narrated(caplog, "process-died", '{"evidence": "not running yet", "intended": true}')
-    assert (told.levelno, told.getMessage()) == (logging.INFO, "process-down       it  not running yet")
+    assert (told.levelno, told.getMessage()) == (
+        logging.INFO,
+        "process-down       it  not running yet, which is no death",
+    )
 
 
 async def test_a_line_about_an_event_is_bounded_however_much_it_holds(

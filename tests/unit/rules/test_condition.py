@@ -177,6 +177,13 @@ def test_a_first_start_that_did_not_bring_it_up_is_followed_by_a_pause(stage: St
     assert judged(history, 101).why == "dead again after its first start: gone"
 
 
+def test_what_never_ran_is_not_told_as_dead() -> None:
+    history = FIRST._replace(pid=None, started=None, stage=Stage.WISHED, error="no such program")
+    assert judged(history, 101).why == "not started after 1 try: no such program"
+    history = history._replace(attempts=(at(98), at(99)))
+    assert judged(history, 120).why == "not started after 2 tries: no such program"
+
+
 def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -> None:
     assert judged(FIRST._replace(stage=Stage.UP), 100) == ProcessStatus(ProcessState.DUE, why="dead: gone")
 

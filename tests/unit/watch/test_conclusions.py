@@ -192,6 +192,23 @@ def test_a_stranger_behind_a_port_is_dead_only_after_probes_in_a_row() -> None:
     assert kinds(look(ProcessObservation((), answering=False), stranger, streak=2)) == ["process-died"]
 
 
+def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
+    def told(how: str, history: ProcessHistory = UP, **more: Any) -> str:
+        (died,) = said(look(ProcessObservation(ended=how), history, proven=True, **more))
+        assert isinstance(died, ProcessDied)
+        return died.evidence.removeprefix("process 5 ")
+
+    term, kill = "was killed by SIGTERM", "was killed by SIGKILL"
+    stopped = UP._replace(stop=Intent(NOW, MINUTE, "ada"))
+    assert told(kill) == kill
+    assert told(term, ended=[OLD]) == f"{term}; Pulse ended it to restart it"
+    assert told(kill, ended=[OLD]).endswith(
+        "; Pulse ended it to restart it, since it ignored SIGTERM for 10s"
+    )
+    assert told(term, stopped, ended=[OLD]) == f"{term}; Pulse ended it, as ada wants it down"
+    assert told(term, stopped) == f"{term}; ada wants it down"
+
+
 def test_a_death_was_intended_if_pulse_ended_that_very_process() -> None:
     def intended(history: ProcessHistory, **more: Any) -> bool:
         died = said(look(ProcessObservation((NEW,)), history, **more))[0]
