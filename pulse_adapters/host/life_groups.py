@@ -138,7 +138,7 @@ class LifeGroups:
             folder, own = home_groups(self._home), own_group()
             was_born = life.effect in self._complete
             if was_born:
-                self._groups[life.effect].tell_started(name, life.found)
+                self._groups[life.effect].tell_started(name, life)
             for one in list(folder.children()):
                 effect = one.name.removeprefix(LIFE)
                 if effect == one.name or effect in self._pending - {life.effect} or one.is_populated():
@@ -149,7 +149,7 @@ class LifeGroups:
             if was_born:
                 return
             group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
-            group.tell_started(name, life.found)
+            group.tell_started(name, life)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             pause = PAUSE_S
@@ -213,11 +213,10 @@ class LifeGroups:
             with suppress(OSError):  # the home is gone
                 folders = all_home_groups(self._home)
                 self._folders = [one for one in folders if os.stat(one.path).st_uid == os.geteuid()]
-            for effect, group in self._each():
-                name, first = group.started()
-                newest = earlier.get(name)
-                if first and group.is_populated() and (not newest or newest.found.started < first.started):
-                    earlier[name] = Life(effect, first)
+            for _, group in self._each():
+                name, life = group.started()
+                if life and group.is_populated():
+                    earlier[name] = max(life, earlier.get(name, life), key=lambda one: one.found.started)
             self._earlier = earlier
         return self._earlier
 

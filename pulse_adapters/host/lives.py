@@ -8,7 +8,7 @@ Of lives that the log does not know (the disk was full), and of those before the
 
 import asyncio
 import signal
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from pulse_adapters.host.guarded_processes import early_exit, end_all
 from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of, find_bearers
+from pulse_adapters.host.process_identity import start_sum
 from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
@@ -39,7 +40,8 @@ class Lives:
     """The last life of each guarded process, and what is left of it and of those before it.
 
     recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
-    stand for each process; begun: the names of what is being started, by the effects that the log says do it.
+    stand for each process; begun: the names of what is being started, by the effects that the log says do it; guarded: what
+    the settings say.
     """
 
     def __init__(
@@ -50,9 +52,10 @@ class Lives:
         groups: LifeGroups | None = None,
         mains: Callable[[], Mapping[str, ProcessId]] = lambda: {},
         begun: Callable[[], Mapping[str, str]] = lambda: {},
+        guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
     ) -> None:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
-        self._mains, self.begun = mains, begun
+        self._mains, self.begun, self._guarded = mains, begun, guarded
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
@@ -95,16 +98,56 @@ class Lives:
         return self.lasts().get(name)
 
     def lasts(self) -> Mapping[str, Life]:
-        """The last life of each process; one that stands for another name by now is that one's."""
+        """The last life of each process; one that stands for another name by now, or was renamed, is that one's."""
+        lives = self._by_first_names()
+        renames = self._renames(lives)
+        return {renames.get(name, name): life for name, life in lives.items()} if renames else lives
+
+    def renamed(self) -> Mapping[str, tuple[str, ProcessId]]:
+        """By their new names, what processes were called that live, and who stands for them.
+
+        The log decides, and no command line: a process may show what it likes.
+        """
+        lives, mains = self._by_first_names(), self._mains()
+        found = dict[str, tuple[str, ProcessId]]()
+        for old, new in self._renames(lives).items():
+            whole = (mains.get(old), lives[old].found)
+            if one := next((one for one in whole if one and is_alive(one)), None):
+                found[new] = old, one
+        return found
+
+    def _renames(self, lives: Mapping[str, Life]) -> Mapping[str, str]:
+        """The new name of each that is no longer in the settings: what starts the same there, and was never started."""
+        guarded = self._guarded()
+        names = {one.name for one in guarded}
+        olds = [name for name, life in lives.items() if name not in names and life.settings] if names else []
+        if not olds:
+            return {}
+        mains, renames = self._mains(), dict[str, str]()
+        news = names - lives.keys() - mains.keys()
+        ahead = [(one.name, start_sum(one)) for one in guarded if one.start and one.name in news]
+
+        def rank(name: str) -> tuple[bool, int]:
+            found = lives[name].found
+            return any(map(is_alive, {found, mains.get(name, found)})), found.started
+
+        olds.sort(key=rank, reverse=True)  # who lives, then who was started last
+        for old in olds:
+            if found := next((one for one in ahead if one[1] == lives[old].settings), None):
+                ahead.remove(found)
+                renames[old] = found[0]
+        return renames
+
+    def _by_first_names(self) -> Mapping[str, Life]:
         recorded = self._recorded()
-        owners = {life: name for name, life in recorded.items()}
+        owners = {life.effect: name for name, life in recorded.items()}
         missed = {  # the disk was full
             name: life
             for name, life in (self._groups.earlier() if self._groups else {}).items()
             if name not in recorded or life.found.started > recorded[name].found.started
         }
         others = {**missed, **self._begun}.items()
-        return {**recorded, **{name: life for name, life in others if owners.get(life, name) == name}}
+        return {**recorded, **{name: life for name, life in others if owners.get(life.effect, name) == name}}
 
     def members(self, name: str) -> tuple[ProcessId, ...]:
         """Those of the last life of this process that are in its control group; none where there is none."""
@@ -323,10 +366,11 @@ class Lives:
         return {name: tuple(left) for name, left in found.items()}
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
-        names = {self._mark(name): name for name in mains}
+        renames = self._renames(self._by_first_names())
+        names = {self._mark(old): new for old, new in {**{name: name for name in mains}, **renames}.items()}
         grouped = self._in_groups() if self._grouped is None else self._grouped
         known = {one.found: one for one in (*self._marked.bearers(), *grouped)}
-        bearers = [one for one in known.values() if one.name in names and is_alive(one.found)]
+        bearers = [one for one in known.values() if names.get(one.name) in mains and is_alive(one.found)]
         # A life is of the process that its main one stands for, whatever that was called when it began.
         lasts = self.lasts()
         effects = {life.found: life.effect for life in lasts.values()}

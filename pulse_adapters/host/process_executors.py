@@ -18,7 +18,7 @@ from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.process_attributes import started_as
-from pulse_adapters.host.process_identity import is_produced_by, start_mark
+from pulse_adapters.host.process_identity import is_produced_by, start_mark, start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.boot_id import boot_id
@@ -243,10 +243,11 @@ class RestartProcess:
                 attributes=attributes,
                 birthplace=birthplace,
             )
-        self._lives.begin(process.name, Life(event.id, new))
+        begun = {"settings": start_sum(process)}
+        self._lives.begin(process.name, Life(event.id, new, begun["settings"]))
         leftovers = {"leftovers": [one.pid for one in ended]} if ended else {}
         begins = {"logged": logged[0]} if logged else {}
-        return Result({**new._asdict(), **begins, **leftovers, **_told(*unlogged)})
+        return Result({**new._asdict(), **begun, **begins, **leftovers, **_told(*unlogged)})
 
     async def _run(self, process: ProcessSettings, event: Event) -> Result:
         env = await environment_of(process, self._files)

@@ -171,16 +171,21 @@ def carries(pid: int, mark: str, end: str = "\0") -> bool:
 
 def start_mark(process: ProcessSettings) -> Mapping[str, str]:
     """The variable by which a process shows with which settings it was started."""
+    return {START_MARK: start_sum(process)}
+
+
+def start_sum(process: ProcessSettings) -> str:
+    """What tells whether two settings would start the same, whatever they are called."""
     how = (process.start, process.cwd, sorted(process.env.items()), process.user)
     more = [one for one in (process.attributes, process.env_file) if one]
     told = repr((*how, *more))
-    return {START_MARK: f"{zlib.crc32(told.encode()):08x}"}
+    return f"{zlib.crc32(told.encode()):08x}"
 
 
 def begun_otherwise(process: ProcessSettings, pid: int) -> str:
     """That this process was started with other settings than they are now, in words; empty if nothing shows that."""
     shown = variable_in(environment(pid), START_MARK) if process.start else ""
-    if shown in ("", start_mark(process)[START_MARK]):
+    if shown in ("", start_sum(process)):
         return ""
     words = f"process {pid} was started before its `start`, or what that is given (as `env` or `user`), was changed"
     return f"{words}; what it has is changed at its next start: upulse process restart {process.name}"

@@ -132,15 +132,21 @@ class LinuxProcessTable:
     def _take_over(self, processes: Iterable[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Take, for a name that never had one, what was started for one that is no longer in the settings: it is renamed."""
         claims, guarded = self._claims, {one.name for one in self._guarded()}
-        for process in processes if guarded and claims.unguarded else ():
+        renamed = self._lives.renamed() if self._lives else {}
+        for process in processes if guarded and (claims.unguarded or renamed) else ():
+            if process.name in renamed:
+                self._rename(process.name, *renamed[process.name], sights)
             if sights[process.name].found or not process.start or claims.has_life(process.name):
                 continue
             for name, one in claims.unguarded.items():
                 if is_alive(one) and is_as_begun(process, one.pid) and not claims.other(process.name, one):
-                    words = f"process {one.pid} was started as {name}, which is no longer in the settings"
-                    sights[process.name] = ProcessObservation((one,), detail=words)
-                    claims.add(process.name, one)
+                    self._rename(process.name, name, one, sights)
                     break
+
+    def _rename(self, new: str, old: str, one: ProcessId, sights: dict[str, ProcessObservation]) -> None:
+        words = f"process {one.pid} was started as {old}, which is no longer in the settings"
+        sights[new] = ProcessObservation((one,), detail=words)
+        self._claims.add(new, one)
 
     def _hold_once(self, processes: Sequence[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
         """Let each process that was found stand for one name: for the first, if it is not held already."""

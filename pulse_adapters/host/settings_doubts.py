@@ -15,6 +15,7 @@ from pulse_adapters.host.process_identity import (
     doubtful_matches,
     is_as_begun,
     is_produced_by,
+    start_sum,
 )
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import described, is_alive, program_name
@@ -91,7 +92,11 @@ def left_unguarded(
         news = (
             one for one in processes if one.start and histories.get(one.name, UNKNOWN_HISTORY).start is None
         )
-        if live and not (live == started and any(is_as_begun(one, live.pid) for one in news)):
+        is_new = any(
+            start.settings == start_sum(one) or (live == started and is_as_begun(one, started.pid))
+            for one in news
+        )
+        if live and not is_new:
             left[name] = live.pid
     return left
 

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from pulse_adapters.workers.proc import is_alive, read_stat
 from pulse_core.model.errors import PulseError
-from pulse_core.ports.host import ProcessId
+from pulse_core.ports.host import Life, ProcessId
 
 LEAF = "daemon"
 """The daemon's own group in a unit that is delegated to it."""
@@ -72,19 +72,21 @@ class ControlGroup:
         group.limit(limits)
         return group
 
-    def started(self) -> tuple[str, ProcessId | None]:
-        """The name of the guarded process that was started in it, and its first process; empty and None if it says none."""
+    def started(self) -> tuple[str, Life | None]:
+        """The name of the guarded process that was started in it, and as what; empty and None if it says none."""
         words: list[str] = []
         with suppress(OSError):
             words = os.fsdecode(os.getxattr(self.path, STARTED)).split()
-        first = ProcessId(int(words[1]), int(words[2])) if len(words) == 3 else None
-        return words[0] if words else "", first
+        name, pid, started, *settings = *words, *[""] * (3 - len(words))
+        first = ProcessId(int(pid), int(started)) if pid and started else None
+        return name, first and Life(self.name.removeprefix(LIFE), first, "".join(settings))
 
-    def tell_started(self, name: str, first: ProcessId | None = None) -> None:
+    def tell_started(self, name: str, life: Life | None = None) -> None:
         """Have it say so from now on, whatever its members do and whether a disk takes anything or not."""
         if name:
             with suppress(OSError):
-                os.setxattr(self.path, STARTED, " ".join(map(str, (name, *(first or ())))).encode())
+                words = (name, *life.found, life.settings) if life else (name,)
+                os.setxattr(self.path, STARTED, " ".join(map(str, words)).encode())
 
     def children(self) -> Iterator["ControlGroup"]:
         """The groups directly within."""

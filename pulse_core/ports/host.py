@@ -16,10 +16,14 @@ class ProcessId(NamedTuple):
 
 
 class Life(NamedTuple):
-    """A start of a guarded process: the id of the effect that started it, and the process that was started."""
+    """A start of a guarded process: the id of the effect that started it, and the process that was started.
+
+    settings: the sum of what it was started with, as `start`; empty if nobody has recorded that.
+    """
 
     effect: str
     found: ProcessId
+    settings: str = ""
 
 
 class ProcessUsage(NamedTuple):

@@ -67,13 +67,15 @@ class RestartRequest(NamedTuple):
 class LastStart(NamedTuple):
     """The newest start that worked: the effect's id, and the process that was started.
 
-    logged: the byte of its log at which its output begins; None if that is not known, or the output is not there.
+    logged: the byte of its log at which its output begins; None if that is not known, or the output is not there;
+    settings: the sum of what it was started with, as `start`; empty if that is not known.
     """
 
     effect: str
     pid: int
     started: int
     logged: int | None = None
+    settings: str = ""
 
 
 class Stage(IntEnum):
@@ -262,7 +264,8 @@ def _settle_restart(history: _History, event: Event) -> None:
         history.restarts += event.subject != history.first
         history.unlogged = str(result.get("unlogged", ""))
         if "pid" in result and "started" in result:
-            history.start = LastStart(event.subject, result["pid"], result["started"], result.get("logged"))
+            more = (result.get("logged"), str(result.get("settings", "")))
+            history.start = LastStart(event.subject, result["pid"], result["started"], *more)
     # A restart that names no process (a command, a unit) leaves nothing to hold on to but the next look.
     if "pid" in result or history.up is None:
         # The death of a live one that it replaced may not be known yet.

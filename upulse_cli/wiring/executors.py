@@ -127,7 +127,7 @@ def machine_executors(
 
     def lives() -> Mapping[str, Life]:
         return {
-            name: Life(start.effect, ProcessId(start.pid, start.started))
+            name: Life(start.effect, ProcessId(start.pid, start.started), start.settings)
             for name, history in view().processes.of.items()
             if (start := history.start) is not None and history.boot == boot
         }
@@ -140,9 +140,10 @@ def machine_executors(
         }
 
     groups = LifeGroups(home.path)
-    last = Lives(spawner, home.path, lives, groups, known, lambda: view().restarts_begun)
+    guarded = lambda: current_settings().process  # noqa: E731
+    last = Lives(spawner, home.path, lives, groups, known, lambda: view().restarts_begun, guarded)
     programs = LifePrograms(spawner, groups)
-    table = LinuxProcessTable(spawner, home.path, last, lambda: current_settings().process, home.outputs)
+    table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)
     made: Sequence[Executor] = (
         RestartProcess(current_settings, table, known, last, home.outputs),

@@ -9,7 +9,7 @@ import pytest
 
 from pulse_adapters.host.lives import Lives
 from pulse_adapters.host.process_executors import StopProcess
-from pulse_adapters.host.process_identity import start_mark
+from pulse_adapters.host.process_identity import start_mark, start_sum
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import left_unguarded
 from pulse_adapters.host.spawner import Spawner
@@ -160,6 +160,40 @@ async def test_a_renamed_process_is_taken_over_by_one_of_the_same_start(scene: C
     assert (seen["new"].found, seen["newer"].found) == ((main,), ())
     assert f"process {main.pid} was started as first" in seen["new"].detail
     assert not await it.table.others(it.settings.process, {"new": main})
+
+
+@pytest.mark.parametrize("stands", ["what was started", "what that left in the background"])
+async def test_a_renamed_process_is_taken_over_whatever_it_shows_by_now(
+    scene: Callable[..., Scene], stands: str
+) -> None:
+    it = scene()
+    it.start = ["sh", "-c", "exec env -i sleep 1000", it.word]
+    renamed(it)
+    first, main = it.settings.process[0], await it.begin()
+    await until(lambda: command_line(main.pid) == ["sleep", "1000"])
+    started = main if stands == "what was started" else main._replace(pid=2**22)
+    lives = {"first": Life("effect", started, start_sum(first)), "other": Life("e", started, "other")}
+    it.lives = Lives(
+        it.spawner,
+        it.home,
+        lambda: lives,
+        mains=lambda: {"first": main},
+        guarded=lambda: it.settings.process,
+    )
+    it.table = LinuxProcessTable(it.spawner, it.home, it.lives, lambda: it.settings.process)
+    seen = await it.look()
+    assert (seen["new"].found, seen["newer"].found) == ((main,), ())
+    assert f"process {main.pid} was started as first" in seen["new"].detail
+    history = ProcessHistory(
+        pid=main.pid,
+        started=main.started,
+        boot="boot",
+        start=LastStart("effect", *started, None, start_sum(first)),
+    )
+    assert left_unguarded(it.settings.process, {"first": history}, "boot") == {}
+    renamed(it, env={"PORT": "1"})
+    assert not any(sight.found for sight in (await it.look()).values())
+    assert left_unguarded(it.settings.process, {"first": history}, "boot") == {"first": main.pid}
 
 
 @pytest.mark.parametrize("other", ["argv", "env", "known", "guarded"])

@@ -268,6 +268,34 @@ async def test_a_later_daemon_ends_what_is_left_by_what_the_log_says(
     later.lives.spawner.close()
 
 
+@pytest.mark.parametrize("is_same", [False, True], ids=["another start", "the same start"])
+async def test_what_is_left_of_a_renamed_process_is_that_of_its_new_name(
+    spawner: Spawner,
+    table: LinuxProcessTable,
+    tmp_path: Path,
+    groups: LifeGroups | None,
+    is_same: bool,
+) -> None:
+    it = Scene(spawner, table, tmp_path, "setsid", groups=groups)
+    await it.begin()
+    life, (process,) = it.lives.last("it"), it.settings.process
+    assert life is not None
+    await it.kill(it.main)
+    left = it.alive()
+    now = process.model_copy(update={"name": "new", **({} if is_same else {"env": {"A": "b"}})})
+    again = groups and LifeGroups(tmp_path)
+    before = Life("before", ProcessId(2**22, 1), life.settings)
+    recorded = {"older": before, "it": life}
+    later = Lives(Spawner(), tmp_path, lambda: recorded, again, guarded=lambda: [now])
+    owner = "new" if is_same else "it"
+    await until(lambda: set(later.leftovers({"new": None, "it": None}).get(owner, ())) == left)
+    await later.end("new")
+    assert it.alive() == (set() if is_same else left)
+    await it.stop()
+    assert later.renamed() == {}
+    later.spawner.close()
+
+
 @pytest.mark.parametrize("way", ["start", "stop"])
 @pytest.mark.parametrize("program", ["fork", "setsid", "double fork", "double fork and setsid"])
 async def test_what_is_left_of_a_life_that_the_log_does_not_know_is_ended(
