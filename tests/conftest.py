@@ -63,8 +63,16 @@ def pytest_cmdline_main(config: pytest.Config) -> Generator[None, object, object
         return (yield)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Try again what a neighbour on the same machine can delay, and nothing else."""
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Try again what a neighbour on the same machine can delay, and nothing else; begin with the longest.
+
+    Files with a test that may take longer than others come first, each whole, for the fixtures of its module: the last
+    that is begun is what one processor is left alone with.
+    """
+    usual = float(config.getini("timeout"))
+    longest = {item.path for item in items for mark in item.iter_markers("timeout") if mark.args[0] > usual}
+    items.sort(key=lambda item: item.path not in longest)
     for item in items:
         if item.get_closest_marker("wall_clock"):
             item.add_marker(pytest.mark.flaky(reruns=2))
