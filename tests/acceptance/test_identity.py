@@ -14,6 +14,7 @@ import pytest
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sample
 from tests.processes import child_of_test
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
@@ -93,6 +94,11 @@ time.sleep(1000)
 """
 """Two workers that have executed nothing show what their main process shows, and have its socket."""
 WORKERS = {"fork": "None", "setsid": "os.setsid()"}
+SERVERS = sample(
+    [("fork", "start"), ("setsid", "match"), ("fork", "tcp")],
+    [(worker, way) for worker in WORKERS for way in ("start", "match", "tcp")],
+)
+"""Of what kind the workers are, and how the main process is recognised."""
 LATE = 'restart = { max = 1000, backoff = "1200ms", backoff_max = "1200ms", healthy_after = "1h" }'
 """The second restart looks first: the death is no news any more."""
 
@@ -136,8 +142,7 @@ class Server:
         return main, alive
 
 
-@pytest.mark.parametrize("way", ["start", "match", "tcp"])
-@pytest.mark.parametrize("worker", WORKERS)
+@pytest.mark.parametrize(("worker", "way"), SERVERS)
 def test_workers_of_a_dead_server_are_never_taken_for_it(served: Served, worker: str, way: str) -> None:
     server = Server(served, worker, way)
     served.start()
@@ -151,8 +156,7 @@ def test_workers_of_a_dead_server_are_never_taken_for_it(served: Served, worker:
     served.eventually(lambda: not server.alive(), "all of it is ended")
 
 
-@pytest.mark.parametrize("way", ["start", "match", "tcp"])
-@pytest.mark.parametrize("worker", WORKERS)
+@pytest.mark.parametrize(("worker", "way"), SERVERS)
 def test_workers_are_not_taken_for_their_dead_server_by_the_next_daemon(
     served: Served, worker: str, way: str
 ) -> None:
