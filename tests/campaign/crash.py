@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -175,16 +176,18 @@ def calm(status: dict[str, Any]) -> bool:
     return not effects["pending"] + effects["executing"] and all(one["state"] == "up" for one in processes)
 
 
-def run(path: Path, kills: int, seed: int, random_each: int = 2) -> dict[str, Any]:
-    """So many kills, at every named point in turn, and each so many-th at a random moment; what was seen."""
+def run(
+    path: Path, kills: int, seed: int, random_each: int = 2, points: Sequence[str] = POINTS
+) -> dict[str, Any]:
+    """So many kills, at each of these points in turn, and each so many-th at a random moment; what was seen."""
     os.environ["UPULSE_CAMPAIGN"] = str(path)
     campaign = Campaign(Home(path), Random(seed))
     campaign.prepare()
-    points = itertools.cycle(POINTS)
+    turns = itertools.cycle(points)
     try:
         for number in range(1, kills + 1):
             is_random = number % random_each == 0
-            fate = () if is_random else (next(points), campaign.dice.randint(1, 3))
+            fate = () if is_random else (next(turns), campaign.dice.randint(1, 3))
             alive = campaign.start(*fate)
             if alive:
                 campaign.live_until_dead(campaign.dice.uniform(0.05, 1.0) if is_random else 10.0)
