@@ -234,9 +234,9 @@ def hosts_of(served: Served) -> list[int]:
     return processes.children(served.daemon.pid, "rule_host")
 
 
-GROUPS = 8
+GROUPS = 12
 SHORT = (7,) if "PULSE_CAMPAIGN" not in os.environ else range(GROUPS)
-"""Every attack on a rule host, here on a whole daemon: an eighth of them in `check`, all of them in `campaign`. How soon
+"""Every attack on a rule host, here on a whole daemon: a twelfth of them in `check`, all of them in `campaign`. How soon
 what is killed is back meanwhile is judged in `test_hostile_suite`."""
 
 
