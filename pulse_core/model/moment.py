@@ -39,6 +39,12 @@ def local_text(at: int) -> str:
     return datetime.fromtimestamp(at / US_PER_SECOND, UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S %Z")
 
 
+def describe_span(began: int, ended: int) -> str:
+    """Between which seconds something was, both in UTC microseconds, in words."""
+    first, last = (iso(at)[:19].replace("T", " ") for at in (began, ended))
+    return f"between {first} and {last[11:] if first[:10] == last[:10] else last} UTC"
+
+
 def iso(at: int) -> str:
     """UTC microseconds as ISO 8601, as `2026-01-31T08:15:00.000250Z`."""
     return (EPOCH + timedelta(microseconds=at)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

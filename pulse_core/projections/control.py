@@ -39,7 +39,8 @@ class Control:
     crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
     has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
     redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
-    anchored: where its head is written down outside of the home."""
+    anchored: where its head is written down outside of the home; unwatched: when the daemon before the last one stopped or
+    was last seen (UTC microseconds; 0 if there was none)."""
 
     paused: Moment | None = None
     by: str = ""
@@ -59,6 +60,7 @@ class Control:
     left_out: tuple[str, ...] = ()
     redacted: bool = False
     anchored: tuple[str, ...] = ()
+    unwatched: int = 0
 
 
 KINDS = frozenset(
@@ -96,11 +98,11 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 state = replace(state, digest=digest, processes=processes, faults=())
             case SettingsRejected(faults=faults):
                 state = replace(state, faults=tuple(one[:LONGEST_FAULT] for one in faults[:MOST_FAULTS]))
-            case DaemonStarted(pid=pid, version=version):
-                state = _start(state, event.moment)
-                state = replace(
-                    state, pid=pid, version=version, started=event.moment, stopped=None, redacted=False
-                )
+            case DaemonStarted(pid=pid, version=version, last_seen=seen):
+                last = state.stopped or state.started
+                unwatched = max(seen, last.at if last else 0)
+                state = replace(_start(state, event.moment), pid=pid, version=version, unwatched=unwatched)
+                state = replace(state, started=event.moment, stopped=None, redacted=False)
             case EventRedacted():
                 state = replace(state, redacted=True)
             case AnchorPlaces(places=places):

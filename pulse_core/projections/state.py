@@ -110,7 +110,7 @@ class StateProjection(Generic[T]):
 
 EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 14, Processes, processes.KINDS, processes.after)
-CONTROL = StateProjection("control", 4, Control, control.KINDS, control.after)
+CONTROL = StateProjection("control", 5, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 6, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 3, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)

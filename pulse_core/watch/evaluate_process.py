@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pulse_core.model.durations import format_duration
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import Moment, describe_span
 from pulse_core.model.payload import Payload
 from pulse_core.model.text import was_held
 from pulse_core.ports.host import ProcessId, ProcessObservation
@@ -22,7 +22,8 @@ class ProcessProbe(NamedTuple):
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
     previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
-    daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words.
+    daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words; unwatched:
+    at a daemon's first probe, since when none had looked (UTC microseconds), else 0.
     """
 
     process: ProcessSettings
@@ -38,6 +39,7 @@ class ProcessProbe(NamedTuple):
     ended: Collection[ProcessId] = ()
     resumed: bool = False
     holder: str = ""
+    unwatched: int = 0
 
 
 class ProcessConclusion(NamedTuple):
@@ -176,6 +178,8 @@ def _died(
         evidence = f"{evidence}; {look.holder}"
     stop, evidence = look.history.stop, was_held(evidence)
     is_ended = dead in look.ended or (look.resumed and up is not None)
+    if look.unwatched and up is not None and not look.sight.known and not is_ended:
+        evidence = f"{evidence}; it ended {describe_span(look.unwatched, look.now.at)}, while no daemon ran"
     if words := _whose_end(look, is_ended):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

@@ -110,6 +110,7 @@ class ProcessAlive:
         streaks: dict[str, int] = {}
         now, expires = self.clock.now(), self.settings().intent.expires
         earlier = self._earlier()
+        unwatched = self.current_state().control.unwatched if self._streaks is None else 0
         before_now = self._streaks
         if before_now is None:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
@@ -126,7 +127,7 @@ class ProcessAlive:
             streak = before_now.get(name, 0)
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
             holder = self._holders[name] = self._holder(process, sights[name], history)
-            more = (failed, name in restarting, ended, name in resumed, holder)
+            more = (failed, name in restarting, ended, name in resumed, holder, unwatched)
             probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts

@@ -147,3 +147,16 @@ def test_who_disabled_the_engine_is_kept_until_it_is_enabled_or_changed() -> Non
             events = sorted([first, event(3, EngineDisabled()), request], key=lambda one: one.seq)
             changed = event(5, answer, "b")._replace(cause=request.id)
             assert (FOLD(FOLD.start, [*events, changed]).engine.disabled is not None) is is_disabled
+
+
+def test_since_when_nobody_watched_before_a_start_is_known_after_a_stop_and_after_a_crash() -> None:
+    def unwatched(*said: tuple[int, Payload]) -> int:
+        rows = [event(seq, payload, at=at * SECOND) for seq, (at, payload) in enumerate(said, 1)]
+        return FOLD(FOLD.start, rows).control.unwatched
+
+    start, stop = KINDS["start"], KINDS["stop"]
+    began = event(1, start, at=0).at
+    assert unwatched((0, start)) == 0
+    assert unwatched((0, start), (5, stop), (9, start)) == began + 5 * SECOND
+    seen = DaemonStarted(pid=1, version="1", last_seen=began + 7 * SECOND)
+    assert unwatched((0, start), (9, seen)) == began + 7 * SECOND

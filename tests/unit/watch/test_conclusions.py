@@ -209,6 +209,17 @@ def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
     assert told(term, stopped) == f"{term}; ada wants it down"
 
 
+def test_a_death_while_no_daemon_ran_says_between_when() -> None:
+    (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE))
+    assert isinstance(died, ProcessDied)
+    assert died.evidence == (
+        "process 5 is gone; it ended between 1970-01-01 00:09:00 and 00:10:00 UTC, while no daemon ran"
+    )
+    (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE, ended=[OLD]))
+    assert isinstance(died, ProcessDied)
+    assert "no daemon ran" not in died.evidence
+
+
 def test_a_death_was_intended_if_pulse_ended_that_very_process() -> None:
     def intended(history: ProcessHistory, **more: Any) -> bool:
         died = said(look(ProcessObservation((NEW,)), history, **more))[0]
