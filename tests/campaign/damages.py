@@ -32,6 +32,7 @@ from tests.campaign.broken_off import Dying, mortal
 from tests.campaign.flips import Daemons, daemons, deep_check, end, ids, upulse
 
 LARGE = 40_000
+BLOCK = 4_096
 STARTED = 0.25
 """The part of the damaged homes whose daemon is started, which takes seconds to read the whole log."""
 MOST_STEPS = 60
@@ -91,12 +92,21 @@ def damage_file(home: Path, dice: Random) -> str:
     log = [path for path in stores if path.name.startswith("events.db")]
     path = dice.choice(log if dice.random() < 0.6 else stores)
     path.chmod(0o600)
-    size, how = path.stat().st_size, dice.choice(("bits", "bits", "zeros", "junk", "cut", "longer", "gone"))
+    size, how = (
+        path.stat().st_size,
+        dice.choice(("bits", "bits", "zeros", "junk", "cut", "longer", "gone", "blocks")),
+    )
     place = dice.randrange(size)
     if how == "gone":
         path.unlink()
     elif how == "cut":
         os.truncate(path, place)
+    elif how == "blocks" and size > BLOCK:
+        with path.open("r+b") as file:  # two of them have changed places
+            here, there = (dice.randrange(size // BLOCK) * BLOCK for _ in range(2))
+            one, other = (os.pread(file.fileno(), BLOCK, at) for at in (here, there))
+            os.pwrite(file.fileno(), other, here)
+            os.pwrite(file.fileno(), one, there)
     else:
         with path.open("r+b") as file:
             file.seek(size if how == "longer" else place)
