@@ -1,7 +1,7 @@
 """Plans the restart of a process because of a condition, with the budget and the pauses of one that has died."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_core.model.durations import rough_duration
@@ -119,11 +119,17 @@ def over_notices(
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(beginning) and not notice.over and topic not in wrong:
-            tried = Counter(one.action for one in curr.conditions.last.get(topic, ()))
-            done = [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]
-            after = f", after {' and '.join(done)}" if done else ""
-            text = texts[topic not in known]
-            yield from notify_over(topic, title_of(topic), f"{text}{after}", curr, *keys)
+            text = f"{texts[topic not in known]}{_tried(curr.conditions.last.get(topic, ()))}"
+            yield from notify_over(topic, title_of(topic), text, curr, *keys)
+
+
+def _tried(measures: Sequence[Measure]) -> str:
+    """What was done before it was over, or that this had failed; empty if nothing was."""
+    for words, failed in (("after {}", False), ("though {} failed", True)):
+        tried = Counter(one.action for one in measures if bool(one.settled and not one.worked) is failed)
+        if done := [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]:
+            return f", {words.format(' and '.join(done))}"
+    return ""
 
 
 def charged_restarts(

@@ -239,6 +239,19 @@ def test_that_a_command_helped_in_the_end_is_told_with_what_was_tried() -> None:
     assert notice.samples
 
 
+def test_commands_that_failed_are_not_told_as_what_mended_it() -> None:
+    story = a_story(**RUNS)
+    for pause in ("5m", "10m"):
+        story.tick()
+        story.failed(COMMAND, "exit 4")
+        bad(story.after(pause))
+    story.tick()
+    story.acked(TOPIC)
+    story.cleared(NAME)
+    story.tick()
+    story.expect("notify", over=True, text="it is well, though 2 commands failed")
+
+
 def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more() -> None:
     story = a_story(**RUNS)
     story.tick()
