@@ -1,5 +1,6 @@
 """Puts the rows back that were saved when the log was deleted or replaced under its writer."""
 
+import bisect
 import mmap
 import os
 import sqlite3
@@ -10,23 +11,26 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from pulse_adapters.sqlite.aside import new_aside
-from pulse_adapters.sqlite.backup.databases import copy_under_wal, examine, host_of, salvage
+from pulse_adapters.sqlite.backup.databases import Examined, copy_under_wal, examine, host_of, salvage
 from pulse_adapters.sqlite.backup.swap import link_or_copy
-from pulse_adapters.sqlite.connect import head_of, is_orphaned_wal, refuse_odd_files
+from pulse_adapters.sqlite.connect import connect_readonly, head_of, is_orphaned_wal, refuse_odd_files
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
+from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import last_rowid
 from pulse_adapters.workers.database_files import files_of, names_beside
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import count
 
 
 def put_back(home: HomeLayout) -> str:
     """Make the saved rows the log again; what was done, in words. The caller holds the home's lock.
 
-    Without saved rows the -wal is tried: all rows of a young log are in it. What lay under the log's names is kept.
-    Raises Damaged or PulseError if that can't be done; it can be broken off anywhere and done again.
+    Without saved rows the -wal is tried: all rows of a young log are in it. What lay under the log's names is kept, and
+    stays the log if it is good and goes on after the saved rows. Raises Damaged or PulseError if that can't be done, as
+    when other rows of this log lie there; it can be broken off anywhere and done again.
     """
     log, saved = home.events, home.saved_log
     if not saved.exists():
@@ -34,6 +38,10 @@ def put_back(home: HomeLayout) -> str:
             return "nothing has to be put back"
         _rebuild(home)
     found = examine(saved, home.objects)
+    if more := _rows_not_saved(home, found):
+        kept = new_aside(home)
+        os.rename(saved, kept / saved.name)
+        return f"{log} stays the log: it holds all {found.seq} rows of {saved.name}, now in {kept}, and {more} more"
     there = list(filter(os.path.lexists, names_beside(log)))  # of a link: not what it leads to
     aside = new_aside(home) if there else None
     for path in reversed(there):
@@ -43,6 +51,56 @@ def put_back(home: HomeLayout) -> str:
     return f"{log} is there again, with {found.seq} rows" + (
         f"; what lay there is in {aside}" if aside else ""
     )
+
+
+def _rows_not_saved(home: HomeLayout, saved: Examined) -> int:
+    """How many rows a good log has beyond the saved ones; 0 for what is another home's, can't be read, or is all saved.
+
+    Raises PulseError if it is of this home and has rows that would leave the log while the saved ones came into it.
+    """
+    log, fault = home.events, ""
+    with TemporaryDirectory(prefix=".compared-", dir=home.path) as directory:
+        copy = Path(directory, log.name)  # beside the saved rows nobody may read it
+        try:
+            refuse_odd_files(log)
+            for path, name in zip(names_beside(log)[:2], names_beside(copy)[:2], strict=True):
+                if path.exists():
+                    link_or_copy(path, name)
+            with closing(connect_readonly(copy)) as there, closing(_as_it_lies(home.saved_log)) as rows:
+                last = head_of(there)[0]
+                if host_of(there) != saved.host:
+                    return 0
+                common = _last_common_row(there, rows, min(last, saved.seq))
+            if common == saved.seq < last:
+                fault = verify(copy, home.objects).fault
+        except (PulseError, sqlite3.Error, OSError):
+            return 0
+    if (more := last - common) and (fault or common < saved.seq):
+        why = (
+            f", and is damaged ({fault})"
+            if fault
+            else f"; from row {common + 1} on the two are different logs"
+        )
+        raise PulseError(
+            f"{log.name} has {count(more, 'row')} that {home.saved_log.name} does not hold{why}: nothing was changed. To "
+            f"keep what lies there, move {home.saved_log.name} out of {home.path}; to have the saved rows, move "
+            f"{log.name} and its -wal out of it, then upulse doctor --repair"
+        )
+    return more
+
+
+def _last_common_row(one: sqlite3.Connection, other: sqlite3.Connection, last: int) -> int:
+    """The last row, not after this one, with the same chain value in both logs: as is each row before it."""
+
+    def is_same(seq: int) -> bool:
+        first, second = (
+            log.execute("SELECT chain FROM event WHERE seq = ?", (seq,)).fetchone() for log in (one, other)
+        )
+        return bool(first == second)
+
+    if is_same(last):
+        return last
+    return bisect.bisect_left(range(last), True, key=lambda seq: not is_same(seq + 1))
 
 
 def is_all_saved(home: HomeLayout) -> bool:

@@ -336,6 +336,55 @@ async def test_what_another_one_has_put_there_is_not_all_saved(home: HomeLayout,
         home.saved_log.unlink()
 
 
+@pytest.mark.parametrize("is_killed", [False, True], ids=["checkpointed", "killed"])
+async def test_what_lies_there_and_goes_on_after_the_saved_rows_stays_the_log(
+    home: HomeLayout, open_log: Open, is_killed: bool
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+        await log.check()
+    shutil.copyfile(home.events, home.saved_log.with_name("kept"))
+    async with open_log() as log:
+        await log.append(*numbered(3, 4, 5))
+        if is_killed:
+            for path in (home.events, home.path / "events.db-wal"):
+                shutil.copyfile(path, path.with_name(f"{path.name}.killed"))
+    if is_killed:
+        for path in home.path.glob("*.killed"):
+            path.rename(path.with_suffix(""))
+    (home.path / "kept").rename(home.saved_log)
+    assert "it holds all 2 rows of events.db.saved, now in" in (said := put_back(home))
+    assert "and 3 more" in said
+    assert (home.damaged / "1" / "events.db.saved").exists()
+    assert verify(home.events, home.objects)[:2] == (5, "")
+
+
+@pytest.mark.parametrize(("is_damaged", "words"), [(False, "from row 3 on"), (True, "and is damaged")])
+async def test_no_row_leaves_the_log_while_others_are_put_back(
+    home: HomeLayout, open_log: Open, is_damaged: bool, words: str
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+    shutil.copyfile(home.events, home.path / "kept")
+    async with open_log() as log:
+        await log.append(*numbered(3))
+    home.events.replace(home.path / "other")
+    (home.path / "kept").rename(home.events)
+    if is_damaged:
+        shutil.copyfile(home.events, home.path / "other")
+    async with open_log() as log:
+        await log.append(*numbered(4, 5))
+    if is_damaged:
+        with closing(sqlite3.connect(home.events)) as written, written:
+            written.execute("DROP TRIGGER event_never_changes")
+            written.execute("UPDATE event SET subject = 'other' WHERE seq = 4")
+    (home.path / "other").rename(home.saved_log)
+    before = home.events.read_bytes(), home.saved_log.read_bytes()
+    with pytest.raises(PulseError, match=f"2 rows .*{words}.*nothing was changed"):
+        put_back(home)
+    assert (home.events.read_bytes(), home.saved_log.read_bytes()) == before
+
+
 async def test_a_wal_that_is_altered_is_noticed_at_the_stop_and_by_a_check_from_elsewhere(
     home: HomeLayout, open_log: Open
 ) -> None:
