@@ -23,11 +23,11 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
-from tests.simulation.world import RARE_SCANS, World, simulate
+from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
 QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
-RARE: dict[str, Any] = {"daemon": {**QUIET["daemon"], **RARE_SCANS["daemon"]}}
+RARE: dict[str, Any] = {**RARE_LOOKS, "daemon": {**QUIET["daemon"], **RARE_SCANS["daemon"]}}
 
 
 def told(story: Callable[[AgentScene], Awaitable[None]], *agents: dict[str, Any], **settings: Any) -> World:

@@ -24,7 +24,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.settings.settings import Settings
-from tests.simulation.world import RARE_SCANS, World, simulate
+from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 TWO = {"process": [{"name": "worker", "start": ["w"], "depends_on": ["gateway"]}, *ONE["process"]]}
@@ -183,7 +183,7 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
         assert notices(world) == ["gateway stays down", *["still: gateway stays down"] * 6]
         assert 20 < starts(world) < 40
 
-    simulate(story, {**ONE, **RARE_SCANS})
+    simulate(story, {**ONE, **RARE_SCANS, **RARE_LOOKS})
 
 
 @pytest.mark.usefixtures("rare_rounds")
