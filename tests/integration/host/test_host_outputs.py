@@ -12,6 +12,7 @@ import pytest
 from pulse_adapters.host import outputs
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, open_log_output
 from pulse_adapters.host.spawner import Spawner
+from tests.processes import child_of_test
 
 
 def a_pipe(log: Path) -> None:
@@ -103,7 +104,8 @@ def test_a_log_that_is_written_without_a_pause_is_cut_all_the_same(tmp_path: Pat
     with log.open("ab") as written:
         written.write(b"x" * 5_000_000)
         written.flush()
-        with subprocess.Popen(["sh", "-c", "ulimit -f 2000000; exec yes"], stdout=written) as endless:
+        writer = subprocess.Popen(["sh", "-c", "ulimit -f 2000000; exec yes"], stdout=written)
+        with child_of_test(writer) as endless:
             freed = outputs.truncate_log(log, kept=1_000_000)
             endless.kill()
     assert freed > 0
