@@ -64,7 +64,7 @@ def python_of_the_first_sdk() -> Path:
     return ENVIRONMENT / "bin/python"
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_client_of_the_first_sdk_works_by_guidance(tmp_path: Path) -> None:
     python, project = python_of_the_first_sdk(), tmp_path / "project"
     project.mkdir()
