@@ -10,9 +10,10 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.responses import Response
+
+from pulse_adapters.http_connections.bounded_server import bounded_server
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -46,16 +47,7 @@ def stateless_app(server: "MCPServer[Any]", path: str, is_local: bool) -> "Starl
 
 async def serve(app: "ASGIApp", listener: socket.socket, *begun: "Starlette") -> None:
     """Answer on this socket until a signal ends it. begun: the applications that `app` passes requests on to."""
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        lifespan="off",
-        timeout_graceful_shutdown=GRACE_S,
-        ws="none",
-        server_header=False,
-    )
-    server = uvicorn.Server(config)
+    server = bounded_server(app, GRACE_S)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)  # it raises them anew at its end, which must be no failure
     async with AsyncExitStack() as stack:
