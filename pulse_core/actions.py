@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from pulse_core.model import names
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import Refused
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
@@ -215,7 +215,7 @@ def notice_too_soon(effect: Effect, curr: Snapshot) -> str:
     if is_over:
         return "nothing was told that would be over by it"
     remind = curr.settings.notify.remind
-    again = f"told again every {format_duration(remind)}, [notify] remind" if remind else "told once"
+    again = f"told again every {duration_text(remind)}, [notify] remind" if remind else "told once"
     return f"it was told already ({again})"
 
 
@@ -316,7 +316,7 @@ def restart_too_soon(effect: Effect, curr: Snapshot) -> str:
         return f"{process.name} is not up: that is survival's to mend"
     needed = max(process.restart.healthy_after, MINUTE)
     return (
-        f"{process.name} is up for less than {format_duration(needed)}" if curr.now.since(up) < needed else ""
+        f"{process.name} is up for less than {duration_text(needed)}" if curr.now.since(up) < needed else ""
     )
 
 

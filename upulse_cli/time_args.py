@@ -6,7 +6,7 @@ import time
 from datetime import UTC, datetime, timedelta
 from datetime import time as clock
 
-from pulse_core.model.durations import parse_duration
+from pulse_core.model.durations import duration_text, parse_duration
 from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
@@ -100,14 +100,4 @@ def ago(at: str | None) -> str:
     if not at:
         return "-"
     seconds = max(0, round((datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds()))
-    return took(seconds * US) if seconds >= 120 else f"{seconds} s"
-
-
-def took(microseconds: float) -> str:
-    """A measured duration with about three digits: `340 us`, `2.4 ms`, `1.2 s`, `10.5 min`, `5 h`, `2 days`."""
-    for size, unit in ((86_400 * US, "days"), (3_600 * US, "h"), (60 * US, "min")):
-        if microseconds >= 2 * size:
-            return f"{microseconds / size:.1f}".removesuffix(".0") + f" {unit}"
-    if microseconds >= US:
-        return f"{microseconds / US:.1f} s"
-    return f"{microseconds / 1000:.1f} ms" if microseconds >= 1000 else f"{microseconds:.0f} us"
+    return duration_text(seconds * US)

@@ -9,7 +9,7 @@ from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import start_time_of
 from pulse_adapters.workers.process_tree import end_tree
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import describe_error
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.text import one_line
@@ -68,7 +68,7 @@ class LocalCommandProber:
                 marker=marker,
             )
         except CommandTimedOut:
-            words = f"{program!r} took longer than {format_duration(command.timeout_us)} and was ended"
+            words = f"{program!r} took longer than {duration_text(command.timeout_us)} and was ended"
             return CommandAnswer(False, words, took_ms=command.timeout_us / 1000)
         await self._end_left(outcome.found, marker)
         took_ms = round(outcome.took * 1000, 3)

@@ -6,7 +6,7 @@ from pulse_core.agents.actions import RUN_AGENT
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import GENERAL, AgentSettings, agents_of
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import Moment
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.settings import Settings
@@ -58,9 +58,9 @@ def unavailable(agent: AgentSettings, curr: Snapshot, budgets: Budgets | None = 
         return f"set aside until it is resumed: {why}"
     if left := pause_left(agent.name, curr.state, curr.settings, curr.now):
         failures = curr.of(STATS)[agent.name].consecutive_failures
-        return f"set aside for {rough_duration(left)} after {failures} failures in a row"
+        return f"set aside for {duration_text(left)} after {failures} failures in a row"
     left, which = (budgets or Budgets(curr)).near(agent)
-    return f"at or near {which} a day for at most another {rough_duration(left)}" if left else ""
+    return f"at or near {which} a day for at most another {duration_text(left)}" if left else ""
 
 
 def failing_agents(state: State, settings: Settings, now: Moment) -> dict[str, str]:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pulse_core.agents.projection import AgentRuns, Run
 from pulse_core.agents.settings import AgentSettings
-from pulse_core.model.durations import UNITS, rough_duration
+from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 from pulse_core.tasks.admission import described
@@ -43,7 +43,7 @@ def reason_to_stop(
     if agent is None:
         return f"there is no [[agent]] {run.agent!r} any more"
     if now.since(run.moment) >= agent.timeout:
-        return f"it took longer than {rough_duration(agent.timeout)}"
+        return f"it took longer than {duration_text(agent.timeout)}"
     if run.paused and now.since(run.paused) >= agent.hold:
         return f"{run.held}, and nobody has had it go on"
     if far := excess_output(agent, sample):
@@ -63,7 +63,7 @@ def reason_to_pause(
         if most and taken > most:
             return f"it took {taken:,} {what}, of at most {most:,}"
     if agent.silence and sample.quiet_us >= agent.silence:
-        return f"it printed nothing for {rough_duration(agent.silence)}"
+        return f"it printed nothing for {duration_text(agent.silence)}"
     if agent.same_turns and sample.same_turns >= agent.same_turns:
         return f"its last {sample.same_turns:,} turns said nothing new"
     cost = sample.tokens * runs.average_cost(run.agent).token

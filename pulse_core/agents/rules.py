@@ -9,7 +9,7 @@ from pulse_core.agents.availability import CONDITION, Budgets, failing_agents, p
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
@@ -177,7 +177,7 @@ async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     news = failing_agents(curr.state, curr.settings, curr.now)
     for run in curr.of(RUNS).live:
         if run.paused and (agent := agents_of(curr.settings).get(run.agent)):
-            left = f"it is stopped after {rough_duration(agent.hold)}, unless a person has it go on"
+            left = f"it is stopped after {duration_text(agent.hold)}, unless a person has it go on"
             how = f"upulse effect add pause-agent-run --key go-on --param run={run.id} --param why=… --param over=true"
             news[f"{HELD}{run.task}"] = f"{run.agent}: {run.held}; {left}: {how}"
     told = [one for one in curr.notices.of if one.startswith((CONDITION, HELD)) and is_told(one, curr)]

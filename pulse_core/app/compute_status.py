@@ -7,7 +7,7 @@ from types import MappingProxyType
 from pulse_core.app.profile import percentile
 from pulse_core.composition import current_holds, status_lines
 from pulse_core.execute.notice_batching import failure_reason, hold_reason
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
     DaemonStatus,
     GuardedProcessStatus,
@@ -172,7 +172,7 @@ def unlooked(snapshot: Snapshot, looked: Moment | None) -> str:
         return "no daemon tells of it"
     age = snapshot.now.since(looked)
     lately = LATE + LOOKS * snapshot.settings.watch.process_interval
-    return f"not looked at for {rough_duration(age)}" if age > lately else ""
+    return f"not looked at for {duration_text(age)}" if age > lately else ""
 
 
 def probe_words(look: Mapping[str, Json]) -> str:
@@ -191,7 +191,7 @@ def process_condition(
     last = longest_hold(key, current_holds(snapshot))
     if condition.state is not ProcessState.DUE or last is None:
         return condition
-    why = f"{condition.why}; held back by {last.whose}, for another {rough_duration(last.left_us)}"
+    why = f"{condition.why}; held back by {last.whose}, for another {duration_text(last.left_us)}"
     return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
 
 

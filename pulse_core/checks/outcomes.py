@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pulse_core.checks.settings import CheckSettings
-from pulse_core.model.durations import format_duration, rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import hint
 from pulse_core.model.glob import glob_matches
 from pulse_core.model.json_types import Json
@@ -68,8 +68,8 @@ def of_file(check: CheckSettings, status: FileStatus | None, now: Moment) -> Che
     age_us = max(0, now.at - status.changed)
     numbers = {"age_s": round(age_us / US_PER_SECOND, 3), "size_bytes": status.size}
     if age := check.age_over or check.age_under:
-        words = f"{check.file} was changed {rough_duration(age_us)} ago"
-        return _measured(check, age_us / US_PER_SECOND, words, format_duration(age), numbers)
+        words = f"{check.file} was changed {duration_text(age_us)} ago"
+        return _measured(check, age_us / US_PER_SECOND, words, duration_text(age), numbers)
     if size := check.size_over or check.size_under:
         return _measured(check, status.size, f"{check.file} has {format_size(status.size)}", size, numbers)
     return CheckOutcome(check.missing == "wanted", f"{check.file} is there", numbers)
@@ -90,7 +90,7 @@ def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None
     seen = [batch for name, source in logs.of.items() if is_source_of(check, name) for batch in source.seen]
     late = [batch for batch in seen if now.since(batch.moment) <= span]
     lines = sum(batch.number for batch in late)
-    words = f"{count(lines, 'matching line')} in {check.log} within {format_duration(check.within)}"
+    words = f"{count(lines, 'matching line')} in {check.log} within {duration_text(check.within)}"
     if late:
         words = f"{words}: {min(late, key=lambda batch: now.since(batch.moment)).line[:SHOWN]}"
     return _measured(check, lines, words, str(check.lines), {"lines": lines})

@@ -15,7 +15,7 @@ from pulse_core.checks.conclusions import (
 from pulse_core.checks.outcomes import is_source_of
 from pulse_core.checks.settings import CHECKS, TELL, CheckSettings
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.durations import UNITS, rough_duration
+from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
 from pulse_core.model.verdict import Verdict
@@ -116,7 +116,7 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
     done = curr.effects.settled_at.get(key)
     pause = Backoff(check.pause, LONGEST_PAUSE).after(max(1, len(tried)))
     if done is not None and (left := pause - curr.now.since(done)) > 0:
-        return CheckPlan(f"it is run again in {rough_duration(left)}", tell=bool(tried), wait_us=left)
+        return CheckPlan(f"it is run again in {duration_text(left)}", tell=bool(tried), wait_us=left)
     params = {"argv": list(check.run), FOR: name_of(check)}
     reason = f"check {check.name} fails: {condition.evidence}"
     request = survival_effect(RUN_COMMAND, key, params, reason, curr.samples(KEY))
@@ -135,7 +135,7 @@ def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, 
     newest = curr.window(KEY).last
     now_seen = newest.data.get(check.name, {}).get("detail") if newest and lasted >= UNITS["m"] else None
     seen = str(now_seen) if now_seen else condition.described(curr.now)
-    parts = [seen, f"it lasts for {rough_duration(lasted)}" if lasted >= UNITS["m"] else ""]
+    parts = [seen, f"it lasts for {duration_text(lasted)}" if lasted >= UNITS["m"] else ""]
     if check.restart:
         parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))
     if check.runs:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pulse_core.composition import declaration_of, is_reserved
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import describe_error
 from pulse_core.model.kinds import Effect
 from pulse_core.model.tick import LayerOutcome
@@ -68,5 +68,5 @@ def too_soon(effect: Effect, curr: Snapshot) -> str:
     """Why it may not be requested again yet: its key was settled lately, or its action declares so; empty if it may."""
     repeat, settled = curr.settings.engine.repeat, curr.effects.settled_at.get(effect.key)
     if settled is not None and curr.now.since(settled) < repeat:
-        return f"the last one was settled less than {format_duration(repeat)} ago ([engine] repeat)"
+        return f"the last one was settled less than {duration_text(repeat)} ago ([engine] repeat)"
     return declaration_of(effect.action).too_soon(effect, curr)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pulse_core.engine.engine_context import restarts
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import describe_error
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.loops import Work
@@ -53,7 +53,7 @@ class LoopSupervisor:
         self._ends.append(now)
         if len(self._ends) == MOST_ENDS and (span := now - self._ends[0]) <= WINDOW:
             self._ends.clear()
-            within = rough_duration(round(span * US_PER_SECOND))
+            within = duration_text(round(span * US_PER_SECOND))
             self._set_aside(f"its loops ended {MOST_ENDS} times within {within}; at last {words}")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pulse_core.execute.effect_tasks import begin_wait
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DOWN, NETWORK, OUTWARD
@@ -61,9 +61,9 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
 def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     """Why no new notice is sent at this moment, in words; empty if one may be."""
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
-        return f"waits for the network, which is {condition.state} for {rough_duration(now.since(condition.since))}"
+        return f"waits for the network, which is {condition.state} for {duration_text(now.since(condition.since))}"
     if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
-        return f"waits for {rough_duration(full)}: the messages of this hour are used up ([notify] per_hour)"
+        return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
     return ""
 
 

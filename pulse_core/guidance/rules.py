@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from pulse_core.guidance.projection import GUIDANCE
-from pulse_core.model.durations import UNITS, rough_duration
+from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
@@ -41,7 +41,7 @@ async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
             verdict = verdict.after_wait(left)
         elif key not in curr.effects.settled_at:
             files = " and ".join(project.pending)
-            text = f"{files} in {root}/.pulse changed {rough_duration(longest)} ago, and no agent has acknowledged it"
+            text = f"{files} in {root}/.pulse changed {duration_text(longest)} ago, and no agent has acknowledged it"
             params = {"title": f"{files} of {root[-100:]} not acknowledged", "text": text}
             verdict = verdict.plus(Effect(action=NOTIFY, key=key, params=params, reason=text))
     return verdict

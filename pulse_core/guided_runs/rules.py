@@ -8,7 +8,7 @@ from pydantic import Field
 from pulse_core.agents.actions import PAUSE_RUN, STOP_RUN
 from pulse_core.agents.projection import RUNS, Run
 from pulse_core.guidance.projection import GUIDANCE
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.verdict import Verdict
@@ -63,7 +63,7 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
                 verdict = verdict.after_wait(min(left, settings.after))
                 continue
             files = " and ".join(project.pending)
-            why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {rough_duration(settings.after)}"
+            why = f"{files} in {root}/.pulse {UNACKNOWLEDGED} {duration_text(settings.after)}"
             verdict = verdict.plus(_effect(settings.then, run, of, why))
             break
     return verdict

@@ -2,7 +2,7 @@
 
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import LlmSettings, endpoints_of
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -75,7 +75,7 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
 
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
-    wrong = f"{condition.evidence}, for {rough_duration(curr.now.since(condition.since))}"
+    wrong = f"{condition.evidence}, for {duration_text(curr.now.since(condition.since))}"
     did = describe_tries(condition, RESTART_PROCESS, f"{process} was restarted", curr)
     return "; ".join(filter(None, (wrong, did, plan.why)))
 

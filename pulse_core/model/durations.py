@@ -1,4 +1,4 @@
-"""Durations as people write them: `500ms`, `1.5s`, `10m`, `1h30m`, `7d`."""
+"""Durations as settings have them, `500ms`, `10m`, `1h30m`, `7d`, and as people read them: `500 ms`, `10 min`, `1.5 h`."""
 
 import re
 
@@ -24,7 +24,7 @@ def parse_duration(value: object) -> int:
 
 
 def format_duration(microseconds: int) -> str:
-    """The shortest way to write a duration with one unit, exact for whole units: `90s`, `2m`, `1.5ms`."""
+    """The shortest way to write a duration in settings with one unit, exact for whole units: `90s`, `2m`, `1.5ms`."""
     if microseconds == 0:
         return "0s"
     for unit in ("d", "h", "m", "s", "ms"):
@@ -34,9 +34,24 @@ def format_duration(microseconds: int) -> str:
     return f"{microseconds / UNITS[unit]:.1f}{unit}"
 
 
-def rough_duration(microseconds: int) -> str:
-    """Format a duration for people, rounded."""
-    for unit in (3_600_000_000, 60_000_000, 1_000_000, 100_000):
-        if microseconds >= unit:
-            return format_duration(round(microseconds / unit) * unit)
-    return "a moment"
+def duration_text(microseconds: float) -> str:
+    """A duration for people, of about three digits: `340 us`, `2.4 ms`, `90 s`, `10.5 min`, `5 h`, `2 days`."""
+    if not microseconds:
+        return "0 s"
+    for size, name in _NAMES:  # noqa: B007 - both are used after it
+        least = size if size <= UNITS["s"] or microseconds % size == 0 else 2 * size
+        if microseconds >= least:
+            break
+    number = microseconds / size
+    text = f"{number:.0f}" if number >= 100 else f"{number:.1f}".removesuffix(".0")
+    return f"{text} {'day' if (text, name) == ('1', 'days') else name}"
+
+
+_NAMES = (
+    (UNITS["d"], "days"),
+    (UNITS["h"], "h"),
+    (UNITS["m"], "min"),
+    (UNITS["s"], "s"),
+    (1_000, "ms"),
+    (1, "us"),
+)

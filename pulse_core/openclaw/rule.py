@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from pulse_core.actions import ActionDeclaration, ActionParams
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import format_size
 from pulse_core.model.verdict import Verdict
@@ -100,7 +100,7 @@ def has_news(window: Window) -> bool:
 def status_lines(curr: Snapshot) -> Iterator[str]:
     """The config and the sessions of each gateway."""
     for gateway, age_us, seen in _seen(curr):
-        is_good = "good" if seen["config"] in seen["kept"] else f"new for {rough_duration(age_us)}"
+        is_good = "good" if seen["config"] in seen["kept"] else f"new for {duration_text(age_us)}"
         sessions = f"{seen['session_files']} session files of {seen['agents']} agents"
         size = format_size(seen["session_bytes"])
         yield f"openclaw  {gateway.process}: config {seen['config'][:12] or 'gone'} is {is_good}; {sessions}, {size}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pulse_core.model.durations import UNITS, rough_duration
+from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
@@ -59,7 +59,7 @@ class Condition(NamedTuple):
     def described(self, now: Moment) -> str:
         """Its evidence, with the age of that if it is a minute or more."""
         age = now.since(self.seen or self.changed)
-        return self.evidence if age < UNITS["m"] else f"{self.evidence}, seen {rough_duration(age)} ago"
+        return self.evidence if age < UNITS["m"] else f"{self.evidence}, seen {duration_text(age)} ago"
 
 
 @dataclass(frozen=True, slots=True)

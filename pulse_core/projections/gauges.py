@@ -6,7 +6,7 @@ A condition is raised once its gauge was over its bound for long enough, and cle
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
@@ -119,7 +119,7 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
-        for_ = f", for {format_duration(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
+        for_ = f", for {duration_text(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
         numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
         raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
         yield Draft(raised, subject=gauge.name)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.glob import glob_fault
 from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
@@ -34,7 +34,7 @@ async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     held = {effect.key: by for effect in verdict.effects if (by := longest_hold(effect.key, quiet))}
     kept = tuple(effect for effect in verdict.effects if effect.key not in held)
     for key, by in held.items():
-        note = f"{key} is held back by {by.whose}, for another {rough_duration(by.left_us)}"
+        note = f"{key} is held back by {by.whose}, for another {duration_text(by.left_us)}"
         verdict = verdict.noting(note).within(by.left_us // 1000 + 1)
     return replace(verdict, effects=kept) if held else verdict
 

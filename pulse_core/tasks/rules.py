@@ -1,6 +1,6 @@
 """Rules of tasks: claims that have ended are taken back, what was done is closed, conditions that stay become tasks."""
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import as_data
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -21,7 +21,7 @@ async def release_ended_claims(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         if left:
             verdict = verdict.after_wait(left)
             continue
-        why = f"{task.agent} has said nothing for {rough_duration(task.lease_us)}"
+        why = f"{task.agent} has said nothing for {duration_text(task.lease_us)}"
         params = {"task": task.id, "token": task.token, "why": why}
         verdict = verdict.plus(RELEASE_TASK.wish(task.id, params, why))
     return verdict
@@ -55,7 +55,7 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         elif key not in known and not was_made:  # of one that was closed no other is made
             params = {
                 "project": settings.project,
-                "title": f"{name} has been wrong for {rough_duration(since)}"[:200],
+                "title": f"{name} has been wrong for {duration_text(since)}"[:200],
                 "prompt": _prompt(name, condition),
             }
             verdict = verdict.plus(CREATE_TASK.wish(f"condition:{name}", params, condition.evidence))

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
@@ -109,7 +109,7 @@ def agreed_state(rounds: Sequence[str], needed: int, stands: str) -> str | None:
 
 def _head(state: str, settings: NetworkSettings) -> str:
     if state == SLOW:
-        return f"every answer takes {format_duration(settings.slow)} or longer"
+        return f"every answer takes {duration_text(settings.slow)} or longer"
     if state == DNS_ONLY and not settings.http:
         return "names do not resolve, but DNS answers"
     return {

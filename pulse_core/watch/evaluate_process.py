@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from pulse_core.model.durations import format_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment, describe_span
@@ -201,7 +201,7 @@ def _whose_end(look: ProcessProbe, is_ended: bool) -> str:
     if not is_ended:
         return wanted
     if look.sight.ended == KILLED:
-        ignored = f", since it ignored SIG{process.stop_signal} for {format_duration(process.stop_timeout)}"
+        ignored = f", since it ignored SIG{process.stop_signal} for {duration_text(process.stop_timeout)}"
     else:
         ignored = ""
     return f"Pulse ended it{f', as {wanted}' if wanted else ' to restart it'}{ignored}"

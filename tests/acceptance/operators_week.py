@@ -616,13 +616,13 @@ SERVER = process(
 SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
 ENDED = "exited with status 3 while it was starting"
 BROKEN = f"process N {ENDED}"
-GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in 30m"
+GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in T"
 
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
 REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
-LEAK = "victim takes SIZE of memory, and may take SIZE, for 0s"
-SPIN = "victim uses X cores, and may use X, for 0s"
+LEAK = "victim takes SIZE of memory, and may take SIZE, for T"
+SPIN = "victim uses X cores, and may use X, for T"
 CALMED = "victim takes too much CPU"
 SICK = "http://127.0.0.1:PORT/ answers 500, 2 times in a row"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
@@ -763,12 +763,12 @@ TABLE: tuple[Breakage, ...] = (
             {"victim": "flapping"},
             f"process victim: its start failed: {MISSING}, ongoing\n"
             f"  restart-process 2 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
-            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try in 30m\n"
+            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try in T\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect-failed restart-process:victim error={MISSING}",
-                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try in 30m",
+                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try in T",
             ),
             wrong=True,
         ),
@@ -781,14 +781,14 @@ TABLE: tuple[Breakage, ...] = (
             {"gone": "up"},
             "process gone: process N was killed by SIGKILL, resolved after T\n"
             "  restart-process 2 failed, acked: gone is to be started: root asked for it\n"
-            f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in 30m\n"
+            f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in T\n"
             "  root requested a start\n"
             "  recovered, not by what Pulse did",
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",
                 f"effect-failed restart-process:gone error={REMOVED}",
-                f"gone stays down: gone: dead again after 2 restarts: {REMOVED}; next try in 30m",
+                f"gone stays down: gone: dead again after 2 restarts: {REMOVED}; next try in T",
             ),
         ),
     ),
@@ -866,7 +866,7 @@ TABLE: tuple[Breakage, ...] = (
         comes_and_goes(file_too_old, lambda it: os.utime(it.directory / "backup")),
         told_twice(
             "check:backup",
-            "DIR/backup was changed 2h ago (good: under 1h)",
+            "DIR/backup was changed T ago (good: under T)",
             "it is well",
             "check backup fails",
         ),

@@ -132,7 +132,7 @@ def test_a_task_that_fails_in_a_row_for_the_same_reason_is_handed_to_a_person(
 
 
 BOUNDS: list[tuple[dict[str, Any], RunSample, float, str]] = [
-    ({"timeout": "5m"}, RunSample(), 300, "it took longer than 5m"),
+    ({"timeout": "5m"}, RunSample(), 300, "it took longer than 5 min"),
     ({"output": 2_048}, RunSample(4_096), 1, "it printed more than 2.0 KiB"),
     ({"memory": 1_000}, RunSample(), 1, "its processes had 1.0 MiB of memory, of at most 1000 B"),
 ]
@@ -644,7 +644,7 @@ def test_a_program_that_cannot_be_ended_is_tried_again_with_pauses() -> None:
         assert "may not be ended" in scene.world.events("effect-failed")[-1].data
         scene.programs.immortal = False
         await asyncio.sleep(70)
-        assert scene.task().error == "it took longer than 5m"
+        assert scene.task().error == "it took longer than 5 min"
 
     told(story, {**ADA, "timeout": "5m"})
 
@@ -662,7 +662,7 @@ def test_an_agent_over_its_budget_gets_nothing() -> None:
         assert scene.runs.live == ()
         assert scene.world.daemon is not None
         said = scene.world.daemon.report()["capabilities"]["agents"]
-        assert "ada is at or near its budget of 5 a day for at most another 1d" in said[1]
+        assert "ada is at or near its budget of 5 a day for at most another 23.9 h" in said[1]
 
     told(story, {**ADA, "cost_per_day": 5.0})
 
@@ -681,7 +681,7 @@ def test_all_agents_together_over_the_budget_of_a_day_get_nothing() -> None:
         assert scene.runs.live == ()
         assert scene.world.daemon is not None
         said = scene.world.daemon.report()["capabilities"]["agents"]
-        assert "ada is at or near the budget of all agents of 5 a day for at most another 1d" in said[1]
+        assert "ada is at or near the budget of all agents of 5 a day for at most another 23.9 h" in said[1]
 
     told(story, ADA, {**ADA, "name": "bob"}, agents={"cost_per_day": 5.0})
 
@@ -770,7 +770,7 @@ async def wish_to_go_on(scene: AgentScene) -> None:
 
 HELD: list[tuple[dict[str, Any], RunSample, str]] = [
     ({"turns": 50}, RunSample(turns=51), "it took 51 turns, of at most 50"),
-    ({"silence": "2m"}, RunSample(1, 121_000_000), "it printed nothing for 2m"),
+    ({"silence": "2m"}, RunSample(1, 121_000_000), "it printed nothing for 2 min"),
     ({"same_turns": 5}, RunSample(turns=9, same_turns=5), "its last 5 turns said nothing new"),
 ]
 
@@ -790,7 +790,7 @@ def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
         assert scene.run.held == words
         topic = f"notify:agent-run:{ONE}"
         (notice,) = scene.world.events("effect", subject=topic)
-        assert f"ada: {words}; it is stopped after 10m, unless a person has it go on" in notice.data
+        assert f"ada: {words}; it is stopped after 10 min, unless a person has it go on" in notice.data
         if goes_on:
             await wish_to_go_on(scene)
         await asyncio.sleep(590)

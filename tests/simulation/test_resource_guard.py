@@ -79,7 +79,7 @@ def test_a_full_disk_is_told_and_cleaned_at_once() -> None:
         assert story.news() == ["raised disk:/", "cleared disk:/"]
         assert story.titles() == ["/ is nearly full", "resolved: / is nearly full"]
         assert story.actions() == ["clean-paths"]
-        assert "deletes what nobody touched for 1h in ~/.cache/agent" in story.texts()[0]
+        assert "deletes what nobody touched for 1 h in ~/.cache/agent" in story.texts()[0]
         assert story.texts()[1] == "It is over after clean-paths (done); it is 50.0% now."
 
     live(tell)
@@ -96,7 +96,7 @@ def test_what_does_not_help_is_followed_by_what_is_harsher_each_with_its_patienc
         (told,) = [second for second, wish in story.wishes() if "helped" in wish["params"].get("title", "")]
         assert 60 <= told - archived <= 63
         assert story.texts()[1] == (
-            "Tried: clean-paths (done), archive-sessions (done). It lasts for 2m; it was 93.0%, and is 93.0% now."
+            "Tried: clean-paths (done), archive-sessions (done). It lasts for 2 min; it was 93.0%, and is 93.0% now."
         )
 
     live(tell)
@@ -210,8 +210,8 @@ def test_a_person_has_the_time_of_patience_before_the_worst_is_stopped() -> None
         await asyncio.sleep(30 + 55)
         assert (story.titles(), story.actions()) == (["memory is short"], [])
         assert story.texts() == [
-            "memory is used to 95.0%, 1 B are available, for 30s."
-            " If it lasts for 1m, Pulse stops the worst of batch."
+            "memory is used to 95.0%, 1 B are available, for 30 s."
+            " If it lasts for 1 min, Pulse stops the worst of batch."
         ]
         await asyncio.sleep(20)
         assert story.stopped() == [8]
@@ -246,7 +246,7 @@ def test_the_next_worst_is_stopped_only_if_it_is_still_short() -> None:
         assert all(60 <= gap < 75 for gap in gaps)
         assert story.titles() == ["memory is short", "memory is short, and nothing helped"]
         assert story.texts()[1].startswith(
-            "Tried: stop-process (done), stop-process (done), stop-process (done). It lasts for 4m;"
+            "Tried: stop-process (done), stop-process (done), stop-process (done). It lasts for 4.1 min;"
         )
 
     live(tell)

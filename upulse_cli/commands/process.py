@@ -78,7 +78,7 @@ def stop(
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
     from pulse_core.app.append import append
-    from pulse_core.model.durations import format_duration
+    from pulse_core.model.durations import duration_text
     from upulse_cli.time_args import duration_arg
 
     expires = duration_arg(lasting, "--for") if lasting is not None else None
@@ -86,7 +86,7 @@ def stop(
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
     data = {"expires_us": expires, "why": why}
     answer = append(open_home(home), "process-stop-requested", name, data)
-    held = format_duration(answer.event["data"]["expires_us"])
+    held = duration_text(answer.event["data"]["expires_us"])
     say(f"Stop requested: {name} stays down for {held}; start it before with: upulse process start {name}")
     say_when(answer)
 

@@ -19,10 +19,11 @@ from pulse_core.app.engine.dev_reports import (
     TickSeen,
     TriedEffect,
 )
+from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line
 from pulse_core.ports.engine import EngineFault
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local
 from upulse_cli.views.explain import COLOURS
 from upulse_cli.views.table import PlainTable
 
@@ -100,7 +101,7 @@ def rules(seen: TickSeen) -> Table:
     table = PlainTable("rule", "outcome", "took", "notes", right=("took",))
     for layer in seen.layers:
         outcome = Text(layer.outcome, style=COLOURS.get(layer.outcome, ""))
-        table.line(layer.rule, outcome, took(layer.took_us), "; ".join(layer.notes))
+        table.line(layer.rule, outcome, duration_text(layer.took_us), "; ".join(layer.notes))
     return table
 
 
@@ -146,7 +147,7 @@ class Lines:
 def began(news: RulesLoaded) -> str:
     """What was loaded, and how long that took."""
     rules = ", ".join(news.loaded.rules) or "no rules"
-    return f"{one_line(rules)} in {took(news.took * 1e6)}"
+    return f"{one_line(rules)} in {duration_text(news.took * 1e6)}"
 
 
 def wished(wish: TriedEffect) -> str:
@@ -167,7 +168,7 @@ def summary(seen: TickSeen) -> str:
     number = "the last one again" if seen.is_again else str(seen.snapshot.tick)
     rules = count(len(seen.layers), "rule")
     wishes, errors = count(len(seen.wishes), "effect"), count(len(seen.faults), "error")
-    return f"{number} at {local(iso(seen.snapshot.now.at))}: {rules} in {took(seen.took * 1e6)}, {wishes}, {errors}"
+    return f"{number} at {local(iso(seen.snapshot.now.at))}: {rules} in {duration_text(seen.took * 1e6)}, {wishes}, {errors}"
 
 
 def spelled(news: DevReport) -> Mapping[str, Any]:

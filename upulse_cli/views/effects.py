@@ -8,9 +8,10 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.names import ONLY_LOGGED
 from pulse_core.model.text import clean, one_line
-from upulse_cli.time_args import local, took, zone
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.events import line, short
 from upulse_cli.views.table import PlainTable
 
@@ -49,7 +50,7 @@ def reason(effect: Mapping[str, Any]) -> str:
 
 def duration(effect: Mapping[str, Any]) -> str:
     """From the wish to its outcome."""
-    return "" if effect["took_ms"] is None else took(effect["took_ms"] * 1000)
+    return "" if effect["took_ms"] is None else duration_text(effect["took_ms"] * 1000)
 
 
 def details(effect: Mapping[str, Any]) -> RenderableType:

@@ -4,10 +4,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.short_ids import CUT
 from pulse_core.model.text import count
 from pulse_core.projections.processes import NOT_RUNNING_YET
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local
 
 Spelled = Mapping[str, Any]
 LONGEST = 1_000
@@ -43,9 +44,9 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "effect":
             return f"{short(event['id'])}  {data.get('reason') or 'requested by hand'}"
         case "effect-acked":
-            return f"after {took(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
+            return f"after {duration_text(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
         case "effect-attempt-failed":
-            return f"attempt {data['attempt']}: {data['error']}; again in {took(data['retry_us'])}"
+            return f"attempt {data['attempt']}: {data['error']}; again in {duration_text(data['retry_us'])}"
         case "process-died" if data["evidence"] == NOT_RUNNING_YET:
             return f"{NOT_RUNNING_YET}, which is no death"
         case "process-died" | "process-up" | "condition-raised" | "condition-cleared":
@@ -66,7 +67,7 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "safe-mode-entered":
             return f"without {', '.join(data['left_out'])}, after {count(data['crashes'], 'crash')}"
         case _ if "expires_us" in data and data.keys() <= {"expires_us", "why"}:
-            return f"for {took(data['expires_us'])}  {data.get('why', '')}".rstrip()
+            return f"for {duration_text(data['expires_us'])}  {data.get('why', '')}".rstrip()
         case "log-matched":
             return matched(data)
         case _:

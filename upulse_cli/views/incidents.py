@@ -6,9 +6,10 @@ from typing import Any
 from rich.text import Text
 from rich.tree import Tree
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incidents import without_id
-from upulse_cli.time_args import local, took, zone
+from upulse_cli.time_args import local, zone
 
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
@@ -32,9 +33,9 @@ def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
     verb = "ended" if told["ended_by"] else "resolved"
-    lasted = f", {verb} after {took(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
+    lasted = f", {verb} after {duration_text(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
     if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
-        lasted += f", wrong for {took(told['wrong_ms'] * 1000)} of it"
+        lasted += f", wrong for {duration_text(told['wrong_ms'] * 1000)} of it"
     if told["lasted_ms"] == 0:  # what happened at once, as a rollback, was over with it
         lasted = ""
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import format_size
-from upulse_cli.time_args import took
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 10
@@ -27,9 +27,9 @@ def vital(name: str, value: float) -> str:
     if last.endswith("_bytes"):
         return format_size(value)
     if last.endswith("_s"):
-        return took(value * 1_000_000)
+        return duration_text(value * 1_000_000)
     if last.endswith("_ms"):
-        return took(value * 1000)
+        return duration_text(value * 1000)
     if last == "pid":
         return f"{value:.0f}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"

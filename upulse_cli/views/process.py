@@ -7,8 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, format_size, one_line
-from upulse_cli.time_args import ago, local, took, zone
+from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.events import said
 from upulse_cli.views.status import coloured_state
 from upulse_cli.views.table import PlainTable
@@ -28,9 +29,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _entry("why", one["why"] or "nothing is known of it")
     if tree := one["tree"]:
         descriptors = "" if tree["descriptors"] is None else f"  {count(tree['descriptors'], 'descriptor')}"
-        sums = (
-            f"{format_size(tree['memory'])}  CPU {took(tree['cpu_us'])}  {count(tree['threads'], 'thread')}"
-        )
+        sums = f"{format_size(tree['memory'])}  CPU {duration_text(tree['cpu_us'])}  {count(tree['threads'], 'thread')}"
         yield Text(f"takes     {sums}{descriptors}")
         yield _tree(tree["processes"])
     if one["events"]:
@@ -59,7 +58,7 @@ def _tree(processes: Any) -> PlainTable:
                        right=("pid", "memory", "CPU", "threads", "descriptors"))  # fmt: skip
     for one in processes:
         table.line(
-            one["pid"], format_size(one["memory"]), took(one["cpu_us"]), one["threads"], one["descriptors"],
+            one["pid"], format_size(one["memory"]), duration_text(one["cpu_us"]), one["threads"], one["descriptors"],
             one["name"],
         )  # fmt: skip
     return table

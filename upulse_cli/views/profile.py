@@ -7,8 +7,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count
-from upulse_cli.time_args import local, took, zone
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.table import PlainTable
 
 Told = Mapping[str, Any]
@@ -33,8 +34,10 @@ def watcher_table(watchers: Sequence[Told]) -> Table:
     """One line a watcher."""
     drawn = cost_table("watcher", "every", "looks", "failed", "p50", "p99", "CPU", "over")
     for one in watchers:
-        every, over = took(one["interval_s"] * 1e6), took(one["over_s"] * 1e6)
-        p50, p99 = (None if one[name] is None else took(one[name] * 1000) for name in ("p50_ms", "p99_ms"))
+        every, over = duration_text(one["interval_s"] * 1e6), duration_text(one["over_s"] * 1e6)
+        p50, p99 = (
+            None if one[name] is None else duration_text(one[name] * 1000) for name in ("p50_ms", "p99_ms")
+        )
         cpu = None if one["cpu"] is None else f"{one['cpu']:.3%}"
         drawn.line(one["name"], every, one["looks"], failures(one["failures"]), p50, p99, cpu, over)
     return drawn
@@ -52,7 +55,7 @@ def rule_table(rules: Sequence[Told]) -> Table:
     """One line a rule, the dearest first."""
     drawn = cost_table("rule", "calls", "failed", "p50", "p99", "of all")
     for one in rules:
-        p50, p99, share = took(one["p50_us"]), took(one["p99_us"]), f"{one['share']:.1%}"
+        p50, p99, share = duration_text(one["p50_us"]), duration_text(one["p99_us"]), f"{one['share']:.1%}"
         drawn.line(one["rule"], one["calls"], failures(one["errors"]), p50, p99, share)
     return drawn
 

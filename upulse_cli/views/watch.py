@@ -15,10 +15,11 @@ from rich.text import Text
 
 from pulse_core.app.context import HomeContext
 from pulse_core.app.status import overview
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import one_line
 from upulse_cli.output import console
 from upulse_cli.run_loop import q_pressed
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local
 from upulse_cli.views.effects import duration, reason, state
 from upulse_cli.views.plot import sparkline
 from upulse_cli.views.status import banners, coloured_state, daemon_line, effects_line
@@ -123,7 +124,10 @@ def effect_lines(effects: Sequence[Value]) -> Table:
 def tick_lines(ticks: Sequence[Value], beat: Value) -> Table:
     """The last ticks, newest first."""
     p99 = "" if beat["p99_ms"] is None else f" (p99 {beat['p99_ms']:.1f} ms)"
-    rows = [(one["tick"], took(one["took_us"]), one["woken_by"], ", ".join(one["effects"])) for one in ticks]
+    rows = [
+        (one["tick"], duration_text(one["took_us"]), one["woken_by"], ", ".join(one["effects"]))
+        for one in ticks
+    ]
     return _table(("tick", f"took{p99}", "woken by", "effects"), rows)
 
 

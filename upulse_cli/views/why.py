@@ -8,8 +8,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import one_line, quoted
-from upulse_cli.time_args import ago, local, took, zone
+from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
 from upulse_cli.views.incidents import lines as incident_lines
@@ -124,7 +125,7 @@ def _step(one: Told, what: str, words: str) -> tuple[float, Text]:
 def _at(ms: float, what: str, words: str) -> Text:
     colour = COLOURS.get(what.removeprefix("effect-"), "")
     return Text.assemble(
-        (f"{took(ms * 1000):>9}  ", "dim"), (f"{what:<13} ", colour or "bold"), one_line(words)
+        (f"{duration_text(ms * 1000):>9}  ", "dim"), (f"{what:<13} ", colour or "bold"), one_line(words)
     )
 
 

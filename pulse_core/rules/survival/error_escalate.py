@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import DEGRADED, NETWORK, NOTICE_SEVERITIES, SLOW
@@ -102,7 +102,7 @@ def evaluate_source(name: str, curr: Snapshot, explains: Explains) -> Verdict:
     source, storm = curr.logs.of.get(name, NOWHERE), curr.conditions[STORM + name]
     quiet_in = _quiet_in(source, curr)
     if quiet_in <= 0 and storm is None:
-        words = f"nothing more of it for {rough_duration(QUIET)}; {count(source.lines, 'line')} in all"
+        words = f"nothing more of it for {duration_text(QUIET)}; {count(source.lines, 'line')} in all"
         return Verdict(notify_over(TOPIC + name, _title(name, source.alike.values()), words, curr, WATCHER))
     told = curr.notices[topic_text(TOPIC + name)]
     new = [lines for lines in source.alike.values() if _is_news(lines.first, told, curr)]
@@ -125,7 +125,7 @@ def _notice_of_lines(name: str, news: Sequence[SimilarLines], curr: Snapshot) ->
         age = curr.now.since(told.last)
         gap = NOTICE_GAPS.get(max((lines.severity for lines in news), key=rank), 0)
         if (left := gap - age) > 0:
-            note = f"{name}: told {rough_duration(age)} ago; again in {rough_duration(left)}"
+            note = f"{name}: told {duration_text(age)} ago; again in {duration_text(left)}"
             return Verdict(notes=(note,)).after_wait(left)
     if not begun and not is_told(TOPIC + name, curr):
         return Verdict()
@@ -240,10 +240,10 @@ def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Ca
             continue
         for name, condition in curr.conditions.raised.items():
             if name.startswith(names) and condition.state not in _NO_CAUSE:
-                lasts = rough_duration(curr.now.since(condition.since))
+                lasts = duration_text(curr.now.since(condition.since))
                 return Cause(f"explained by {name}, wrong for {lasts}")
         for name, cleared in curr.conditions.cleared.items():
             since = curr.now.since(cleared)
             if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:
-                return Cause(f"explained by {name}, which was wrong until {rough_duration(since)} ago")
+                return Cause(f"explained by {name}, which was wrong until {duration_text(since)} ago")
     return None

@@ -1,7 +1,7 @@
 """Notifies people about network trouble, and finds what an outage explains: such trouble causes no restart and no
 second notice. Nothing else can be done about the network from here."""
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
@@ -33,7 +33,7 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         ends = (notify_over(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
         return verdict.plus(*(effect for end in ends for effect in end))
     topic, title = TITLES.get(condition.state, UNKNOWN)
-    lasts = f"{condition.state} for {rough_duration(curr.now.since(condition.changed))}"
+    lasts = f"{condition.state} for {duration_text(curr.now.since(condition.changed))}"
     verdict = verdict.plus(*notify_unless_told(topic, title, condition.described(curr.now), curr, NETWORK))
     if topic == QUALITY:
         verdict = verdict.plus(
@@ -52,7 +52,7 @@ def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:
     if is_here(url) or not (network.dns or network.http):
         return ""
     if condition := curr.conditions[NETWORK]:
-        lasts = rough_duration(curr.now.since(condition.since))
+        lasts = duration_text(curr.now.since(condition.since))
         return f"the network is {condition.state} for {lasts}" if explains_url(condition.state, url) else ""
     newest = curr.window(NETWORK).last
     age = curr.now.since(newest.moment) if newest else 0

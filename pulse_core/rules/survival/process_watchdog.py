@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from pulse_core.model.backoff import Backoff
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -140,7 +140,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     needed = max(restart.healthy_after, restart.within if is_spent else 0)
     if (left := needed - age) > 0:
         return Verdict().after_wait(left)
-    return Verdict(notify_over(topic, title, f"{name} is up for {rough_duration(age)}", curr, WATCHER))
+    return Verdict(notify_over(topic, title, f"{name} is up for {duration_text(age)}", curr, WATCHER))
 
 
 def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:
@@ -243,14 +243,14 @@ def _dead_status(
     process: ProcessSettings, history: ProcessHistory, curr: Snapshot, look: Mapping[str, Json]
 ) -> ProcessStatus:
     if paused := curr.control.paused:
-        dead_for = rough_duration(curr.now.since(history.down or paused))
+        dead_for = duration_text(curr.now.since(history.down or paused))
         why = f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why)
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
     grace = max(process.start_grace, START_GRACE_US)
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
-        why = f"started, has {rough_duration(left)} left to come up"
+        why = f"started, has {duration_text(left)} left to come up"
         return ProcessStatus(ProcessState.STARTING, left, why)
     if not process.autostart and not history.was_begun(curr.now.boot):
         why = f"autostart = false; start it: upulse process start {process.name}"
@@ -285,7 +285,7 @@ def _backoff_status(
     if left <= 0:
         return ProcessStatus(ProcessState.DUE, why=story, tell=tell)
     state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
-    why = f"{story}; next try in {rough_duration(left)}"
+    why = f"{story}; next try in {duration_text(left)}"
     return ProcessStatus(state, left, why, tell)
 
 
@@ -358,7 +358,7 @@ def _unwanted_status(
 ) -> ProcessStatus:
     """The status of a process while `stop`, which has not expired, wants it down."""
     left = stop.expires_us - curr.now.since(stop.moment)
-    rest = f"for another {rough_duration(left)}"
+    rest = f"for another {duration_text(left)}"
     if history.up is not None and stop.worked:
         # It went down, stayed down, and is up again: notify instead of stopping it.
         why = f"{history.evidence}, though {stop.by} wants it down {rest}: somebody started it"
@@ -376,7 +376,7 @@ def _unwanted_status(
     story = f"{wanted}, and it is still up after {times}{f' ({stop.error})' if stop.error else ''}"
     first = STOP_PAUSE + curr.settings.watch.process_interval
     if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
-        why = f"{story}; looked at again in {rough_duration(wait)}"
+        why = f"{story}; looked at again in {duration_text(wait)}"
         return ProcessStatus(ProcessState.STOPPING, wait, why)
     if stop.tries < STOP_TRIES:
         return ProcessStatus(ProcessState.STOPPING, why=story, stop=True)

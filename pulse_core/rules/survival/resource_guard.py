@@ -6,7 +6,7 @@ Which measure is due, the mildest first, follows from the settings and from what
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
@@ -116,7 +116,7 @@ def _shortage_notices(
     tried = tried_against(name, curr)
     what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"
     vain, trend = describe_trend(name, condition, curr)
-    text = f"{what}. It lasts for {rough_duration(curr.now.since(condition.since))}{trend}."
+    text = f"{what}. It lasts for {duration_text(curr.now.since(condition.since))}{trend}."
     title = f"{title}, and {vain}"
     return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE, news=due.vain)
 
@@ -135,15 +135,15 @@ def describe_plan(name: str, curr: Snapshot) -> str:
     planned = allowed_actions(name, curr)
     steps = []
     if CLEAN_PATHS in planned:
-        age, paths = rough_duration(resources.clean_age), ", ".join(resources.clean)
+        age, paths = duration_text(resources.clean_age), ", ".join(resources.clean)
         steps.append(f"deletes what nobody touched for {age} in {paths}")
     if ARCHIVE_SESSIONS in planned and resources.sessions:
-        age, root = rough_duration(resources.sessions.keep), resources.sessions.root
+        age, root = duration_text(resources.sessions.keep), resources.sessions.root
         steps.append(f"archives what nobody touched for {age} in {root}")
     if steps:
         return f"Pulse {', and if that does not help '.join(steps)}."
     if planned:
-        return f"If it lasts for {rough_duration(resources.patience)}, Pulse stops the worst of {', '.join(resources.stop)}."
+        return f"If it lasts for {duration_text(resources.patience)}, Pulse stops the worst of {', '.join(resources.stop)}."
     if name in OF_MEMORY:
         return "Pulse does nothing about it: [resources] allows to stop nobody."
     if name.startswith(("disk:", "inodes:")):
@@ -227,7 +227,7 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     vain = _round_ended(tried, len(actions), patience, curr.now)
     if (wait := _pause(tried, len(actions), patience) - _idle(tried, keys, condition, curr)) > 0:
         last = f"{tried[-1].action} is given" if tried else f"{action} is due in"
-        return ShortageStep(None, wait, f"{last} {rough_duration(wait)}{' to help' if tried else ''}", vain)
+        return ShortageStep(None, wait, f"{last} {duration_text(wait)}{' to help' if tried else ''}", vain)
     if action == STOP_PROCESS:
         return _stop_step(name, condition, tried, vain, curr)
     # Cleaning, or archiving, on the file system that is short of room.
@@ -289,8 +289,8 @@ def _stop_step(
     waits = {key: BUDGET - curr.now.since(then) if then else 0 for key, then in settled.items()}
     slot = min(waits, key=lambda key: waits[key])
     if waits[slot] > 0:
-        spent = f"budget: {STOPS} stops in {rough_duration(BUDGET)} are spent"
-        why = f"{spent}; the next one in {rough_duration(waits[slot])}"
+        spent = f"budget: {STOPS} stops in {duration_text(BUDGET)} are spent"
+        why = f"{spent}; the next one in {duration_text(waits[slot])}"
         return ShortageStep(None, waits[slot], why, vain)
     since = min((then for then in (*settled.values(), condition.since) if then), key=curr.now.since)
     look = curr.settings.watch.system_interval

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import RESTART_PROCESS, RUN_COMMAND
@@ -43,7 +43,7 @@ def excuse_of(name: str, grace: int, state: State, now: Moment) -> str:
         return f"{name} is not up"
     start = last_started(name, state, now)
     if start is not None and (left := grace - now.since(start)) > 0:
-        return f"{name} was started, and has {rough_duration(left)} left to answer"
+        return f"{name} was started, and has {duration_text(left)} left to answer"
     return ""
 
 
@@ -72,7 +72,7 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
     if left <= 0:
         return RestartPlan(f"restarting {process.name}", restart=process, tell=bool(tried))
     why = "its budget is spent" if spent_at is not None else "it was restarted lately"
-    words = f"held back: {why}; {process.name} is tried again in {rough_duration(left)}"
+    words = f"held back: {why}; {process.name} is tried again in {duration_text(left)}"
     return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left)
 
 
@@ -93,7 +93,7 @@ def describe_tries(condition: Condition, action: str, did: str, curr: Snapshot) 
     if not (tried := tries_of(condition, action)):
         return ""
     last = tried[-1]
-    how = f"last {rough_duration(curr.now.since(last.wished))} ago"
+    how = f"last {duration_text(curr.now.since(last.wished))} ago"
     failed = f", which failed: {last.told}" if last.settled and not last.worked else ""
     times = "once" if len(tried) == 1 else f"{len(tried)} times"
     return f"{did} {times}, {how}{failed}"

@@ -1,6 +1,6 @@
 """Answers guarded processes that take more memory or CPU than they may: a notice, or a restart if the settings say so."""
 
-from pulse_core.model.durations import rough_duration
+from pulse_core.model.durations import duration_text
 from pulse_core.model.names import PROCESS_USAGE, RESTART_PROCESS, USAGE
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -53,7 +53,7 @@ def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: 
     tried, up = tries_of(condition), curr.process(process.name).up
     if tried and up is not None and (left := process.for_ - curr.now.since(up)) > 0:
         # Who takes as much from the start on is not restarted all the time: it has as long again as it had to be known for.
-        return RestartPlan(f"restarted, has {rough_duration(left)} to take less", wait_us=left)
+        return RestartPlan(f"restarted, has {duration_text(left)} to take less", wait_us=left)
     return plan_restart(process, name, condition, curr)
 
 

@@ -184,7 +184,7 @@ def test_a_run_that_is_held_is_told_with_its_task_and_who_is_logged_in_again_goe
     home.upulse("project", "add", "other")
     held = home.upulse("task", "add", "app", "Mend it", "--prompt", "wait").out.strip()
     left = home.upulse("task", "add", "other", "Look").out.strip()
-    assert eventually(lambda: task(home, held)["held"], "a held run") == "it printed nothing for 1s"
+    assert eventually(lambda: task(home, held)["held"], "a held run") == "it printed nothing for 1 s"
     assert eventually(lambda: task(home, left)["error"], "a failure") == "it exited with status 77"
     assert "held" in home.upulse("task", "show", held).out
     (tmp_path / "in").touch()

@@ -66,4 +66,4 @@ def test_a_run_is_ended_that_does_not_acknowledge(home: CliHome, tmp_path: Path)
         lambda: [one["data"] for one in home.upulse(*said).lines][:2][1:], "that to be recorded"
     )
     assert words[0]["run"] == run["run"]
-    assert "has not acknowledged that in 1s" in home.upulse(*said).lines[0]["data"]["why"]
+    assert "has not acknowledged that in 1 s" in home.upulse(*said).lines[0]["data"]["why"]

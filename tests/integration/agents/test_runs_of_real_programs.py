@@ -207,9 +207,9 @@ ILL: dict[str, tuple[str, dict[str, Any], str]] = {
     "endless": (
         "while :; do echo more; done | head -c 100000; exec sleep 1000",
         {},
-        "it took longer than 1h",
+        "it took longer than 1 h",
     ),
-    "deaf": ("trap '' TERM; sleep 1000 & sleep 1000; sleep 1000", {}, "it took longer than 1h"),
+    "deaf": ("trap '' TERM; sleep 1000 & sleep 1000; sleep 1000", {}, "it took longer than 1 h"),
     "silent": ("exec sleep 1000", {"silence": "1us"}, "it printed nothing for"),
     "a gigabyte": (
         "head -c 1G /dev/zero; exec sleep 1000",
@@ -219,7 +219,7 @@ ILL: dict[str, tuple[str, dict[str, Any], str]] = {
     "children": (
         "setsid sleep 1000 & setsid sh -c 'sleep 1000 & sleep 1000' & exec sleep 1000",
         {},
-        "it took longer than 1h",
+        "it took longer than 1 h",
     ),
 }
 GARBAGE = (

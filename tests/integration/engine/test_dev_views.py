@@ -78,7 +78,7 @@ def test_the_screen_shows_what_is_loaded_what_is_wished_and_what_is_wrong() -> N
     page = drawn(standing)
     for words in (
         "/home/staging",
-        "own in 120.0 ms",
+        "own in 120 ms",
         "a note",
         "my:wish by own: it is time",
         FAULT.message,

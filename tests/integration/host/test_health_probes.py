@@ -280,8 +280,8 @@ EXEC: Mapping[str, tuple[list[str], bool | None, str]] = {
     "good": (["true"], True, "says that it is well"),
     "bad": (["sh", "-c", "echo one; echo two >&2; exit 3"], False, "exited with 3: one ↵ two"),
     "killed": (["sh", "-c", "kill -9 $$"], False, "was ended by signal 9"),
-    "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 1500ms"),
-    "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 1500ms"),
+    "endless": (["sh", "-c", "trap '' TERM; yes | cat; sleep 1000"], False, "took longer than 1.5 s"),
+    "with children": (["sh", "-c", "setsid sleep 1000 & sleep 1000"], False, "took longer than 1.5 s"),
     "absent": (["/no/such/program"], None, "there is no such file"),
 }
 

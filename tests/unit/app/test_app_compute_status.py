@@ -92,7 +92,7 @@ def test_a_dead_process_is_due() -> None:
 
 def test_a_dead_process_that_is_held_back_is_silenced_and_says_for_how_long() -> None:
     now = standing(DEAD, silence("restart-process:*", 5), silence("restart-process:p", 90, "new disks"))
-    words = "held back by the silence 'restart-process:p' of ada (new disks), for another 2h"
+    words = "held back by the silence 'restart-process:p' of ada (new disks), for another 90 min"
     assert (now["state"], now["why"]) == ("silenced", f"dead: gone; {words}")
 
 
@@ -124,7 +124,7 @@ def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHis
     stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))
     assert (stopped["state"], stopped["pid"]) == (stuck["state"], stuck["pid"]) == ("unknown", None)
     assert stopped["why"].startswith("no daemon tells of it; last known: ")
-    assert stuck["why"].startswith("not looked at for 40s; last known: ")
+    assert stuck["why"].startswith("not looked at for 40 s; last known: ")
     assert standing(history, looked=NOW.plus(-20 * SECOND))["state"] != "unknown"
 
 

@@ -454,7 +454,7 @@ def test_what_was_well_in_between_is_not_told_as_wrong() -> None:
     )
     (one,) = told_of(*rows)
     assert (one["times"], one["lasted_ms"], one["wrong_ms"]) == (2, 241_000, 6_000)
-    assert ": killed, 2 times, resolved after 4 min, wrong for 6.0 s of it" in next(lines(one))
+    assert ": killed, 2 times, resolved after 4 min, wrong for 6 s of it" in next(lines(one))
 
 
 def test_each_cause_of_an_incident_is_told_with_its_count_and_time() -> None:
@@ -497,11 +497,11 @@ def test_of_very_many_causes_the_last_are_counted_together() -> None:
 
 
 def test_a_measured_value_makes_no_other_cause_and_only_the_last_one_is_told_as_such() -> None:
-    values = [ConditionRaised(evidence=f"web takes {size} MiB, for 5s") for size in (98.7, 128)]
+    values = [ConditionRaised(evidence=f"web takes {size} MiB, for 5 s") for size in (98.7, 128)]
     (one,) = told_of(*((turn, value, "usage:web:memory") for turn, value in enumerate(values)))
     assert (
         next(lines(one))
-        == "condition usage:web:memory: web takes 128 MiB, for 5s, the last of 2 times, ongoing"
+        == "condition usage:web:memory: web takes 128 MiB, for 5 s, the last of 2 times, ongoing"
     )
 
 

@@ -99,7 +99,7 @@ def test_the_words_say_how_often_where_once_is_not_enough() -> None:
 def test_with_a_time_it_must_be_bad_for_as_long() -> None:
     checked = Checked(**{"for": "1m"})
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
-    assert checked.payloads[0].evidence == "it is bad, for 1m"
+    assert checked.payloads[0].evidence == "it is bad, for 1 min"
 
 
 def test_both_must_hold() -> None:
@@ -191,7 +191,7 @@ def test_a_check_that_restarts_a_process_is_excused_while_that_can_not_be_well()
     story = a_story(then="restart gateway", grace="1m")
     assert excuse(story) == "gateway is not up"
     story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
-    assert excuse(story) == "gateway was started, and has 1m left to answer"
+    assert excuse(story) == "gateway was started, and has 1 min left to answer"
     story.after("2m")
     assert excuse(story) == ""
     story.event(ProcessStopRequested(expires_us=600 * SECOND), "gateway", actor="ann")

@@ -79,8 +79,8 @@ def test_what_it_means_that_a_file_is_not_there(missing: str, gone: float, there
 @pytest.mark.parametrize(
     ("said", "value", "words"),
     [
-        ({"age_over": "1h"}, 7200, "/x was changed 2h ago (good: under 1h)"),
-        ({"age_under": "3h"}, 7200, "/x was changed 2h ago (good: over 3h)"),
+        ({"age_over": "1h"}, 7200, "/x was changed 2 h ago (good: under 1 h)"),
+        ({"age_under": "3h"}, 7200, "/x was changed 2 h ago (good: over 3 h)"),
         ({"size_over": "2G"}, 3 << 30, "/x has 3.0 GiB (good: under 2G)"),
         ({"size_under": "1K"}, 3 << 30, "/x has 3.0 GiB (good: over 1K)"),
     ],
@@ -107,11 +107,11 @@ def test_matching_lines_are_counted_by_what_the_log_has_recorded() -> None:
     one = check(log="/log/*.log", lines=5, within="1m")
     found = of_lines(one, logs, NOW, None)
     assert (found.value, found.numbers) == (7, {"lines": 7})
-    assert found.words == "7 matching lines in /log/*.log within 1m: ERROR 10 s ago (good: under 5)"
+    assert found.words == "7 matching lines in /log/*.log within 1 min: ERROR 10 s ago (good: under 5)"
     assert of_lines(one, logs, NOW, NOW.plus(-20 * SECOND)).value == 1
     assert of_lines(one, Logs(), NOW, None)[:2] == (
         0,
-        "0 matching lines in /log/*.log within 1m (good: under 5)",
+        "0 matching lines in /log/*.log within 1 min (good: under 5)",
     )
 
 

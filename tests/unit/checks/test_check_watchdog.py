@@ -88,11 +88,11 @@ def test_a_reminder_says_how_long_it_lasts() -> None:
     story.tick()
     story.acked(TOPIC)
     story.after("25h").tick()
-    text = "/x is not there, seen 25h ago; it lasts for 25h"
+    text = "/x is not there, seen 25 h ago; it lasts for 25 h"
     story.expect("notify", title="still: check it fails", text=text)
     story.acked(TOPIC)
-    story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 50h ago"}).tick()
-    text = "/x was changed 50h ago; it lasts for 50h"
+    story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 2.1 days ago"}).tick()
+    text = "/x was changed 2.1 days ago; it lasts for 2.1 days"
     story.expect("notify", title="still: check it fails", text=text)
 
 
@@ -133,7 +133,7 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     restarted(story)
     bad(story.after("30s")).tick()
     story.expect_nothing()
-    story.expect_note("gateway was started, and has 30s left to answer")
+    story.expect_note("gateway was started, and has 30 s left to answer")
     bad(story.after("90s")).tick()
     story.expect_nothing("restart-process")
     text = str(story.expect("notify", key=TOPIC, title="check it fails").params["text"])
@@ -259,7 +259,7 @@ def test_a_command_that_does_not_help_is_told_tried_again_later_and_then_no_more
     bad(story.after("30s")).tick()
     story.expect_nothing("run-command")
     text = str(story.expect("notify", key=TOPIC).params["text"])
-    assert "'/bin/mend' was run once, last 31s ago; it is run again in" in text
+    assert "'/bin/mend' was run once, last 31 s ago; it is run again in" in text
     assert story.verdict.tick_ms == 270_001
     story.acked(TOPIC)
     bad(story.after("5m")).tick()
@@ -306,7 +306,7 @@ def test_a_command_that_is_wished_for_and_not_begun_is_told() -> None:
     story = a_story(**RUNS)
     bad(story.after("1m")).tick()
     story.expect("run-command")
-    assert "; it lasts for 1m; '/bin/mend' should run, and does not: see upulse config check" in str(
+    assert "; it lasts for 1 min; '/bin/mend' should run, and does not: see upulse config check" in str(
         story.expect("notify", key=TOPIC).params["text"]
     )
 

@@ -14,7 +14,6 @@ from upulse_cli.time_args import (
     local,
     local_moment,
     since_arg,
-    took,
     yesterday_note,
 )
 
@@ -82,15 +81,6 @@ def test_a_bad_duration_names_its_option() -> None:
     with pytest.raises(typer.BadParameter, match="'10' is no duration") as refused:
         duration_arg("10", "--for")
     assert refused.value.param_hint == "--for"
-
-
-@pytest.mark.parametrize(
-    ("microseconds", "words"),
-    [(0, "0 us"), (340, "340 us"), (2_400, "2.4 ms"), (1_234_567, "1.2 s"), (119_000_000, "119.0 s"),
-     (180_000_000, "3 min"), (18_000_000_000, "5 h"), (172_800_000_000, "2 days")],
-)  # fmt: skip
-def test_a_measured_duration_has_about_three_digits(microseconds: int, words: str) -> None:
-    assert took(microseconds) == words
 
 
 def test_a_time_of_another_day_is_told_with_its_date() -> None:

@@ -228,7 +228,7 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
     [
         ("checks.backup.age_s", 5_400.0, "90 min"),
         ("checks.backup.size_bytes", 3 << 30, "3.0 GiB"),
-        ("checks.page.latency_ms", 12.0, "12.0 ms"),
+        ("checks.page.latency_ms", 12.0, "12 ms"),
         ("checks.page.status", 503, "503"),
         ("system-resource.load1", 8.113, "8.11"),
     ],

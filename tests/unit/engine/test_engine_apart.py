@@ -105,7 +105,7 @@ def test_a_rule_restarts_only_what_has_been_up_for_long_enough() -> None:
     restart, told = wishing("restart-process", process="gateway"), up()
     found = filter_effects(restart, told.snapshot)
     assert (found.verdict, found.faults) == (Verdict(), ())
-    assert [one.why for one in found.withheld] == ["gateway is up for less than 2m"]
+    assert [one.why for one in found.withheld] == ["gateway is up for less than 2 min"]
     assert keys(filter_effects(restart, told.after("119s").snapshot)) == []
     assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]
     told.happened("process-died", "gateway", pid=7, evidence="gone", healthy=True)
@@ -187,11 +187,11 @@ def test_whatever_comes_to_nothing_says_why() -> None:
     told.event(notice().verdict.effects[0], "notify:x")
     told.acked("notify:x")
     assert reasons(filter_effects(notice(), told.snapshot)) == [
-        "the last one was settled less than 30s ago ([engine] repeat)"
+        "the last one was settled less than 30 s ago ([engine] repeat)"
     ]
     told.after("1m")
     assert reasons(filter_effects(notice(), told.snapshot)) == [
-        "it was told already (told again every 4h, [notify] remind)"
+        "it was told already (told again every 4 h, [notify] remind)"
     ]
     assert reasons(filter_effects(notice(over=True), story().snapshot)) == [
         "nothing was told that would be over by it"

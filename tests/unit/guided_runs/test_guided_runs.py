@@ -41,7 +41,7 @@ def test_a_run_is_held_once_for_each_change_that_it_does_not_acknowledge(then: s
     assert told.verdict.tick_ms == 10 * 60_000 + 1
     told.after("10m").tick()
     effect = told.expect(action, key=f"{action}:{RUN}:{id_}")
-    assert "guidance.md in /srv/app/.pulse changed, and it has not acknowledged that in 10m" in str(
+    assert "guidance.md in /srv/app/.pulse changed, and it has not acknowledged that in 10 min" in str(
         effect.reason
     )
     told.begun(effect.key)

@@ -53,9 +53,9 @@ def test_it_began_when_its_process_was_last_found_or_restarted_whichever_is_late
 
 def test_its_grace_ends_to_the_microsecond() -> None:
     story = restarted(up().after("1h"))
-    assert excused(story) == "litellm was started, and has 1m left to answer"
+    assert excused(story) == "litellm was started, and has 1 min left to answer"
     story.now = story.now.plus(59_999_999)
-    assert excused(story) == "litellm was started, and has a moment left to answer"
+    assert excused(story) == "litellm was started, and has 1 us left to answer"
     story.now = story.now.plus(1)
     assert excused(story) == ""
 

@@ -156,7 +156,7 @@ def test_a_process_has_its_grace_after_a_restart() -> None:
     tried(story)
     story.after("30s").tick()
     story.expect_nothing()
-    story.expect_note("litellm was started, and has 30s left to answer")
+    story.expect_note("litellm was started, and has 30 s left to answer")
 
 
 def test_a_process_that_was_found_up_a_moment_ago_has_its_grace_too() -> None:
@@ -339,7 +339,7 @@ def test_when_the_next_restart_is_due_at_once_it_is_told_all_the_same() -> None:
     story.expect("restart-process", key=KEY)
     text = str(story.expect("notify", key=TOPIC).params["text"])
     assert text == (
-        "no answer, 3 questions in a row, for 11m; litellm was restarted once, last 11m ago; restarting litellm"
+        "no answer, 3 questions in a row, for 11 min; litellm was restarted once, last 11 min ago; restarting litellm"
     )
 
 
@@ -349,7 +349,7 @@ def test_a_restart_of_which_nothing_is_known_yet_has_not_failed() -> None:
     assert condition is not None
     open_ = condition._replace(measures=(Measure("restart-process", told.now),) * 2)
     words = story_of("litellm", open_, RestartPlan("no more"), told.snapshot)
-    assert words.endswith("litellm was restarted 2 times, last a moment ago; no more")
+    assert words.endswith("litellm was restarted 2 times, last 0 s ago; no more")
 
 
 def test_when_it_was_last_settled_is_forgotten_the_last_wish_counts() -> None:
@@ -526,7 +526,7 @@ def test_what_was_tried_long_ago_is_not_charged_for_a_short_recovery_today() -> 
     story.after("1m").cleared(NAME)
     ill(story.after("3m")).raised(NAME, "down")
     story.tick()
-    story.expect_note("it was restarted lately; litellm is tried again in 1m")
+    story.expect_note("it was restarted lately; litellm is tried again in 1 min")
     ill(story.after("2m")).tick()
     story.expect("restart-process", key=KEY)
 

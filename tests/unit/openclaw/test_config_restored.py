@@ -144,7 +144,7 @@ def test_the_status_names_the_config_and_the_sessions() -> None:
         "openclaw  gateway: config aaaaaaaaaaaa is good; 3 session files of 2 agents, 4.0 KiB"
     ]
     look(story, BAD, 60)
-    assert "config cccccccccccc is new for 1m;" in next(status_lines(story.snapshot))
+    assert "config cccccccccccc is new for 1 min;" in next(status_lines(story.snapshot))
     story.sample("openclaw", gateway={"fault": "/x can't be read"})
     assert list(status_lines(story.snapshot)) == ["openclaw  gateway: /x can't be read"]
     assert not has_news(Window())

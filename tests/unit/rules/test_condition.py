@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.model.durations import rough_duration
 from pulse_core.model.moment import Moment
 from pulse_core.projections.processes import Intent, Processes, ProcessHistory, Restart, Stage
 from pulse_core.projections.state import Snapshot, State
@@ -202,20 +201,3 @@ def test_a_first_start_is_not_charged_to_the_budget(stage: Stage) -> None:
         history = DEAD._replace(attempts=attempts, free=True, stage=stage)
         condition = judged(history, 100, max=2)
         assert (condition.state, condition.tell) == (state, charged == 2)
-
-
-@pytest.mark.parametrize(
-    ("microseconds", "words"),
-    [
-        (5, "a moment"),
-        (99_999, "a moment"),
-        (100_000, "100ms"),
-        (400_000, "400ms"),
-        (2_400_000, "2s"),
-        (3 * SECOND, "3s"),
-        (90 * SECOND, "2m"),
-        (7_300 * SECOND, "2h"),
-    ],
-)
-def test_durations_are_told_roughly(microseconds: int, words: str) -> None:
-    assert rough_duration(microseconds) == words

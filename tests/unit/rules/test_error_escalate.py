@@ -142,7 +142,7 @@ def test_one_line_is_called_one() -> None:
     told = say(story(), "ERROR")
     tick(told)
     tick(told.after("10m"))
-    assert told.emitted[0].params["text"] == "nothing more of it for 10m; 1 line in all"
+    assert told.emitted[0].params["text"] == "nothing more of it for 10 min; 1 line in all"
 
 
 def test_lines_that_are_alike_are_counted() -> None:
@@ -165,7 +165,7 @@ def test_it_is_said_when_it_is_over() -> None:
     assert titles(told, "1m", 9) == []
     assert tick(told.after("1m")) == [f"resolved: errors in {APP}"]
     assert told.emitted[0].params["over"] is True
-    assert told.emitted[0].params["text"] == "nothing more of it for 10m; 4 lines in all"
+    assert told.emitted[0].params["text"] == "nothing more of it for 10 min; 4 lines in all"
     assert titles(told, "1h", 48) == []
     assert tick(say(told, "ERROR one")) == [f"errors in {APP}"]
 
@@ -296,7 +296,7 @@ def test_in_a_storm_that_was_told_other_lines_wait_for_their_turn() -> None:
     told.raised(f"log:{APP}", "storm", "5600 lines within a minute")
     assert tick(told) == [f"storm in {APP}"]
     assert tick(say(told.after("10s"), "ERROR two")) == []
-    told.expect_note("again in 5m")
+    told.expect_note("again in 4.8 min")
 
 
 def test_a_storm_of_what_journald_suppressed_is_told_without_a_line() -> None:

@@ -72,7 +72,7 @@ def test_it_is_over_when_it_has_been_up_long_enough_and_that_is_not_missed() -> 
     story.after("2m").tick()
     notice = story.expect("notify", key=DOWN, over=True)
     assert notice.params["title"] == "resolved: gateway stays down"
-    assert notice.params["text"] == "gateway is up for 2m"
+    assert notice.params["text"] == "gateway is up for 2 min"
     story.acked(DOWN)
     assert story.ticks(every="1h", times=5) == []
 

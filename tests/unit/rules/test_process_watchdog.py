@@ -125,7 +125,7 @@ def test_a_restart_has_its_grace_and_its_end_is_not_overslept() -> None:
     story.after("4s").tick()
     story.expect_nothing()
     assert story.verdict.tick_ms == 6_001
-    assert notes(story) == ["gateway: starting: started, has 6s left to come up"]
+    assert notes(story) == ["gateway: starting: started, has 6 s left to come up"]
     story.after("6s").tick()
     story.expect("restart-process")
 
@@ -160,7 +160,7 @@ def test_a_paused_pulse_says_for_how_long_it_has_been_dead() -> None:
     story.after("1m").event(Paused(why="moving"), actor="ada")
     story.after("1m").tick()
     story.expect_nothing()
-    assert notes(story) == ["gateway: waiting: dead for 2m, and Pulse is paused by ada"]
+    assert notes(story) == ["gateway: waiting: dead for 2 min, and Pulse is paused by ada"]
     story.event(Resumed(), actor="ada")
     story.tick()
     story.expect("restart-process")
@@ -223,7 +223,7 @@ def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
     story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="ada")
     die(story).after("20m").tick()
     story.expect_nothing()
-    assert notes(story) == ["gateway: stopped: stopped by ada, for another 40m"]
+    assert notes(story) == ["gateway: stopped: stopped by ada, for another 40 min"]
     assert story.verdict.tick_ms == 40 * 60_000 + 1
     story.after("40m").tick()
     story.expect("restart-process", key=KEY)

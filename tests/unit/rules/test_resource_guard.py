@@ -31,7 +31,7 @@ def a_machine(**resources: Any) -> Story:
 
 def short(story: Story, name: str, value: float | None = 0.93) -> Story:
     """A shortage that is proven now."""
-    story.event(ConditionRaised(evidence=f"{name} was high for 30s", value=value, bound=0.9), name)
+    story.event(ConditionRaised(evidence=f"{name} was high for 30 s", value=value, bound=0.9), name)
     return story
 
 
@@ -74,7 +74,7 @@ def test_every_shortage_is_told_by_its_name_and_noted(name: str, title: str) -> 
     story.tick()
     notice = story.expect("notify", key=f"notify:resource:{name}", title=title)
     assert notice.samples == (1,)
-    assert notice.params["text"].startswith(f"{name} was high for 30s. Pulse does nothing about it")
+    assert notice.params["text"].startswith(f"{name} was high for 30 s. Pulse does nothing about it")
     story.expect_note(f"{name}: nothing may be done about it")
 
 
@@ -82,7 +82,7 @@ def test_a_log_that_cannot_be_written_is_told_with_what_becomes_of_what_is_done_
     story = short(a_machine(), "unwritten")
     story.tick()
     notice = story.expect("notify", key="notify:resource:unwritten", title="the log can't be written")
-    text = "unwritten was high for 30s. Pulse acts from memory, and writes it down when there is room: make some."
+    text = "unwritten was high for 30 s. Pulse acts from memory, and writes it down when there is room: make some."
     assert notice.params["text"] == text
 
 
@@ -98,11 +98,15 @@ def test_what_is_no_shortage_is_none_of_its_business() -> None:
         (
             "disk:/",
             {},
-            "Pulse deletes what nobody touched for 2h in /cache/one, /cache/two,"
-            " and if that does not help archives what nobody touched for 7d in /srv/sessions.",
+            "Pulse deletes what nobody touched for 2 h in /cache/one, /cache/two,"
+            " and if that does not help archives what nobody touched for 7 days in /srv/sessions.",
         ),
-        ("disk:/", {"sessions": None}, "Pulse deletes what nobody touched for 2h in /cache/one, /cache/two."),
-        ("inodes:/", {"clean": []}, "Pulse archives what nobody touched for 7d in /srv/sessions."),
+        (
+            "disk:/",
+            {"sessions": None},
+            "Pulse deletes what nobody touched for 2 h in /cache/one, /cache/two.",
+        ),
+        ("inodes:/", {"clean": []}, "Pulse archives what nobody touched for 7 days in /srv/sessions."),
         (
             "inodes:/",
             {"clean": [], "sessions": None},
@@ -113,7 +117,7 @@ def test_what_is_no_shortage_is_none_of_its_business() -> None:
             {"clean": [], "sessions": None},
             "Pulse does nothing about it: [resources] has neither clean nor sessions.",
         ),
-        ("memory", {}, "If it lasts for 1m, Pulse stops the worst of batch, train."),
+        ("memory", {}, "If it lasts for 1 min, Pulse stops the worst of batch, train."),
         ("swap", {"stop": []}, "Pulse does nothing about it: [resources] allows to stop nobody."),
         ("pressure:io", {}, "Pulse does nothing about it."),
         ("unmeasured:/", {}, "Pulse does nothing about it."),
@@ -131,7 +135,7 @@ def test_a_full_disk_is_told_of_and_cleaned_in_one_tick() -> None:
     wish = story.expect("clean-paths", near="/", for_condition=DISK)
     assert wish.params["roots"] == ["/cache/one", "/cache/two"]
     assert wish.params["older_than_us"] == 7_200_000_000
-    assert (wish.survival, wish.samples, wish.reason) == (True, (1,), "disk:/ was high for 30s")
+    assert (wish.survival, wish.samples, wish.reason) == (True, (1,), "disk:/ was high for 30 s")
     story.expect_note("disk:/: clean-paths is due")
     assert keys(story) == []
     story.expect_note("disk:/: clean-paths is under way")
@@ -204,7 +208,7 @@ def test_when_nothing_has_helped_that_is_told_once_with_what_was_tried() -> None
     assert keys(story) == [TOPIC]
     notice = story.expect("notify", key=TOPIC, title="/ is nearly full, and nothing helped")
     assert notice.params["text"] == (
-        "Tried: clean-paths (done), archive-sessions (done). It lasts for 2m; it was 93.0%, and is 95.0% now."
+        "Tried: clean-paths (done), archive-sessions (done). It lasts for 2 min; it was 93.0%, and is 95.0% now."
     )
     assert notice.samples == (1,)
     settle(story)
@@ -215,7 +219,7 @@ def test_a_measure_that_fails_is_told_with_its_words() -> None:
     story = short(a_machine(), DISK)
     round_over(story, fail=True)
     text = str(story.expect("notify", key=TOPIC).params["text"]) if keys(story) else ""
-    assert text.startswith("Tried: clean-paths (no room), archive-sessions (no room). It lasts for 2m.")
+    assert text.startswith("Tried: clean-paths (no room), archive-sessions (no room). It lasts for 2 min.")
 
 
 def test_a_failure_without_a_word_and_a_measure_under_way_are_told_as_such() -> None:
@@ -238,7 +242,7 @@ def test_that_nobody_could_be_stopped_is_told_with_the_reason() -> None:
     measured(story.after("1m"), memory=0.95, consumers=[]).tick()
     notice = story.expect("notify", title="memory is short, and nothing helped")
     assert notice.params["text"].startswith(
-        "Nothing could be tried: nobody who may be stopped holds much. It lasts for 1m; it was 93.0%"
+        "Nothing could be tried: nobody who may be stopped holds much. It lasts for 1 min; it was 93.0%"
     )
 
 

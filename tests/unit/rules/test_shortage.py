@@ -215,7 +215,7 @@ def test_a_budget_that_is_spent_is_free_again_slot_by_slot() -> None:
     case.settled = {f"stop-process:worst:{slot}": at(100 + 100 * slot) for slot in (1, 2, 3)}
     held_back = case.at(500)
     assert (held_back.wish, held_back.wait_us) == (None, 300 * SECOND)
-    assert held_back.why == "budget: 3 stops in 10m are spent; the next one in 5m"
+    assert held_back.why == "budget: 3 stops in 10 min are spent; the next one in 5 min"
     wish = case.at(800).wish
     assert wish is not None
     assert wish.key == "stop-process:worst:1"

@@ -67,7 +67,7 @@ def test_each_further_stop_waits_twice_as_long(tries: int, pause: int) -> None:
 def test_a_stop_is_not_a_microsecond_early() -> None:
     waiting = judged(tried(1), 210 - 1 / SECOND)
     assert (waiting.wait_us, waiting.stop) == (1, False)
-    assert waiting.why == ("ada wants it down, and it is still up after 1 stop; looked at again in a moment")
+    assert waiting.why == ("ada wants it down, and it is still up after 1 stop; looked at again in 1 us")
     assert judged(tried(2), 220).why == "ada wants it down, and it is still up after 2 stops"
 
 
@@ -104,7 +104,7 @@ def test_what_somebody_starts_while_it_is_wanted_down_is_let_live_and_told() -> 
     back = UP._replace(up=at(4000), stop=WANTED._replace(tries=1, worked=True))
     condition = judged(back, 5000)
     assert (condition.state, condition.tell, condition.stop) == (ProcessState.UP, True, False)
-    assert "ada wants it down for another 23h" in condition.why
+    assert "ada wants it down for another 22.6 h" in condition.why
 
 
 def test_with_its_expiry_all_of_it_is_over() -> None:

@@ -80,7 +80,7 @@ def test_who_takes_as_much_after_a_restart_has_time_and_then_a_person_is_told() 
     restarted(story)
     story.after("1m").tick()
     story.expect_nothing()
-    story.expect_note("has 4m to take less")
+    story.expect_note("has 4 min to take less")
     story.after("4m").tick()
     assert "agent was restarted once" in story.expect("notify", key=TOPIC).params["text"]
     story.expect("restart-process", key=KEY)
@@ -136,7 +136,7 @@ def test_what_was_measured_long_ago_is_told_with_its_age() -> None:
     assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory; ")
     story.acked(TOPIC)
     story.after("4h").tick()
-    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, seen 4h ago; ")
+    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, seen 4 h ago; ")
 
 
 def test_a_dead_process_is_left_to_the_watchdog() -> None:

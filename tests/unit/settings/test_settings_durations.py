@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pulse_core.model.durations import UNITS, format_duration, parse_duration
+from pulse_core.model.durations import UNITS, duration_text, format_duration, parse_duration
 from pulse_core.settings.groups import AS_WRITTEN
 from pulse_core.settings.processes import RestartSettings
 
@@ -35,3 +35,13 @@ def test_a_bare_number_is_microseconds_in_code_and_refused_in_a_file() -> None:
     with pytest.raises(ValueError, match="has no unit"):
         RestartSettings.model_validate({"grace": 5}, context=dict(AS_WRITTEN))
     assert RestartSettings.model_validate({"grace": 0}, context=dict(AS_WRITTEN)).grace == 0
+
+
+@pytest.mark.parametrize(
+    ("microseconds", "words"),
+    [(0, "0 s"), (340, "340 us"), (2_400, "2.4 ms"), (1_234_567, "1.2 s"), (90_000_000, "90 s"), (119_000_000, "119 s"),
+     (60_000_000, "1 min"), (630_000_000, "10.5 min"), (18_000_000_000, "5 h"), (86_400_000_000, "1 day"),
+     (172_800_000_000, "2 days")],
+)  # fmt: skip
+def test_a_duration_for_people_has_about_three_digits(microseconds: int, words: str) -> None:
+    assert duration_text(microseconds) == words

@@ -65,7 +65,7 @@ def test_it_is_said_which_silence_held_back_what_and_why() -> None:
     story = silenced("restart-process:gateway", why="new disks")
     story.after("30m").tick()
     note = story.expect_note("restart-process:gateway is held back by the silence")
-    assert "'restart-process:gateway' of ada (new disks), for another 2h" in note
+    assert "'restart-process:gateway' of ada (new disks), for another 90 min" in note
     assert story.layers[-1].outcome == "dropped"
 
 
@@ -124,7 +124,7 @@ def test_how_a_pattern_is_written_does_not_decide_which_is_named(wide: int, narr
     story = silenced("*", hours=wide)
     story.event(SilenceAdded(expires_us=narrow * HOUR_US), "restart-process:gateway", actor="bob")
     story.tick()
-    assert "for another 5h" in story.expect_note("restart-process:gateway is")
+    assert "for another 5 h" in story.expect_note("restart-process:gateway is")
 
 
 def test_the_watchdog_is_held_back_and_acts_when_the_silence_ends() -> None:
@@ -231,7 +231,7 @@ def test_a_recurring_silence_of_the_settings_holds_back_like_another() -> None:
         story.acked(key)
     story.after("30m")
     assert emitted(story) == [KEYS[2]]
-    story.expect_note("the recurring silence 'restart-*' (backups), for another 1h")
+    story.expect_note("the recurring silence 'restart-*' (backups), for another 1 h")
     assert story.verdict.tick_ms == 3_600_001
     story.after("1h")
     assert emitted(story) == [KEYS[0], KEYS[1]]

@@ -276,7 +276,7 @@ def test_a_claim_ends_with_its_lease_and_a_late_result_is_refused() -> None:
         assert (task(world).status, task(world).attempts) == (Status.PENDING, 1)
         (released,) = world.events("task-released")
         assert '"expired":true' in released.data
-        assert "ada has said nothing for 10s" in released.data
+        assert "ada has said nothing for 10 s" in released.data
         later = await claim(world, "bob")
         with pytest.raises(
             Refused, match=f"the claim {token} of {ONE} is over: bob holds it under {later} now"
@@ -300,7 +300,7 @@ def test_a_task_whose_claims_end_again_and_again_waits_for_a_person() -> None:
             await claim(world, lease_us=1_000_000)
             await asyncio.sleep(2)
         assert (task(world).status, task(world).attempts) == (Status.FAILED, 2)
-        assert "ada has said nothing for 1s; 2 attempts failed" in world.events("task-failed")[0].data
+        assert "ada has said nothing for 1 s; 2 attempts failed" in world.events("task-failed")[0].data
         await say(world, "task-retried")
         assert (task(world).status, task(world).attempts) == (Status.PENDING, 0)
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from rich.table import Table
 
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.durations import duration_text
 from pulse_core.model.text import format_size
-from upulse_cli.time_args import local, took, zone
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.table import PlainTable
 
 
@@ -35,7 +35,7 @@ def run_table(runs: Sequence[Mapping[str, Any]]) -> Table:
     for one in runs:
         note = one["stop"] or one["paused"] or one["unlimited"] or one["workspace"]
         note = "has ended" if one["ended"] else note
-        used = format_size(one["output"]), format_size(one["memory"]), f"{one['cpu_s']:.1f} s"
+        used = format_size(one["output"]), format_size(one["memory"]), duration_text(one["cpu_s"] * 1e6)
         drawn.line(one["task"], one["agent"], one["pid"], local(one["since"]), *used, note)
     return drawn
 
@@ -47,7 +47,7 @@ def stats_table(agents: Sequence[Mapping[str, Any]]) -> Table:
         right=("assigned", "closed", "failed", "given up", "in a row", "average"),
     )  # fmt: skip
     for one in agents:
-        average = "-" if one["average_s"] is None else took(round(one["average_s"] * US_PER_SECOND))
+        average = "-" if one["average_s"] is None else duration_text(one["average_s"] * 1e6)
         labels = ", ".join(
             f"{name} {its['closed']}/{its['closed'] + its['failed']}" for name, its in one["labels"].items()
         )

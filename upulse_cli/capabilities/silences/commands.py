@@ -70,14 +70,14 @@ def add(
     """
     from pulse_core.app.append import append
     from pulse_core.app.state import current_state, settings_for
-    from pulse_core.model.durations import UNITS
+    from pulse_core.model.durations import UNITS, duration_text
     from pulse_core.model.errors import PulseError
     from pulse_core.model.glob import LONGEST, glob_fault
     from pulse_core.silences.admission import LONGEST_DAYS
     from pulse_core.silences.listing import unknown_pattern
     from pulse_core.silences.projection import SILENCES
     from pulse_core.silences.rule import MOST
-    from upulse_cli.time_args import duration_arg, took
+    from upulse_cli.time_args import duration_arg
     from upulse_cli.views.events import short
 
     where = open_home(home)
@@ -101,7 +101,7 @@ def add(
     id_ = str(answer.event["id"])
     put(id_)
     say(
-        f"{match} is held back for {took(expires)}; end that with: upulse silence remove {short(id_).lstrip('…')}"
+        f"{match} is held back for {duration_text(expires)}; end that with: upulse silence remove {short(id_).lstrip('…')}"
     )
     say_when(answer)
 

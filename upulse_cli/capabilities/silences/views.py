@@ -7,7 +7,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.time_args import local, took, zone
+from pulse_core.model.durations import duration_text
+from upulse_cli.time_args import local, zone
 from upulse_cli.views.events import short
 from upulse_cli.views.table import PlainTable
 
@@ -28,7 +29,7 @@ def added(silences: Sequence[Mapping[str, Any]]) -> Table:
     """One line a silence that holds."""
     drawn = PlainTable("id", "held back", f"ends ({zone()})", "left", "by", "why")
     for one in silences:
-        left = took(one["left_s"] * SECOND)
+        left = duration_text(one["left_s"] * SECOND)
         drawn.line(short(one["id"]), one["match"], local(one["ends"]), left, one["by"], one["why"])
     return drawn
 
@@ -38,6 +39,10 @@ def recurring(windows: Sequence[Mapping[str, Any]]) -> Table:
     drawn = PlainTable("held back", "begins (UTC)", "for", "now", "why")
     for one in windows:
         days = ",".join(one["days"]) or "daily"
-        now = f"for another {took(one['left_s'] * SECOND)}" if one["active"] else f"from {local(one['next'])}"
+        now = (
+            f"for another {duration_text(one['left_s'] * SECOND)}"
+            if one["active"]
+            else f"from {local(one['next'])}"
+        )
         drawn.line(one["match"], f"{days} {one['at']}", one["for"], now, one["why"])
     return drawn

@@ -7,12 +7,13 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.moment import Moment
 from pulse_core.model.text import clean, count, one_line
 from pulse_core.tasks.listing import TIMES, tasks_in_columns
 from pulse_core.tasks.projection import PendingTasks
 from pulse_core.tasks.task import TaskState
-from upulse_cli.time_args import local, took
+from upulse_cli.time_args import local
 from upulse_cli.views.table import PlainTable, facts
 
 SHOWN, FEW_WORDS = 10, 200
@@ -32,9 +33,9 @@ def note(task: TaskState, now: Moment) -> str:
     left, pause = task.lease_left(now), task.retry_left(now)
     words = [task.agent] if task.agent else []
     if left is not None:
-        words.append(f"for another {took(left)}")
+        words.append(f"for another {duration_text(left)}")
     if pause:
-        words.append(f"again in {took(pause)}")
+        words.append(f"again in {duration_text(pause)}")
     if task.waits_for:
         words.append(f"waits for {', '.join(task.waits_for)}")
     if task.stuck_on:
