@@ -15,6 +15,8 @@ JOURNAL_PLACE = "journal"
 """How the journal is named where others are named by their paths."""
 PATIENCE = 60.0
 _LONGEST = 64 * 1024
+_MOST = 2**30
+"""Bytes of a file that are read at most: an anchor each minute for ten years is less."""
 
 
 def add_to_file(path: Path, line: str) -> bool:
@@ -33,9 +35,11 @@ def add_to_file(path: Path, line: str) -> bool:
 
 
 def lines_of_file(path: Path) -> Iterator[str]:
-    """The file's lines; raises PulseError if it can't be read."""
+    """The file's lines; raises PulseError if it can't be read, or is larger than any anchor."""
     try:
         with open(open_plain(path), errors="replace") as file:
+            if os.fstat(file.fileno()).st_size > _MOST:
+                raise PulseError(f"{path} has more than {_MOST // 2**20} MiB, which no anchor has")
             while line := file.readline(_LONGEST):  # what is longer is no anchor, nor are its pieces
                 yield line
     except (FileNotFoundError, NotPlain) as error:

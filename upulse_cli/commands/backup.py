@@ -136,7 +136,7 @@ def verify(
 
     Names the first row that was altered or is missing, and exits 1 if there is one. Indexes, the last backup and the
     anchors outside of the home are compared with it: those that the settings and the log name, and the journal. Exits 1,
-    too, if git finds the engine broken.
+    too, if an anchor file that the log names is gone, or git finds the engine broken.
     """
     from upulse_cli.wiring.verify import verify_log
 

@@ -3,7 +3,7 @@
 Every daemon asks soon after its start, in a process of its own: what only some homes need is imported where it is used.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -18,6 +18,8 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.anchor import Anchor, read_anchors
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.readers import EventQuery
+
+_PUT_BACK = "put it back; if it was taken away on purpose, the next start of the daemon begins it anew"
 
 
 def verify_log(home: HomeLayout, anchors: Sequence[str] = ()) -> VerifyResult:
@@ -71,9 +73,10 @@ def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]
         first, recorded = next(log.events(limit=1), None), _named_by_log(log)
         host = first.host if first else ""
         named = dict.fromkeys((*asked, *(by_settings or ()), *chain.from_iterable(recorded)))
+        due = {*asked, *_due(home, log, recorded)}
         for place in (*named, *({JOURNAL_PLACE} - named.keys())):
             where = f"the anchor {'in the journal' if place == JOURNAL_PLACE else place}"
-            is_named = place in named
+            is_named, why = place in named, ""
             try:
                 anchors: Iterable[Anchor] = read_anchors(_lines_of(place))
                 if not is_named:
@@ -83,14 +86,32 @@ def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]
                 from pulse_core.app.anchors import compare_anchors  # and with it the models of all events
 
                 found = compare_anchors(log, str(home.path), where, anchors, is_named=is_named)
+                yield found.fault, found.note
+                if not (found.agreed or found.note or found.fault):
+                    why = f"{where} knows nothing of this log"
             except PulseError as error:
-                yield "", str(error) if is_named else ""
-                continue
-            is_silent = is_named and not (found.agreed or found.note or found.fault)
-            yield found.fault, found.note or (f"{where} knows nothing of this log" if is_silent else "")
+                why = str(error)
+            if why and is_named:
+                words = f"{why}: nobody there vouches for the rows"
+                yield (f"{words}; {_PUT_BACK}", "") if place in due else ("", words)
     if by_settings is not None and recorded and (gone := sorted(set(recorded[-1]) - set(by_settings))):
         words = "the log says that its head is written to {}, and the settings do not name it: put it back into [anchor]"
         yield f"{words.format(', '.join(gone))}, or if it is not meant any more: upulse daemon reload", ""
+
+
+def _due(home: HomeLayout, log: SqliteEventReader, recorded: Sequence[tuple[str, ...]]) -> Collection[str]:
+    """The files that must know a row: the log says that its head is written there, and it was not begun anew since.
+
+    The journal forgets by rules of its own, and a backup may lie on another machine.
+    """
+    if not recorded:
+        return ()
+    from pulse_adapters.sqlite.backup.manifest import NAME
+    from pulse_core.app.anchors import NEW_BEGINNINGS
+
+    if (home.path / NAME).exists() or next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1), None):
+        return ()
+    return set(recorded[-1]) - {JOURNAL_PLACE}
 
 
 def _lines_of(place: str) -> Iterator[str]:

@@ -26,6 +26,14 @@ def test_a_line_without_an_end_comes_in_pieces(tmp_path: Path) -> None:
     assert last == "last\n"
 
 
+def test_a_file_that_is_larger_than_any_anchor_is_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "anchor"
+    path.touch()
+    os.truncate(path, 20 * 2**30)
+    with pytest.raises(PulseError, match="more than 1024 MiB"):
+        next(lines_of_file(path))
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null"), Path.mkdir])
 def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> None:
     path = tmp_path / "anchor"

@@ -108,7 +108,7 @@ def test_an_anchor_that_the_caller_names_is_asked(quiet: CliHome) -> None:
     forget_settings(quiet.path)
     quiet.upulse("verify")
     assert "is not the one that the anchor" in quiet.upulse("verify", "--anchor", str(path), code=1).out
-    assert "is not there" in quiet.upulse("verify", "--anchor", "/nonexistent/anchor").err
+    assert "is not there" in quiet.upulse("verify", "--anchor", "/nonexistent/anchor", code=1).out
 
 
 @pytest.mark.parametrize("who", ["this home", "another, that is older", "another, that is younger"])
@@ -143,6 +143,18 @@ def test_a_daemon_records_where_it_anchors_and_settings_that_name_it_no_more_are
         pass
     (one,) = quiet.upulse("events", "--kind", "anchor-places", "--json").lines
     assert one["data"]["places"] == [str(path)]
+    quiet.upulse("verify")
+    quiet.upulse("backup", str(quiet.path.parent / "backup"))
+    whole = path.read_bytes()
+    for content in (None, b"", bytes(1_000)):
+        path.unlink() if content is None else path.write_bytes(content)
+        said = quiet.upulse("verify", code=1).out
+        assert "nobody there vouches for the rows; put it back" in said
+        assert ("is not there" if content is None else "knows nothing of this log") in said
+        there = CliHome(quiet.path.parent / "backup").upulse("verify")
+        assert "nobody there vouches for the rows" in there.err
+    path.write_bytes(whole)
+    (quiet.path / "last-backup.json").unlink()
     quiet.upulse("verify")
     forget_settings(quiet.path)
     assert "the settings do not name it" in quiet.upulse("verify", code=1).out
