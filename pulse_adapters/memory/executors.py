@@ -186,6 +186,11 @@ class MemoryRestart(MemoryExecutor):
     host: MemoryHost = field(default_factory=MemoryHost)
     seconds: float = 0.001
 
+    class Params(MemoryExecutor.Params):
+        """Anything goes beside the process."""
+
+        process: str
+
     def policy(self, params: Any) -> Policy:
         return replace(self.rule, slot=Slot.NONE if params.process in self.host.processes else Slot.START)
 

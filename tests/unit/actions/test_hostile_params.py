@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.executors import MemoryExecutor
+from pulse_adapters.memory.executors import MemoryExecutor, MemoryRestart
 from pulse_core.composition import ACTIONS
 from pulse_core.engine.effect_filter import filter_effects
 from pulse_core.model.errors import PulseError, Refused
@@ -53,3 +53,9 @@ def test_an_executor_that_cannot_judge_params_refuses_them() -> None:
 
     with pytest.raises(Refused, match="params of note: UnicodeEncodeError: "):
         check_executable({"note": Helpless("note")}, Effect(action="note", key="k"))
+
+
+def test_a_restart_of_no_process_is_refused_in_memory_too() -> None:
+    effect = Effect(action="restart-process", key="k", params={"for_condition": "memory"})
+    with pytest.raises(Refused, match="process: Field required"):
+        check_executable({"restart-process": MemoryRestart()}, effect)
