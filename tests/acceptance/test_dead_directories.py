@@ -39,7 +39,7 @@ def test_a_backup_of_a_home_whose_engine_does_not_answer_ends_and_says_so(tmp_pa
     layout = Home(home.path)
     (engine := home.path / "engine").mkdir()
     with dead(engine), pytest.raises(PulseError, match=f"{engine} does not answer"):
-        replace(backups_of(layout), patience_s=0.2).make(str(tmp_path / "backup"), lambda *_: None)
+        replace(backups_of(layout), patience_s=2.0).make(str(tmp_path / "backup"), lambda *_: None)
     assert not (tmp_path / "backup").exists()
 
 

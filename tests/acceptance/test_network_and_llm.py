@@ -128,8 +128,7 @@ def test_the_helper_is_there_only_while_there_is_something_to_ask(served: Served
         process("page", PAGE, port) + f'[network]\nhttp = ["http://127.0.0.1:{port}/"]\ninterval = "200ms"\n'
     )
     served.append("reload-requested")
-    served.eventually(lambda: len(helpers(served)) == 1, "a helper")
-    (first,) = helpers(served)
+    (first,) = served.eventually(lambda: helpers(served), "a helper")
     os.kill(first, signal.SIGSTOP)
     served.kill()
     handle = os.pidfd_open(first)
