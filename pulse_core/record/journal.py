@@ -90,6 +90,9 @@ class Journal:
         self._listeners: list[Listener] = []
         self._forget: list[Callable[[Sequence[str]], None]] = []
         self._under_way = 0
+        self._free = asyncio.Event()
+        """Set while no append takes along what is held: another one waits, and does not write the same rows once more."""
+        self._free.set()
         self._awaited: dict[str, Event | None] = {}
         """What is waited for in time, by id, and what has been recorded of it."""
         log.listen(self._on_recorded)
@@ -138,6 +141,8 @@ class Journal:
         self.log.listen(tell)
 
     async def append(self, *drafts: Draft) -> Sequence[Event]:
+        if not self.hangs:
+            await self._free.wait()
         if self.hangs:
             self._tell_unavailable(False)
             raise LogUnavailable(self._error)
@@ -145,9 +150,12 @@ class Journal:
 
     async def append_in_time(self, *drafts: Draft) -> Sequence[Event]:
         """As `append`, but LogUnavailable after PATIENCE; what has an id may be recorded then, and may be held meanwhile."""
+        until = asyncio.get_running_loop().time() + PATIENCE
+        if not self.hangs:
+            await wait_within(self._free, PATIENCE)
         if self.hangs:
             return await self.append(*drafts)  # which raises
-        return await self._append(drafts, PATIENCE)
+        return await self._append(drafts, until - asyncio.get_running_loop().time())
 
     def with_ids(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
         """The drafts, each with an id."""
@@ -161,6 +169,8 @@ class Journal:
         ids = [draft.id for draft in drafts if patience is not None]
         self._awaited.update(dict.fromkeys(ids))
         self._under_way += 1
+        if held:
+            self._free.clear()
         try:
             async with asyncio.timeout(patience):
                 events = (await self.log.append(*held, *drafts))[len(held) :]
@@ -168,7 +178,7 @@ class Journal:
             events = [event for id_ in ids if (event := self._awaited.get(id_))]
             if not events:  # else they were recorded in the moment in which the time was over
                 self.hangs = True
-                self._error = f"the log hangs: its disk has not answered for {patience:g} s"
+                self._error = f"the log hangs: its disk has not answered for {PATIENCE:g} s"
                 self._tell_unavailable(False)
                 self._holding.set()
                 raise LogUnavailable(self._error) from None
@@ -180,10 +190,13 @@ class Journal:
         except Refused:
             if not held:
                 raise
+            self._free.set()
             await self._sort_out(held)
             return await self.append(*drafts)
         finally:
             self._under_way -= 1
+            if held:
+                self._free.set()
             for id_ in ids:
                 self._awaited.pop(id_, None)
         for draft in held:

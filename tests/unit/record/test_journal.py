@@ -1,7 +1,7 @@
 """The journal: what is announced and what is decided of it go to the disk together, and are heard once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import count
 
@@ -26,6 +26,18 @@ class Standing:
         return Moment(10**15, "boot", 1)
 
 
+class CountingLog(MemoryLog):
+    """A log that remembers what it was given at a time."""
+
+    def __init__(self, commit: Callable[[], Awaitable[None]]) -> None:
+        super().__init__(Standing(), commit=commit)
+        self.given: list[list[str]] = []
+
+    async def append(self, *drafts: Draft) -> Sequence[Event]:
+        self.given.append([draft.payload.kind for draft in drafts])
+        return await super().append(*drafts)
+
+
 class Desk:
     """A journal on a log in memory, whose commits are counted and can be made to fail or wait."""
 
@@ -33,7 +45,7 @@ class Desk:
         ids = (f"id-{number}" for number in count())
         self.free, self.full, self.commits = asyncio.Event(), False, 0
         self.free.set()
-        self.log = MemoryLog(Standing(), commit=self.commit)
+        self.log = CountingLog(self.commit)
         self.journal = Journal(self.log, Standing(), lambda: next(ids))
         self.heard: list[str] = []
         self.journal.listen_once(self.hear)
@@ -99,6 +111,37 @@ async def test_while_something_is_on_its_way_an_announcement_goes_after_it() -> 
         await asyncio.sleep(0)
         request_handler.free.set()
     assert request_handler.kinds() == ["effect", "process-died"]
+
+
+async def test_what_is_on_its_way_is_not_written_once_more_by_who_comes_meanwhile() -> None:
+    desk = Desk()
+    desk.free.clear()
+    desk.journal.hold(DEATH)
+    async with asyncio.TaskGroup() as group:
+        for draft in (WISH, BEGUN):
+            group.create_task(desk.journal.append_or_hold(draft))
+            await asyncio.sleep(0)
+        desk.free.set()
+    assert desk.log.given == [["process-died", "effect"], ["effect-executing"]]
+    assert (desk.kinds(), desk.heard) == (ARC, ARC)
+
+
+async def test_who_waits_for_what_the_disk_then_does_not_take_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.RETRY", 0)
+    desk = Desk()
+    desk.free.clear()
+    desk.full = True
+    desk.journal.hold(DEATH)
+    async with asyncio.TaskGroup() as group:
+        for draft in (WISH, BEGUN):
+            group.create_task(desk.journal.append_or_hold(draft))
+            await asyncio.sleep(0)
+        desk.free.set()
+    desk.full = False
+    await desk.journal.append_or_hold()
+    assert (desk.kinds(), desk.heard) == (ARC, ARC)
 
 
 async def test_what_a_full_disk_did_not_take_goes_first_when_there_is_room(
