@@ -101,8 +101,9 @@ class IncidentJson(TypedDict):
     """One episode of one thing.
 
     evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what people
-    requested meanwhile; wrong_ms: `lasted_ms` without the times at which it was well in between; faded: nobody said that it
-    is over, but it did not come again; printed: what a process printed last; helped: whether what was done did.
+    requested meanwhile; delays: what held back the answers to it; wrong_ms: `lasted_ms` without the times at which it was
+    well in between; faded: nobody said that it is over, but it did not come again; printed: what a process printed last;
+    helped: whether what was done did.
     """
 
     id: str
@@ -119,6 +120,7 @@ class IncidentJson(TypedDict):
     printed: str
     measures: Sequence[MeasureJson]
     requests: Sequence[str]
+    delays: Sequence[str]
     helped: bool | None
     ended_by: str
 

@@ -37,6 +37,9 @@ SYSTEM_RESOURCE = "system-resource"
 PROCESS_USAGE = "process-usage"
 """The watcher of what the trees of guarded processes take."""
 
+HELD_BACK = "; held back until now: "
+"""What stands in the reason of an effect before what had held it back."""
+
 NOT_LOOKED_AT = " any more"
 """How the evidence ends with which a condition is cleared because nobody looks at it, as `it is not checked any more`."""
 

@@ -16,12 +16,14 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import (
     ARCHIVE_SESSIONS,
     CLEAN_PATHS,
+    HELD_BACK,
     NOT_LOOKED_AT,
     ONLY_LOGGED,
     RESTART_PROCESS,
@@ -31,7 +33,7 @@ from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 5
+VERSION = 6
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -72,10 +74,12 @@ CHAINED = frozenset({"process", "condition"})
 """What the causes of effects may name."""
 
 MOST_REQUESTS = 20
-"""How many requests of people are kept of one incident."""
+"""How many requests of people are kept of one incident, and how many delays."""
 MOST_CAUSES, OTHERS = 10, "other causes"
 """How many causes of one incident are told apart, and how those beyond are called."""
-VARYING = re.compile(r"(?<=\bprocess )\d+|(?<=\bnot by )\d+|\d+\.\d+|\d+(?=%| ?[KMGT]i?B\b|[smhd]\b)")
+VARYING = re.compile(
+    r"(?<=\bprocess )\d+|(?<=\bnot by )\d+|\d+\.\d+|\d+(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b)"
+)
 """Process ids and measured values: what was seen twice of one cause differs in them."""
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
@@ -136,6 +140,7 @@ class Incident:
     by its words; printed: what a process had printed last, which are not Pulse's words;
     event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
+    delays: what held back the answers to it, and for how long at most;
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     by_person: a person requested the start that comes next.
@@ -160,6 +165,7 @@ class Incident:
     ended_by: str = ""
     requests: list[str] = field(default_factory=list)
     requests_since: list[str] = field(default_factory=list)
+    delays: list[str] = field(default_factory=list)
     worked: Moment | None = None
     by_person: bool = False
 
@@ -233,6 +239,7 @@ class Incident:
             "printed": self.printed,
             "measures": [measure.spelled() for measure in self.measures.values()],
             "requests": self.requests,
+            "delays": self.delays,
             "helped": self.helped,
             "ended_by": self.ended_by,
         }
@@ -541,8 +548,12 @@ class IncidentFold:
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
-        measure.effect, measure.reason = row.id, str(data.get("reason", ""))
+        reason, _, held = str(data.get("reason", "")).partition(HELD_BACK)
+        measure.effect, measure.reason = row.id, reason
         measure.times += 1
+        if held:
+            delay = f"held back for up to {duration_text(row.moment.since(story.last))}: {held}"
+            story.delays = [*story.delays[1 - MOST_REQUESTS :], delay]
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
         if row.actor != PULSE:
             story.worked = None

@@ -10,7 +10,7 @@ from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.holds import Hold, longest_hold
+from pulse_core.rules.survival.holds import Hold, longest_hold, told_as_held, was_due
 from pulse_core.silences.projection import SILENCES
 from pulse_core.silences.settings import WINDOWS, SilenceSettings
 
@@ -29,7 +29,10 @@ LOOK_BACK = 7
 async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Hold back every effect whose key matches a silence that holds, and look again when that ends."""
     verdict = await inner(prev, curr)
-    if not verdict.effects or not (quiet := tuple(silences_in_force(curr))):
+    if not verdict.effects:
+        return verdict
+    verdict = _with_what_held_back(verdict, prev, curr)
+    if not (quiet := tuple(silences_in_force(curr))):
         return verdict
     held = {effect.key: by for effect in verdict.effects if (by := longest_hold(effect.key, quiet))}
     kept = tuple(effect for effect in verdict.effects if effect.key not in held)
@@ -37,6 +40,15 @@ async def silence(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         note = f"{key} is held back by {by.whose}, for another {duration_text(by.left_us)}"
         verdict = verdict.noting(note).within(by.left_us // 1000 + 1)
     return replace(verdict, effects=kept) if held else verdict
+
+
+def _with_what_held_back(verdict: Verdict, prev: Snapshot, curr: Snapshot) -> Verdict:
+    """The verdict in which new effects say which silence had held them back."""
+    effects, ended = list(verdict.effects), tuple(silences_in_force(prev))
+    for place, effect in enumerate(effects) if ended else ():
+        if (by := longest_hold(effect.key, ended)) and was_due(effect, prev, curr):
+            effects[place] = told_as_held(effect, by.whose)
+    return replace(verdict, effects=tuple(effects))
 
 
 def silences_in_force(curr: Snapshot) -> Iterator[Hold]:

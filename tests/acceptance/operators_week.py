@@ -252,18 +252,19 @@ while True:
 """
 
 
-def died(how: str, name: str = "victim") -> str:
-    """The incident of one death that Pulse answered."""
+def died(how: str, name: str = "victim", held: str = "") -> str:
+    """The incident of one death that Pulse answered; held: what had held that back."""
     return (
         f"process {name}: {how}, resolved after T\n"
         f"  restart-process acked: {name} is dead: {how}\n"
-        "  recovered\n"
+        + (f"  held back for up to T: {held}\n" if held else "")
+        + "  recovered\n"
     )
 
 
-def answered(how: str, name: str = "victim", states: Mapping[str, str] = UP) -> Truth:
+def answered(how: str, name: str = "victim", states: Mapping[str, str] = UP, held: str = "") -> Truth:
     """It died once, and Pulse brought it back: one incident, one warning, and nobody is told."""
-    return Truth(states, died(how, name), warnings=(f"process-died {name} {how}",))
+    return Truth(states, died(how, name, held), warnings=(f"process-died {name} {how}",))
 
 
 def unanswered(how: str, state: str) -> Truth:
@@ -727,7 +728,7 @@ TABLE: tuple[Breakage, ...] = (
         "killed in a pause, then resumed",
         SLEEPER,
         killed_until_resumed,
-        answered("process N was killed by SIGKILL"),
+        answered("process N was killed by SIGKILL", held="Pulse was paused by root"),
     ),
     Breakage(
         "killed in a pause",
@@ -746,7 +747,10 @@ TABLE: tuple[Breakage, ...] = (
         "killed in a silence that a person then removes",
         SLEEPER,
         killed_until_the_silence_is_removed,
-        answered("process N was killed by SIGKILL"),
+        answered(
+            "process N was killed by SIGKILL",
+            held="the silence 'restart-process:*' of root (new disks)",
+        ),
     ),
     Breakage("settings reloaded", SLEEPER, reloaded, nothing()),
     Breakage(

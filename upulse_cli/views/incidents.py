@@ -49,6 +49,7 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         )
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
+    yield from told["delays"]
     yield from told["requests"]
     if told["ended_by"]:
         yield told["ended_by"]

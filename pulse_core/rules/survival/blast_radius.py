@@ -12,7 +12,7 @@ from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
-from pulse_core.rules.survival.holds import Holds, longest_hold
+from pulse_core.rules.survival.holds import Holds, longest_hold, told_as_held, was_due
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
 MINUTE = 60 * US_PER_SECOND
@@ -59,6 +59,7 @@ def blast_radius_with(holds: Holds) -> Rule:
         if held := {key for one in budgets for key in one.held}:
             kept = tuple(effect for effect in verdict.effects if effect.key not in held)
             verdict = replace(verdict, effects=kept)
+        verdict = _with_what_held_back(verdict, prev, curr)
         for one in budgets:
             notice = budget_notice(one, curr)
             # The rules that apply holds are inside of this one.
@@ -67,6 +68,20 @@ def blast_radius_with(holds: Holds) -> Rule:
         return verdict
 
     return blast_radius
+
+
+def _with_what_held_back(verdict: Verdict, prev: Snapshot, curr: Snapshot) -> Verdict:
+    """The verdict in which new effects say which budget had held them back."""
+    due = tuple(one for one in verdict.effects if was_due(one, prev, curr))
+    if not due:
+        return verdict
+    why = {
+        key: f"{one.limit} {WHOSE[one.topic][0]}s a minute{WHOSE[one.topic][1]} were spent"
+        for one in (action_budget(topic, replace(verdict, effects=due), prev) for topic in TITLES)
+        for key in one.held
+    }
+    effects = (told_as_held(one, why[one.key]) if one.key in why else one for one in verdict.effects)
+    return replace(verdict, effects=tuple(effects))
 
 
 def action_budget(topic: str, verdict: Verdict, curr: Snapshot) -> ActionBudget:

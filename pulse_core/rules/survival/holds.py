@@ -4,6 +4,9 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from pulse_core.model.glob import glob_matches
+from pulse_core.model.kinds import Effect
+from pulse_core.model.names import HELD_BACK, RESTART_PROCESS
+from pulse_core.projections.conditions import FOR
 from pulse_core.projections.state import Snapshot
 
 
@@ -13,6 +16,23 @@ class Hold(NamedTuple):
     match: str
     left_us: int
     whose: str
+
+
+def was_due(effect: Effect, prev: Snapshot, curr: Snapshot) -> bool:
+    """Whether what a new effect of survival answers stood at the last tick, too: what held it back then has ended."""
+    if not effect.survival or curr.effects.by_key(effect.key):
+        return False
+    history = prev.process(str(effect.params.get("process", "")))
+    return str(effect.params.get(FOR, "")) in prev.conditions.raised or (
+        effect.action == RESTART_PROCESS and history.up is None and history.down is not None
+    )
+
+
+def told_as_held(effect: Effect, why: str) -> Effect:
+    """The effect with what had held it back in its reason."""
+    if HELD_BACK in effect.reason:
+        return effect
+    return effect.model_copy(update={"reason": f"{effect.reason}{HELD_BACK}{why}"})
 
 
 Holds = Callable[[Snapshot], Iterable[Hold]]

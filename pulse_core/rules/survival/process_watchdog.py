@@ -28,6 +28,7 @@ from pulse_core.projections.processes import (
 )
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
+from pulse_core.rules.survival.holds import told_as_held, was_due
 from pulse_core.rules.survival.notices import is_told, notify_over, notify_unless_told, survival_effect
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 
@@ -72,6 +73,10 @@ class ProcessStatus(NamedTuple):
     stop: bool = False
 
 
+LONG_US = 10 * US_PER_SECOND
+"""For how long it must have been dead for its restart to say that it had waited for others."""
+WAITS = "waits for "
+"""What begins the words about a dead process that those which it depends on hold back."""
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
 ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
@@ -83,7 +88,12 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         look = newest_look(process.name, curr)
         status = evaluate_status(process, curr, look)
         if status.state is ProcessState.DUE:
-            verdict = verdict.plus(restart_effect(process, status.why, look, curr))
+            effect = restart_effect(process, status.why, look, curr)
+            if was_due(effect, prev, curr) and is_dead_for(process.name, LONG_US, curr):
+                before = evaluate_status(process, prev, newest_look(process.name, prev))
+                if before.state is ProcessState.WAITING and before.why.startswith(WAITS):
+                    effect = told_as_held(effect, f"it {before.why}")
+            verdict = verdict.plus(effect)
         if status.stop:
             verdict = verdict.plus(stop_effect(process, curr))
         verdict = verdict.after_wait(status.wait_us)
@@ -93,6 +103,12 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         if status.state not in QUIET:
             verdict = verdict.noting(f"{process.name}: {status.state.value}: {status.why}")
     return verdict
+
+
+def is_dead_for(name: str, span_us: int, curr: Snapshot) -> bool:
+    """Whether it has been dead for so long."""
+    down = curr.process(name).down
+    return down is not None and curr.now.since(down) >= span_us
 
 
 def restart_effect(process: ProcessSettings, why: str, look: Mapping[str, Json], curr: Snapshot) -> Effect:
@@ -256,7 +272,7 @@ def _dead_status(
         why = f"autostart = false; start it: upulse process start {process.name}"
         return ProcessStatus(ProcessState.STOPPED, why=why)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
-        return ProcessStatus(ProcessState.WAITING, why=f"waits for {', '.join(missing)}")
+        return ProcessStatus(ProcessState.WAITING, why=f"{WAITS}{', '.join(missing)}")
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     if history.request:

@@ -336,6 +336,13 @@ def test_a_restart_that_is_known_to_be_up_before_it_is_acked_helped() -> None:
     assert one["helped"]
 
 
+def test_what_had_held_back_an_answer_is_part_of_the_incident() -> None:
+    held = RESTART.model_copy(update={"reason": "web is dead; held back until now: Pulse was paused by ada"})
+    (one,) = told_of((0, DIED, "web"), (52 * SECOND, held, held.key), (53 * SECOND, UP, "web"))
+    assert one["delays"] == ["held back for up to 52 s: Pulse was paused by ada"]
+    assert one["delays"][0] in lines(one)
+
+
 def test_a_restart_that_a_person_wants_later_is_none_of_what_was_done_about_it() -> None:
     rows = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, UP, "web"), (5, AGAIN, "web", PERSON))
     (one,) = told_of(*rows, (6, RESTART, "restart-process:web"), (7, OWN, "web"), (8, UP, "web"))

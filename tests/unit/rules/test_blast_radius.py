@@ -33,7 +33,8 @@ class Wishes:
 
 def wish(key: str) -> Effect:
     action = next((one for one in ("notify", "rollback-engine") if one in key), "note")
-    params = {"only_start": True} if "start:" in key else {}
+    params: dict[str, Any] = {"only_start": True} if "start:" in key else {}
+    params |= {"for_condition": key} if key.startswith("condition") else {}
     return Effect(action=action, key=key, params=params, survival=not key.startswith("mine:"))
 
 
@@ -230,3 +231,16 @@ def test_its_word_that_it_is_over_keeps_silent_too() -> None:
     story.event(SilenceAdded(expires_us=3_600_000_000), NOTICE, actor="ada")
     assert keys(story.after("11m"), wishes) == []
     assert keys(story.after("1h"), wishes) == [NOTICE]
+
+
+def test_what_the_budget_had_held_back_says_so() -> None:
+    story, wishes = limited(2)
+    assert keys(story, wishes, "a", "b") == ["a", "b"]
+    story.raised("condition")
+    story.after("10s")
+    assert keys(story, wishes, "condition") == [NOTICE]
+    story.after("51s")
+    assert keys(story, wishes, "condition") == ["condition"]
+    assert (
+        story.expect("note", key="condition").reason == "; held back until now: 2 actions a minute were spent"
+    )

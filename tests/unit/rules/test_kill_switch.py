@@ -54,3 +54,17 @@ def test_resumed_is_not_paused() -> None:
     story.event(Resumed(), actor="ada")
     story.tick()
     assert len(story.emitted) == 2
+
+
+def test_what_a_pause_had_held_back_says_so() -> None:
+    async def mends(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+        effect = Effect(action="clean-paths", key="c", params={"for_condition": "disk:/"}, survival=True)
+        return (await inner(prev, curr)).plus(effect)
+
+    story = paused(given(kill_switch, mends))
+    story.raised("disk:/")
+    story.tick()
+    story.expect_nothing()
+    story.after("1m").event(Resumed(), actor="bob")
+    story.tick()
+    assert story.expect("clean-paths").reason == "; held back until now: Pulse was paused by ada"

@@ -177,6 +177,17 @@ def test_what_may_never_be_started_and_never_ran_is_down_with_who_holds_its_port
     assert (told["title"], told["text"]) == ("gateway is down", f"gateway: not started (max = 0); {held}")
 
 
+def test_what_a_restart_had_waited_for_is_part_of_its_reason() -> None:
+    story = up(up(a_story({"name": "web", "start": ["w"], "depends_on": ["gateway"]})), "web", 9)
+    die(die(story), "web", 9).tick()
+    assert story.expect("restart-process", key=KEY).reason == "gateway is dead: exited with status 1"
+    story.after("11s").acked(KEY, pid=10, started=100)
+    up(story, pid=10).tick()
+    held = "; held back until now: it waits for gateway"
+    reason = story.expect("restart-process", key="restart-process:web").reason
+    assert reason == f"web is dead: exited with status 1{held}"
+
+
 @pytest.mark.parametrize(
     ("holder", "told"),
     [

@@ -69,6 +69,18 @@ def test_it_is_said_which_silence_held_back_what_and_why() -> None:
     assert story.layers[-1].outcome == "dropped"
 
 
+def test_what_a_silence_had_held_back_says_so() -> None:
+    gateway = {"name": "gateway", "start": ["g"]}
+    story = given(silence, process_watchdog, settings={"process": [gateway]})
+    story.event(ProcessDied(pid=7, evidence="gone", healthy=True), "gateway")
+    story.event(SilenceAdded(expires_us=HOUR_US), "restart-process:*", actor="ada")
+    story.tick()
+    story.expect_nothing()
+    story.after("61m").tick()
+    held = "; held back until now: the silence 'restart-process:*' of ada"
+    assert story.expect("restart-process").reason == f"gateway is dead: gone{held}"
+
+
 def test_it_expires_by_itself_and_is_looked_at_when_it_does() -> None:
     story = silenced("*", hours=1)
     assert emitted(story) == []
