@@ -1,5 +1,6 @@
 """What is doubtful about the guarded processes of settings on this machine, before a daemon acts on it."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
@@ -17,8 +18,10 @@ from pulse_adapters.host.process_identity import (
     is_produced_by,
     start_sum,
 )
+from pulse_adapters.host.spawner import start_error
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.proc import described, is_alive, program_name
+from pulse_adapters.workers.spawn import reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import UNKNOWN_HISTORY, ProcessHistory
@@ -38,8 +41,8 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
             words.append(shared[process.name])
         try:
             started_as(process) if process.start else None
-            await environment_of(process, FileThreads())
-        except PulseError as error:
+            await _reach_start(process, {**os.environ, **await environment_of(process, FileThreads())})
+        except (PulseError, TimeoutError) as error:
             words.append(str(error))
         words += _held_port(process)
         seen = await _pid_file_of(process, words)
@@ -53,6 +56,25 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         ):
             words.append(f"process {pid} of {process.pid_file} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
+
+
+async def _reach_start(process: ProcessSettings, env: Mapping[str, str]) -> None:
+    """Raises PulseError if its program or its working directory is not there, for whoever asks."""
+    if not process.start:
+        return
+    program, cwd = process.start[0], process.cwd or None
+
+    def reach() -> None:
+        if cwd is not None:
+            os.close(os.open(cwd, os.O_PATH | os.O_DIRECTORY))
+        reach_program(program, env, cwd, is_sure=True)
+
+    try:
+        await FileThreads().ask(f"{program!r} or {cwd!r}" if cwd else program, reach)
+    except OSError as error:
+        if isinstance(error, TimeoutError):
+            raise
+        raise PulseError(start_error(program, cwd, env, error)) from error
 
 
 def _held_port(process: ProcessSettings) -> Iterator[str]:

@@ -215,7 +215,7 @@ class Spawner:
                 about, partial(reach_program, program, env, cwd, is_sure), env.get("PATH", "")
             )
         except (OSError, ValueError) as error:
-            raise PulseError(_start_error(program, cwd, env, error)) from error
+            raise PulseError(start_error(program, cwd, env, error)) from error
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
@@ -438,7 +438,7 @@ def launch(
                 birthplace.is_used = True
         pid = pid or spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
     except (OSError, ValueError) as error:
-        raise PulseError(_start_error(argv[0], cwd, env, error)) from error
+        raise PulseError(start_error(argv[0], cwd, env, error)) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
     # went by in between. It can be read even if it has died already: nobody has reaped it.
     after = ticks_now()
@@ -446,7 +446,7 @@ def launch(
     return ProcessId(pid, born.started if born else after)
 
 
-def _start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
+def start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
     """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError) or error.errno is None:

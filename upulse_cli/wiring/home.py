@@ -158,7 +158,7 @@ def settings_text(settings: "Settings") -> str:
 
 def doubtful_matches_now(settings: "Settings") -> Mapping[str, str]:
     """By name, in words, the guarded processes that can't be started, or of which nobody can tell which one it is."""
-    ways = ("match", "pid_file", "user", "attributes", "tcp", "systemd_unit")
+    ways = ("start", "match", "pid_file", "tcp", "systemd_unit")
     if not any(getattr(process, way) for process in settings.process for way in ways):
         return {}
     import asyncio

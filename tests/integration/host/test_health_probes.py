@@ -174,7 +174,7 @@ async def test_a_port_taken_over_by_another_is_said_with_who_holds_it(
     assert answer.holder == answer.detail
     told = {"p": f"127.0.0.1:{port} is held by process {other.pid} ({name})"}
     for way in ({"http": url}, {"tcp": f"127.0.0.1:{port}"}):
-        assert await doubts_of([settings(**way)]) == told
+        assert await doubts_of([settings(start=["true"], **way)]) == told
     assert not await doubts_of([settings(start=[sys.executable, "-c", SERVER, str(port)], http=url)])
     by_tcp = settings(tcp=f"127.0.0.1:{port}")
     assert await prober.ask(by_tcp, mine) == answer

@@ -215,13 +215,23 @@ async def test_who_was_adopted_is_told_and_none_that_works_elsewhere_is(
     assert await table.others([process], {"it": own}) == {}
 
 
+async def test_what_is_not_there_to_be_started_is_told(tmp_path: Path) -> None:
+    missing = by(start=["/no/such/program"]), by(start=["true"], cwd=str(tmp_path / "none"))
+    told = [(await doubts_of([one]))["it"] for one in missing]
+    assert told == [
+        "cannot start '/no/such/program': there is no such file; give the path of a program",
+        f"cannot start 'true': its working directory '{tmp_path}/none' cannot be entered (No such file or directory)",
+    ]
+    assert await doubts_of([by(start=["true"], cwd=str(tmp_path))]) == {}
+
+
 async def test_a_stranger_that_a_pid_file_names_is_told_and_not_taken_for_it(
     spawner: Spawner, log: Path, tmp_path: Path
 ) -> None:
     path, marks = tmp_path / "pid", {"PULSE_EFFECT": "e", "PULSE_PROCESS": f"it@{tmp_path}"}
     stranger = await spawner.start(["sleep", "1000"], output=log)
     own = await spawner.start(["sleep", "1000"], output=log, env=marks)
-    process, table = by(pid_file=str(path)), LinuxProcessTable(spawner, tmp_path)
+    process, table = by(start=["true"], pid_file=str(path)), LinuxProcessTable(spawner, tmp_path)
     await until(lambda: has_marker(own.pid, "e"))
     path.write_text(str(stranger.pid))
     sight = await seen(table, process)
