@@ -64,7 +64,7 @@ def _make_folder(folder: Path) -> None:
         (folder / name).mkdir(parents=True, exist_ok=True)
     for name, text in (("config", _SETTINGS), ("HEAD", f"ref: {MAIN}\n")):
         if not (folder / name).exists():
-            replace_plain(folder / name, text.encode(), 0o644)
+            replace_plain(folder / name, text.encode())
 
 
 def repair_repository(git: Git) -> Iterator[str]:
@@ -138,16 +138,16 @@ def _make_worktree(git: Git) -> None:
     names = ("staging" + (str(number) if number else "") for number in count())
     folder = next(worktrees / name for name in names if not (worktrees / name).exists())
     folder.mkdir(parents=True)
-    replace_plain(folder / "HEAD", f"ref: {STAGING}\n".encode(), 0o644)
+    replace_plain(folder / "HEAD", f"ref: {STAGING}\n".encode())
     git.staging.mkdir(exist_ok=True)
     _link(git, folder)
 
 
 def _link(git: Git, folder: Path) -> None:
     link = git.staging / ".git"
-    replace_plain(folder / "commondir", b"../..\n", 0o644)
-    replace_plain(folder / "gitdir", os.fsencode(f"{git.staging.resolve() / '.git'}\n"), 0o644)
-    replace_plain(link, os.fsencode(f"gitdir: {folder.resolve()}\n"), 0o644)
+    replace_plain(folder / "commondir", b"../..\n")
+    replace_plain(folder / "gitdir", os.fsencode(f"{git.staging.resolve() / '.git'}\n"))
+    replace_plain(link, os.fsencode(f"gitdir: {folder.resolve()}\n"))
 
 
 def _link_again(git: Git) -> bool:

@@ -77,7 +77,7 @@ def _hold(place: Path, content: str | bytes) -> None:
         if (os.readlink(place) if place.is_symlink() else read_plain(place, LARGEST)) == content:
             return
     if isinstance(content, bytes):
-        replace_plain(place, content, 0o644, synced=False)
+        replace_plain(place, content, synced=False)
         return
     new = place.with_name(f".{place.name}-{get_native_id()}")
     new.unlink(missing_ok=True)

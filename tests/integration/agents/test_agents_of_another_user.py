@@ -81,7 +81,7 @@ def test_it_speaks_of_its_own_task_alone_at_a_socket_of_its_group_and_by_the_com
             ]  # fmt: skip
             assert told["part"][0] == 0
             (part,) = home.upulse("task", "list", "--project", "app", "--json").json
-            assert json.loads(told["part"][2]) == {"id": part["id"]}
+            assert json.loads(told["part"][2])["id"] == part["id"]
             assert (part["title"], part["parent"], part["by"]) == ("A part of it", id_, "eve")
             home.upulse("daemon", "stop")
             assert not path.parent.exists()
