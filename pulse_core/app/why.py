@@ -20,7 +20,7 @@ from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus
-from pulse_core.model.kinds import Effect
+from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.text import count_kinds
 from pulse_core.model.tick import TickRecord
@@ -213,7 +213,12 @@ def _meant(
     if wish := effect_named(log, name):
         return None, wish
     if about := subject_report(home, log, name, status):
-        return about, effect_about(log, about["name"])
+        wished = effect_about(log, about["name"])
+        if wished and about.get("held_by") and (died := newest(log, about["name"], (ProcessDied.kind,))):
+            wished = (
+                wished if wished.seq > died.seq else None
+            )  # what was done about an earlier death explains nothing
+        return about, wished
     return None, effect_about(log, name) or effect_called(log, name)
 
 

@@ -1,6 +1,7 @@
 """Why something is as it is, and the story of an effect, as trees with times."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -9,11 +10,10 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
-from pulse_core.model.text import one_line, quoted
+from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
-from upulse_cli.views.incidents import lines as incident_lines
 
 Told = Mapping[str, Any]
 PULSE, NOTHING = "pulse", "nothing was done about it yet"
@@ -42,10 +42,12 @@ def _standing(about: Told) -> Tree:
 
 def _standing_lines(about: Told) -> Iterator[str]:
     yield from filter(None, [about["why"]])
-    if held := about.get("held_by"):
+    held = about.get("held_by")
+    if held and held not in about["why"] and "Pulse is paused" not in about["why"]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
-        yield f"ongoing incident: {', '.join(incident_lines(incident))}"
+        times = f", {incident['times']} times" if incident["times"] > 1 else ""
+        yield f"incident ongoing since {local(incident['began'])}{times}; all of it: upulse incidents"
     if request := about.get("request"):
         yield f"last request: {request['kind']} by {request['actor']} at {local(request['at'])}  {said(request)}"
     for measure in about.get("measures", ()):
@@ -107,7 +109,7 @@ def _steps(story: Told) -> Iterator[tuple[float, Text | Tree]]:
         for line in quoted((seen["data"] or {}).get("printed", "")).splitlines():
             yield _step(seen, "", line)
     if tick := story["tick"]:
-        yield tick["ms"], _tick(tick)
+        yield tick["ms"], _tick(tick, story["effect"]["rule"], _subjects(story))
     wish = story["wish"]
     yield wish["ms"], _wish(wish, story["effect"])
     for number, attempt in enumerate(story["attempts"], start=1):
@@ -129,19 +131,32 @@ def _at(ms: float, what: str, words: str) -> Text:
     )
 
 
-def _tick(tick: Told) -> Tree:
+def _subjects(story: Told) -> re.Pattern[str]:
+    """Finds the names of what the effect concerns: its key, and what its params and the event that it began with name."""
+    effect, about, seen = story["effect"], story["about"], story["seen"]
+    params = effect["params"]
+    names = {effect["key"], *filter(None, (params.get("process"), params.get("for_condition")))}
+    names |= {row[word] for row, word in ((about, "name"), (seen, "subject")) if row and row[word]}
+    names |= {effect["key"].partition(":")[2] or effect["key"]}
+    return re.compile("|".join(rf"(?<![\w.-]){re.escape(str(name))}(?![\w-]|\.\w)" for name in names))
+
+
+def _tick(tick: Told, rule: str, subjects: re.Pattern[str]) -> Tree:
+    """The tick with the rules that had something to say of the effect, and how many others there were."""
     snapshot = "snapshot kept" if tick["snapshot_kept"] else "snapshot not kept"
     words = f"{tick['number']}, woken by {tick['woken_by']}, took {tick['took_ms']:.1f} ms, {snapshot}"
-    drawn = Tree(_at(tick["ms"], "tick", words))
-    passed: list[str] = []
+    drawn, passed = Tree(_at(tick["ms"], "tick", words)), 0
     for layer in reversed(tick["layers"]):
-        notes = f"  {'; '.join(layer['notes'])}" if layer["notes"] else ""
-        if layer["outcome"] == "passed" and not notes:
-            passed.append(layer["rule"])
+        is_own, failed = layer["rule"] == rule, layer["outcome"] == "error"
+        notes = [note for note in layer["notes"] if failed or subjects.search(note)]
+        if is_own and not notes:  # a rule may say why without a name
+            notes = layer["notes"]
+        if notes or is_own or failed:
+            drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}  {'; '.join(notes)}".rstrip())))
         else:
-            drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}{notes}")))
+            passed += 1
     if passed:
-        drawn.add(Text(one_line(f"passed: {', '.join(passed)}"), style="dim"))
+        drawn.add(Text(f"{count(passed, 'rule')} passed it on", style="dim"))
     return drawn
 
 

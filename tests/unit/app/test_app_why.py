@@ -1,8 +1,9 @@
 """What `why` tells of an effect, as values and as a tree."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -38,9 +39,13 @@ def scene(tmp_path: Path) -> Scene:
 
 def shown(scene: Scene, name: str | None = None) -> Sequence[str]:
     """The lines of `why`, without the branches of the tree."""
+    return drawn(why(scene.home, name).spelled())
+
+
+def drawn(story: Mapping[str, Any]) -> Sequence[str]:
     console = Console(width=300)
     with console.capture() as captured:
-        console.print(tree(why(scene.home, name).spelled()))
+        console.print(tree(story))
     return [line.strip("│├└─ ") for line in captured.get().splitlines()]
 
 
@@ -164,6 +169,47 @@ def test_a_silence_says_whose_it_is_until_when_and_what_it_holds_back_now(scene:
     assert about["holds_back"] == [{"key": KEY, "reason": "web is dead: killed"}]
     held = why(scene.home, "web").spelled()["about"]["held_by"]
     assert held == "the silence 'restart-process:*' of ada (new disks)"
+
+
+def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_death(scene: Scene) -> None:
+    scene.settings = GUARDED
+    scene.at(1, restart(scene), KEY)
+    scene.at(2, SilenceAdded(expires_us=HOUR, why="new disks"), "restart-process:*", actor="ada")
+    scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True, printed="a\nb"), "web")
+    lines = shown(scene, "web")
+    assert "\n".join(lines).count("new disks") == 1, lines
+    incident = next(line for line in lines if line.startswith("incident ongoing since "))
+    assert incident.endswith("; all of it: upulse incidents")
+    assert lines[-1] == "nothing was done about it yet"
+
+
+def test_a_tick_tells_what_concerns_the_effect_and_counts_the_other_rules(scene: Scene) -> None:
+    scene.settings = GUARDED
+    notes = {
+        "mine": ("web: due: dead", "web-2: waiting", "other: waiting"),
+        "guard": ("usage:web:memory: held back",),
+        "others": ("other: held back",),
+        "silent": (),
+    }
+    layers = [{"rule": rule, "outcome": "passed", "notes": said} for rule, said in notes.items()]
+    scene.at(1, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    scene.at(2, restart(scene), KEY)
+    story = why(scene.home, KEY).spelled()
+    story["tick"] = {
+        "number": 1,
+        "woken_by": "timer",
+        "took_ms": 1.0,
+        "snapshot_kept": True,
+        "ms": 1.0,
+        "layers": layers,
+    }
+    lines = drawn(story)
+    place = next(number for number, line in enumerate(lines) if " tick " in line)
+    assert lines[place + 1 : place + 4] == [
+        "guard passed  usage:web:memory: held back",
+        "mine passed  web: due: dead",
+        "2 rules passed it on",
+    ]
 
 
 def test_pulse_itself_says_why_it_is_as_it_is(scene: Scene) -> None:

@@ -158,26 +158,6 @@ def test_square_brackets_in_an_effect_are_no_markup() -> None:
     assert "missing  everything" in text
 
 
-def test_rules_that_passed_without_a_word_share_a_line() -> None:
-    layers = [
-        {"rule": rule, "outcome": outcome, "notes": notes}
-        for rule, outcome, notes in (
-            ("mine", "passed", ()),
-            ("watchdog", "added", ("g: dead",)),
-            ("silence", "passed", ("held",)),
-            ("guard", "passed", ()),
-        )
-    ]
-    tick = {"ms": 0.4, "number": 5, "woken_by": "x", "took_ms": 1.0, "snapshot_kept": True, "layers": layers}
-    story: dict[str, Any] = {
-        "effect": effect(), "origin": None, "samples": [], "seen": None, "tick": tick, "attempts": [], "outcome": None,
-        "about": None, "followed": None, "missing": [], "wish": {"ms": 0.0, "actor": "root", "at": AT},
-    }  # fmt: skip
-    rows = [row.strip(" │├└─") for row in drawn(tree(story), width=300).splitlines()]
-    at = rows.index("silence passed  held")
-    assert rows[at : at + 3] == ["silence passed  held", "watchdog added  g: dead", "passed: guard, mine"]
-
-
 def test_what_each_rule_did_stands_in_one_column_however_long_their_names_are() -> None:
     rules = [
         {"rule": name, "outcome": "passed", "took_us": 10, "notes": ()} for name in ("short", "a_rule_" * 4)
