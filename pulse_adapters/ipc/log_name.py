@@ -1,7 +1,8 @@
 """The name of a log on this machine, which one daemon holds: that of a copied home would guard the same processes again.
 
 It is an abstract socket, which the kernel takes back from whoever dies, and no disk is asked. Other users could hold it
-first: so only a daemon of this user counts.
+first: so only a daemon of this user counts. Each network namespace has such names of its own: those of others are read in
+/proc, where their processes are those of this PID namespace, too, which both daemons would guard.
 """
 
 import asyncio
@@ -10,7 +11,11 @@ import os
 import socket
 import struct
 import time
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
 
+from pulse_adapters.workers.proc import uid_of
 from pulse_core.model.errors import PulseError
 
 _STEP = 0.02
@@ -33,7 +38,9 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
                 return own  # of no use; but nobody's daemon is kept from what it is for
             own.close()
         else:
-            return own
+            if (pid := _holder_elsewhere(name)) is None:
+                return own
+            own.close()
         if time.monotonic() >= until:
             raise PulseError(
                 f"{home} is a copy of a home whose daemon runs, as process {pid}, and both would start the same "
@@ -52,3 +59,36 @@ def _holder(name: str) -> int | None:
             return None
         pid, uid, _ = struct.unpack("3i", asked.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
     return pid if uid == os.geteuid() else None
+
+
+def _holder_elsewhere(name: str) -> int | None:
+    """The process of this user that holds a name in another network namespace, and is in this PID namespace."""
+    here, pids = os.stat("/proc/self/ns/net").st_ino, os.stat("/proc/self/ns/pid").st_ino
+    sockets: dict[int, frozenset[str]] = {}
+    for pid in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):  # it is gone, or another user's
+            net = os.stat(f"/proc/{pid}/ns/net").st_ino
+            if (
+                net == here
+                or os.stat(f"/proc/{pid}/ns/pid").st_ino != pids
+                or uid_of(int(pid)) != os.geteuid()
+            ):
+                continue
+            if net not in sockets:
+                sockets[net] = _sockets_of(name, pid)
+            if sockets[net] and not sockets[net].isdisjoint(_descriptors(pid)):
+                return int(pid)
+    return None
+
+
+def _sockets_of(name: str, pid: str) -> frozenset[str]:
+    """The sockets with this name in the network namespace of a process, as links to descriptors say it."""
+    lines = Path(f"/proc/{pid}/net/unix").read_bytes().splitlines()
+    end = b" @" + name.removeprefix("\0").encode()
+    return frozenset(f"socket:[{line.split()[6].decode()}]" for line in lines if line.endswith(end))
+
+
+def _descriptors(pid: str) -> Iterator[str]:
+    for number in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(OSError):  # it was closed
+            yield os.readlink(f"/proc/{pid}/fd/{number}")

@@ -1,6 +1,8 @@
 """One daemon of a log: the other one is that of a copied home."""
 
 import os
+import subprocess
+import sys
 import uuid
 
 import pytest
@@ -32,3 +34,26 @@ async def test_who_is_another_user_keeps_nobody_from_starting() -> None:
         os.seteuid(0)
     (await hold_name("/home", log, 0)).close()
     squatter.close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a network namespace")
+@pytest.mark.parametrize("user", [0, NOBODY], ids=["this user", "another one"])
+async def test_a_daemon_in_another_network_namespace_keeps_the_copy_of_its_home_from_starting(
+    user: int,
+) -> None:
+    log = str(uuid.uuid4())
+    code = (
+        "import os, socket, sys; one = socket.socket(socket.AF_UNIX); one.bind(sys.argv[1].replace('@', chr(0)));"
+        f" one.listen(); os.setresuid({user}, {user}, {user}); print(flush=True); sys.stdin.read()"
+    )
+    argv = ["unshare", "--net", sys.executable, "-c", code, f"@pulse-0-{log}"]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as there:
+        assert there.stdout
+        assert there.stdout.readline()
+        if user == 0:
+            with pytest.raises(PulseError, match=f"/copy is a copy .* process {there.pid},"):
+                await hold_name("/copy", log, 0)
+        else:
+            (await hold_name("/copy", log, 0)).close()
+        there.communicate()
+    (await hold_name("/copy", log, 0)).close()
