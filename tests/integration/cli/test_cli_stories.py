@@ -26,7 +26,7 @@ def test_an_incident_tells_what_happened_what_was_done_and_whether_it_helped(liv
     found = eventually(story, "an incident that is over")
     assert (found["about"], found["subject"], found["helped"]) == ("process", "demo", True)
     text = live.upulse("incidents", "--since", "1h").out
-    assert "process demo: process" in text
+    assert "was killed by SIGKILL" in text
     assert "restart-process" in text
     assert "recovered" in text
 
