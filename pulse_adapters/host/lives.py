@@ -366,22 +366,23 @@ class Lives:
         return {name: tuple(left) for name, left in found.items()}
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
-        renames = self._renames(self._by_first_names())
-        names = {self._mark(old): new for old, new in {**{name: name for name in mains}, **renames}.items()}
+        renames = self._renames(lives := self._by_first_names())
+        names = {self._mark(name): name for name in mains}
+        names |= {self._mark(old): new for old, new in renames.items()}
         grouped = self._in_groups() if self._grouped is None else self._grouped
         known = {one.found: one for one in (*self._marked.bearers(), *grouped)}
         bearers = [one for one in known.values() if names.get(one.name) in mains and is_alive(one.found)]
         # A life is of the process that its main one stands for, whatever that was called when it began.
-        lasts = self.lasts()
-        effects = {life.found: life.effect for life in lasts.values()}
-        effects |= {one.found: one.effect for one in bearers}
+        lasts = {renames.get(name, name): life for name, life in lives.items()} if renames else lives
+        effects = {one.found: one.effect for one in bearers}
         owners = {life.effect: name for name, life in lasts.items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
         left: dict[str, list[Bearer]] = {}
         for one in bearers:
             main, life = mains[name := owners.get(one.effect, names[one.name])], lasts.get(name)
             if main is not None:
-                is_over = self._is_older(one, main, effects.get(main))
+                shown = life.effect if life and life.found == main else effects.get(main)
+                is_over = self._is_older(one, main, shown)
             else:
                 is_over = (
                     life is None or life.effect == one.effect or self._is_older(one, life.found, life.effect)

@@ -340,8 +340,7 @@ async def test_a_life_that_the_log_does_not_know_is_known_by_its_group_though_it
     life = it.lives.last("it")
     await until(lambda: life and groups.is_complete(life.effect))
     go.touch()
-    await until(lambda: len(it.alive()) == 2)
-    assert not any(bearer_of(one.pid) for one in it.alive())
+    await until(lambda: len(it.alive()) == 2 and not any(bearer_of(one.pid) for one in it.alive()))
     if is_dead:
         await it.kill(it.main)
     recorded = {"it": Life(str(uuid.uuid4()), first)}
