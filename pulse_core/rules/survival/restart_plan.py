@@ -119,7 +119,10 @@ def over_notices(
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(beginning) and not notice.over and topic not in wrong:
-            text = f"{texts[topic not in known]}{_tried(curr.conditions.last.get(topic, ()))}"
+            measures = curr.conditions.last.get(topic, ())
+            is_again = len(curr.conditions.tried.get(topic, ())) > len(measures)
+            tried = _tried(measures)
+            text = f"{texts[topic not in known]}{tried}{' this time' if tried and is_again else ''}"
             yield from notify_over(topic, title_of(topic), text, curr, *keys)
 
 

@@ -115,6 +115,24 @@ def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_:
     assert story.expect("restart-process", key=KEY).params["for_condition"] == NAME
 
 
+def test_restarts_of_an_earlier_time_are_not_part_of_what_is_told_at_the_end() -> None:
+    story = a_story(restart={"max": 1, "within": "10h", "backoff": "2h", "backoff_max": "4h"})
+    for pid, words in (
+        (8, "it takes less, after 1 restart"),
+        (9, "it takes less, after 1 restart this time"),
+    ):
+        story.tick()
+        story.expect("restart-process", key=KEY)
+        restarted(story, pid)
+        story.after("6m").tick()
+        story.acked(TOPIC)
+        story.cleared(NAME)
+        story.tick()
+        story.expect("notify", key=TOPIC, text=words)
+        story.acked(TOPIC)
+        story.after("11h").raised(NAME, "high", "agent takes 2.1 GiB of memory")
+
+
 def test_a_budget_that_allows_no_restart_has_a_person_told() -> None:
     story = a_story(restart={"max": 0})
     story.tick()
