@@ -11,6 +11,7 @@ from pulse_core.ports.readers import EventQuery
 
 US = 1_000_000
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_SPAN = re.compile(r"((?:[0-9.]+[a-z]+)+)( ago)?")
 _CLOCK = re.compile(r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2})?")
 LONGEST_ROW = 18
 """Digits of a row's number, for SQLite."""
@@ -31,9 +32,15 @@ def moment_arg(text: str | None, option: str) -> int | None:
     return None if text is None else _moment(text, option)
 
 
+def when_words(text: str) -> str:
+    """From such a moment on, in words: `in the last 24h` or `since yesterday`."""
+    span = _SPAN.fullmatch(text)
+    return f"in the last {span[1]}" if span else f"since {text}"
+
+
 def _moment(text: str, option: str, other: str = "") -> int:
     try:
-        if span := re.fullmatch(r"((?:[0-9.]+[a-z]+)+)( ago)?", text):
+        if span := _SPAN.fullmatch(text):
             return time.time_ns() // 1000 - parse_duration(span[1])
         then = local_moment(text.lower(), now := datetime.now()) or datetime.fromisoformat(text)
         if words := yesterday_note(text, now):

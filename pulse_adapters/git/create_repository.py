@@ -54,7 +54,9 @@ def create_repository(git: Git, template: Path, author: str) -> Iterator[str]:
         finally:
             index.unlink(missing_ok=True)
         git("update-ref", "-m", "pulse: made", MAIN, commit_tree(git, tree, FIRST, author), NEW)
-        yield f"{git.engine} is made"
+        for _ in repair_repository(git):
+            pass
+        yield f"{git.engine} and {git.staging} are made"
     yield from repair_repository(git)
 
 

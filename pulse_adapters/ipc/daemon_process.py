@@ -146,7 +146,7 @@ class DaemonProcess:
         """Until the process has ended; its pidfd is readable then."""
         ended, _, _ = select.select([process], [], [], 1.0)
         if not ended:
-            self.say(f"waiting for process {pid} to drain …")
+            self.say(f"waiting for process {pid} to stop …")
             ended, _, _ = select.select([process], [], [], patience)
         if not ended:
             raise PulseError(

@@ -47,7 +47,8 @@ def _entry_words(sample: Sample, about: str) -> str:
         pid, detail = entry.get("pid"), entry.get("detail", "")
         state = "" if entry["up"] and detail else f"{about} is up" if entry["up"] else f"{about} is not up"
         who = f"process {pid} is there" if pid and not entry["up"] else ""
-        return "; ".join(filter(None, (state, who, detail, probe_words(entry))))
+        probed = probe_words(entry)
+        return "; ".join(filter(None, (state, who, detail if detail not in probed else "", probed)))
     said = entry.get("words") or entry.get("detail")
     if not said and (took := entry.get("latency_ms")) is not None:
         said = f"{about} answered in {took:.0f} ms"

@@ -164,7 +164,7 @@ def _unwritten(status: HomeStatus | None, names: Collection[str]) -> str:
         f"{one['name']} stands: {one['evidence']}" for one in status["conditions"] if one["name"] in names
     ]
     newest = f"; by now {'; '.join(told)}" if told else ""
-    return f"what happened since the log takes nothing is held in memory: {count_kinds(held)}{newest}"
+    return f"the log can't be written; held in memory: {count_kinds(held)}{newest}"
 
 
 NOTHING: Told = {
@@ -215,9 +215,8 @@ def _meant(
     if about := subject_report(home, log, name, status):
         wished = effect_about(log, about["name"])
         if wished and about.get("held_by") and (died := newest(log, about["name"], (ProcessDied.kind,))):
-            wished = (
-                wished if wished.seq > died.seq else None
-            )  # what was done about an earlier death explains nothing
+            # What was done about an earlier death explains nothing.
+            wished = wished if wished.seq > died.seq else None
         return about, wished
     return None, effect_about(log, name) or effect_called(log, name)
 

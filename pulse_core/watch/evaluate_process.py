@@ -8,7 +8,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ProcessDied, ProcessStopped, ProcessUp
 from pulse_core.model.moment import Moment, describe_span
 from pulse_core.model.payload import Payload
-from pulse_core.model.text import was_held
+from pulse_core.model.text import was_held, with_port_holder
 from pulse_core.ports.host import ProcessId, ProcessObservation
 from pulse_core.projections.processes import NOT_RUNNING_YET, SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
@@ -174,9 +174,7 @@ def _died(
     healthy = first or (up is not None and look.now.since(up) >= look.process.restart.healthy_after)
     if look.sight.unlike and look.sight.detail not in evidence:
         evidence = f"{evidence}; {look.sight.detail}"
-    if look.holder and look.holder not in evidence:
-        evidence = f"{evidence}; {look.holder}"
-    stop, evidence = look.history.stop, was_held(evidence)
+    stop, evidence = look.history.stop, was_held(with_port_holder(evidence, look.holder))
     is_ended = dead in look.ended or (look.resumed and up is not None)
     if look.unwatched and up is not None and not look.sight.known and not is_ended:
         evidence = f"{evidence}; it ended {describe_span(look.unwatched, look.now.at)}, while no daemon ran"

@@ -16,11 +16,11 @@ def gauges(process: ProcessSettings, said: Mapping[str, Json]) -> Iterator[Gauge
     name, (memory, cpu) = process.name, process.usage_conditions
     if bound := process.memory_bound:
         taken = said.get("memory")
-        words = f"{name} takes {_memory(taken)} of memory, and may take {format_size(bound)}"
+        words = f"{name} takes {_memory(taken)} of memory (allowed: {format_size(bound)})"
         yield Gauge(memory, FixedBound(bound, CLEAR * bound, process.for_), taken, words)
     if most := process.cpu_max:
         used = said.get("cpu")
-        words = f"{name} uses {_cores(used)}, and may use {most:g}"
+        words = f"{name} uses {_cores(used)} (allowed: {most:g})"
         yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words)
 
 

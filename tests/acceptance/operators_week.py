@@ -622,10 +622,10 @@ GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in T"
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
 REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
-LEAK = "victim takes SIZE of memory, and may take SIZE, for T"
-SPIN = "victim uses X cores, and may use X, for T"
+LEAK = "victim takes SIZE of memory (allowed: SIZE), for T"
+SPIN = "victim uses X cores (allowed: X), for T"
 CALMED = "victim takes too much CPU"
-SICK = "http://127.0.0.1:PORT/ answers 500, 2 times in a row"
+SICK = "http://127.0.0.1:PORT/ answers 500, 2 checks in a row"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
@@ -784,7 +784,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {"gone": "up"},
             "process gone: process N was killed by SIGKILL, resolved after T\n"
-            "  restart-process 2 failed, acked: gone is to be started: root asked for it\n"
+            "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
             f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in T\n"
             "  root requested a start\n"
             "  recovered, not by what Pulse did",

@@ -61,7 +61,7 @@ def test_a_tree_that_leaks_is_restarted_and_the_incident_ends(served: Served, tm
     (raised,) = events(served, "condition-raised")
     assert raised["subject"] == "usage:agent:memory"
     assert raised["evidence"].startswith("agent takes ")
-    assert raised["evidence"].endswith("may take 100.0 MiB, for 0 s")
+    assert raised["evidence"].endswith("(allowed: 100.0 MiB), for 0 s")
     wishes = [one for one in events(served, "effect") if one["action"] == "restart-process"]
     assert wishes[-1]["params"] == {"process": "agent", "for_condition": "usage:agent:memory"}
     assert wishes[-1]["reason"] == raised["evidence"]

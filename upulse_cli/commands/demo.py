@@ -37,4 +37,4 @@ def demo(
     say(f"what goes wrong: {answer.broken}")
     for event in answer.events:
         put(one_line(line(event)))
-    draw(tree(answer.incidents, "the scene began"))
+    draw(tree(answer.incidents, "since the scene began"))

@@ -111,7 +111,7 @@ def incidents(
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
     from pulse_core.app import incidents as app
-    from upulse_cli.time_args import moment_arg
+    from upulse_cli.time_args import moment_arg, when_words
 
     found = app.incidents(open_home(home), moment_arg(since, "--since"))
     told = [one.spelled() for one in found]
@@ -119,4 +119,4 @@ def incidents(
         return put_json(told)
     from upulse_cli.views.incidents import tree
 
-    return draw(tree(told, since))
+    return draw(tree(told, when_words(since)))

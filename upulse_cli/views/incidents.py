@@ -15,10 +15,10 @@ SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
 
-def tree(told: Sequence[Mapping[str, Any]], since: str) -> Tree:
-    """Every incident with what was done about it."""
+def tree(told: Sequence[Mapping[str, Any]], when: str) -> Tree:
+    """Every incident with what was done about it; when: `since 15:20`, or `in the last 24h`."""
     drawn = Tree(
-        Text(f"{count(len(told), 'incident')} since {since}, times in {zone()}", style="bold"),
+        Text(f"{count(len(told), 'incident')} {when}, times in {zone()}", style="bold"),
         guide_style="dim",
     )
     for incident in told:
@@ -44,9 +44,9 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         yield from map(_cause, told["causes"])
     yield from quoted(told["printed"]).splitlines()[-SHOWN:]
     for measure in told["measures"]:
-        ended = ", ".join(
-            name if count == 1 else f"{count} {name}" for name, count in measure["outcomes"].items()
-        )
+        outcomes = measure["outcomes"]
+        once = len(outcomes) == 1 and list(outcomes.values()) == [1]
+        ended = ", ".join(name if once else f"{number} {name}" for name, number in outcomes.items())
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
     yield from told["delays"]

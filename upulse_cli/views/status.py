@@ -38,7 +38,7 @@ def overview(standing: Standing) -> RenderableType:
         parts.append(Text("no process is guarded"))
     for gone in standing.get("unguarded", ()):
         pids = ", ".join(map(str, gone["pids"]))
-        words = f"{gone['name']} is not in the settings any more; of it goes on, unguarded: {pids}"
+        words = f"{gone['name']} is not in the settings any more; still running, unguarded: {pids}"
         parts.append(Text(one_line(words), style="yellow"))
     if engine := standing.get("engine"):
         parts.append(engine_line(engine))
@@ -77,7 +77,8 @@ def banners(standing: Standing) -> Iterator[Text]:
         words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
         yield Text(one_line(words), style="black on yellow")
     for held in standing.get("held_back", ()):
-        yield Text(one_line(f" HELD BACK {held} "), style="black on yellow")
+        words = held.replace(" held back:", ":", 1)
+        yield Text(one_line(f" HELD BACK {words} "), style="black on yellow")
     if shed := standing.get("shed"):
         words = f" REDUCED OPERATION (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")

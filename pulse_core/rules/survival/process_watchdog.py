@@ -15,7 +15,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
-from pulse_core.model.text import count, was_held
+from pulse_core.model.text import count, with_port_holder
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import (
@@ -277,10 +277,11 @@ def _dead_status(
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     if history.request:
         return ProcessStatus(ProcessState.DUE, why=_describe_request(history.request))
+    holder = look.get("holder", "")
     if process.restart.max == 0:
         ran = "dead, and its budget allows no restart" if _has_run(history) else "not started"
-        return ProcessStatus(ProcessState.DOWN, why=_with_holder(f"{ran} (max = 0)", look), tell=True)
-    story = _describe_history(history, _failed_start(history, look), look)
+        return ProcessStatus(ProcessState.DOWN, why=with_port_holder(f"{ran} (max = 0)", holder), tell=True)
+    story = _describe_history(history, _failed_start(history, look), holder)
     return _backoff_status(process.restart, history, curr.now, story)
 
 
@@ -344,19 +345,10 @@ def _has_run(history: ProcessHistory) -> bool:
     return history.stage is Stage.UP or history.start is not None or history.pid is not None
 
 
-def _with_holder(words: str, look: Mapping[str, Json]) -> str:
-    """These words, and who else holds its port."""
-    holder = look.get("holder", "")
-    if not holder or holder in words:
-        return words
-    held = was_held(holder)  # so a death tells of it, whoever holds the port by now
-    return words.replace(held, holder) if held in words else f"{words}; {holder}"
-
-
-def _describe_history(history: ProcessHistory, failed: str, look: Mapping[str, Json]) -> str:
+def _describe_history(history: ProcessHistory, failed: str, holder: str) -> str:
     if not history.attempts and history.evidence == NOT_RUNNING_YET:
-        return _with_holder(NOT_RUNNING_YET, look)
-    why = _with_holder(history.error or failed or history.evidence, look)
+        return with_port_holder(NOT_RUNNING_YET, holder)
+    why = with_port_holder(history.error or failed or history.evidence, holder)
     if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
         tries = len(history.attempts)
         return f"not started after {tries} {'try' if tries == 1 else 'tries'}: {why}"

@@ -216,7 +216,7 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     """The next step against this raised condition."""
     actions = allowed_actions(name, curr)
     if not actions:
-        return ShortageStep(why="nothing may be done about it")
+        return ShortageStep(why="the settings allow no action against it")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
     keys = effect_keys(action, name)

@@ -53,6 +53,9 @@ def test_made_again_it_leaves_everything_as_it_is(tmp_path: Path) -> None:
     before = repository.head()
     again, done = Repository.create(repository.home, tmp_path / "template", ADA)
     assert (done, again.head()) == ((), before)
+    (tmp_path / "fresh").mkdir()
+    fresh = Repository.create(tmp_path / "fresh", tmp_path / "template", ADA)[1]
+    assert fresh == (f"{tmp_path / 'fresh/engine'} and {tmp_path / 'fresh/staging'} are made",)
     assert repository.staging().dirty == ("rules/mine.py",)
     assert (repository.home / "engine" / "engine.py").read_text() == "RULES = [1]\n"
 

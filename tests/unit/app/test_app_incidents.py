@@ -327,6 +327,7 @@ def test_a_restart_that_a_person_requests_is_no_help_of_pulse() -> None:
     rows = ((0, DIED, "web"), WISH, (3, FAILED, "#2"), (4, AGAIN, "web", PERSON))
     (one,) = told_of(*rows, (5, RESTART, RESTART.key), (6, ACKED, "#5"), (7, UP, "web"))
     assert (one["helped"], one["requests"]) == (False, ["ada requested a restart"])
+    assert any(line.startswith("restart-process 1 failed, 1 acked: ") for line in lines(one))
     (one,) = told_of(*rows, (5, DIED, "web"), (6, RESTART, RESTART.key), (7, ACKED, "#6"), (8, UP, "web"))
     assert one["helped"]
 

@@ -111,7 +111,7 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     scene.at(2, FULL, "disk:/x")
     assert shown(scene, "disk:/x")[1:] == [
         "/x is full to 95.0%",
-        "next: nothing may be done about it",
+        "next: the settings allow no action against it",
         "nothing was done about it yet",
     ]
     id_ = str(scene.at(3, CLEAN, CLEAN.key)["id"])
@@ -125,6 +125,15 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
 
 
 GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
+
+
+def test_a_sample_says_what_its_last_probe_found_once(scene: Scene) -> None:
+    found = "http://x/: it answered 500"
+    look: dict[str, Json] = {"up": False, "detail": found, "probe": {"failed": 3, "of": 3, "error": found}}
+    sample = asyncio.run(scene.sample(1, "process-alive", {"web": look}))
+    scene.at(2, restart(scene, sample), KEY)
+    line = next(line for line in shown(scene, KEY) if "process-alive" in line)
+    assert line.endswith(f"web is not up; 3 of the last 3 probes failed, the last one: {found}")
 
 
 def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it(scene: Scene) -> None:

@@ -85,13 +85,16 @@ def test_with_evidence_as_many_in_a_row_must_agree_on_either() -> None:
     checked = Checked(evidence=3)
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
     assert checked.looks(GOOD, GOOD, BAD, GOOD, GOOD, GOOD) == ["", "", "", "", "", "-"]
-    assert checked.payloads[0].evidence == "it is bad, 3 times in a row"
+    assert checked.payloads[0].evidence == "it is bad, 3 checks in a row"
 
 
 def test_the_words_say_how_often_where_once_is_not_enough() -> None:
     once, twice = Checked(), Checked(evidence=2)
     assert (once.looks(BAD), twice.looks(BAD, BAD)) == (["+failing"], ["", "+failing"])
-    assert [one.payloads[0].evidence for one in (once, twice)] == ["it is bad", "it is bad, 2 times in a row"]
+    assert [one.payloads[0].evidence for one in (once, twice)] == [
+        "it is bad",
+        "it is bad, 2 checks in a row",
+    ]
     twice.look(90, BAD)
     assert (twice.history.bad, twice.history.first) == (3, at(0))
 

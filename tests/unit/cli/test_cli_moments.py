@@ -14,6 +14,7 @@ from upulse_cli.time_args import (
     local,
     local_moment,
     since_arg,
+    when_words,
     yesterday_note,
 )
 
@@ -28,9 +29,11 @@ def test_a_duration_means_that_long_ago(text: str) -> None:
     found = since_arg(text).since_at
     assert found is not None
     assert 0 <= found - (before - 600_000_000) < 60_000_000
+    assert when_words(text) == "in the last 10m"
 
 
 def test_a_time_with_a_zone_is_that_time() -> None:
+    assert when_words("yesterday") == "since yesterday"
     assert since_arg("2026-01-31T08:15:00+00:00") == since_arg("2026-01-31T08:15:00Z")
     assert since_arg("2026-01-31T08:15:00Z").since_at == 1769847300_000_000
 

@@ -79,7 +79,7 @@ def screens() -> Iterator[tuple[str, RenderableType]]:
     yield "status", overview(STATUS)
     yield "process show", report(PROCESS)
     yield "effect list", effect_table(EFFECTS)
-    yield "incidents", incident_tree(INCIDENTS, "24h")
+    yield "incidents", incident_tree(INCIDENTS, "in the last 24h")
     yield "instances", home_table(HOMES)
     yield "engine log", history(TURNS)
     yield "run list", run_table(RUNS)

@@ -106,6 +106,12 @@ def test_the_live_screen_shows_how_load_and_the_only_disk_went() -> None:
     assert pressure.endswith("load 1.0 0.75 0.5 ▁█")
 
 
+def test_what_is_held_back_is_said_once() -> None:
+    held = "4 actions held back: 4 a minute over all targets are spent; mine: a"
+    lines = drawn(overview(standing(1, held_back=[held])))
+    assert "HELD BACK 4 actions: 4 a minute over all targets are spent; mine: a" in lines
+
+
 def test_a_condition_that_stands_cannot_be_overlooked() -> None:
     one = {"name": "disk:/", "state": "high", "since": AT, "evidence": "95 % in use", "tried": 1}
     value = standing(1, conditions=[one], recent=[], ticks=[])

@@ -194,6 +194,14 @@ def test_what_a_restart_had_waited_for_is_part_of_its_reason() -> None:
         ("", "127.0.0.1:1 was held by process 7 (nginx), not by 8"),
         ("127.0.0.1:1 was held by process 7 (nginx)", "127.0.0.1:1 was held by process 7 (nginx), not by 8"),
         ("127.0.0.1:1 is held by process 7 (nginx)", "127.0.0.1:1 is held by process 7 (nginx), not by 8"),
+        (
+            "127.0.0.1:1 is held by process 7 (nginx): that is other",
+            "127.0.0.1:1 is held by process 7 (nginx): that is other",
+        ),
+        (
+            "127.0.0.1:1 is held by process 9 (nginx)",
+            "127.0.0.1:1 was held by process 7 (nginx), not by 8; 127.0.0.1:1 is held by process 9 (nginx)",
+        ),
     ],
 )
 def test_who_held_the_port_at_a_death_is_told_as_such_until_a_look_finds_them_there(

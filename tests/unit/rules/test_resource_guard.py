@@ -75,7 +75,7 @@ def test_every_shortage_is_told_by_its_name_and_noted(name: str, title: str) -> 
     notice = story.expect("notify", key=f"notify:resource:{name}", title=title)
     assert notice.samples == (1,)
     assert notice.params["text"].startswith(f"{name} was high for 30 s. Pulse does nothing about it")
-    story.expect_note(f"{name}: nothing may be done about it")
+    story.expect_note(f"{name}: the settings allow no action against it")
 
 
 def test_a_log_that_cannot_be_written_is_told_with_what_becomes_of_what_is_done_meanwhile() -> None:

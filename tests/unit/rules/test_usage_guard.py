@@ -210,7 +210,7 @@ def test_a_bound_that_is_taken_out_of_the_settings_ends_the_condition() -> None:
 def test_cores_have_a_bound_of_their_own() -> None:
     process = ProcessSettings.model_validate({"name": "a", "start": ["a"], "cpu_max": 1.5, "for": "10s"})
     (gauge,) = gauges(process, {"cpu": 1.75})
-    assert (gauge.name, gauge.words) == ("usage:a:cpu", "a uses 1.75 cores, and may use 1.5")
+    assert (gauge.name, gauge.words) == ("usage:a:cpu", "a uses 1.75 cores (allowed: 1.5)")
     assert gauge.is_over(gauge.bound.raise_)
 
 
