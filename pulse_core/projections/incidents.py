@@ -33,7 +33,7 @@ from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import format_size
 from pulse_core.projections.conditions import FOR
 
-VERSION = 6
+VERSION = 7
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -545,6 +545,8 @@ class IncidentFold:
         if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
             self.state.trying[row.id] = name
         story = self._concerned(row, params)
+        if (story is None or story.over) and row.id in self.state.trying:  # it is told of if that start fails
+            story = self.state.trials.get(self.state.trying[row.id], story)
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))

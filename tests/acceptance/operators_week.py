@@ -766,7 +766,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             {"victim": "flapping"},
             f"process victim: its start failed: {MISSING}, ongoing\n"
-            f"  restart-process 2 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
+            f"  restart-process 3 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
             f"  notify acked: victim: not started after 3 tries: {MISSING}; next try in T\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),

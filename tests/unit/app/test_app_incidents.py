@@ -238,6 +238,7 @@ def test_a_start_that_fails_is_an_incident_from_where_it_began(began: ProcessDie
         None,
         False,
     )
+    assert one["measures"][0]["times"] == 2, "the start that failed is one of them"
     (one,) = told_of(*rows, (5, ACKED, "#4"), (6, UP, "web"))
     assert (one["lasted_ms"], one["helped"]) == (0.006, True)
     (one,) = told_of((0, began, "web"), WISH, (3, ACKED, "#2"), (4, DIED, "web"))
