@@ -17,12 +17,20 @@ from pulse_core.model.home_status import (
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import PROCESS_USAGE
+from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.rules.survival.blast_radius import action_budget, budget_of
 from pulse_core.rules.survival.holds import longest_hold
-from pulse_core.rules.survival.process_watchdog import WATCHER, ProcessState, evaluate_status, restart_key
+from pulse_core.rules.survival.process_watchdog import (
+    WATCHER,
+    ProcessState,
+    evaluate_status,
+    restart_effect,
+    restart_key,
+)
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings.cross_checks import overlaps
 from pulse_core.settings.processes import ProcessSettings
@@ -185,14 +193,21 @@ def probe_words(look: Mapping[str, Json]) -> str:
 def process_condition(
     process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
 ) -> ProcessCondition:
-    """How the process stands; what is due and held back by somebody is silenced."""
+    """How the process stands; what is due is silenced if somebody holds it back, and waits if the budget does."""
     condition = evaluate_status(process, snapshot, look)
-    key = restart_key(process.name)
-    last = longest_hold(key, current_holds(snapshot))
-    if condition.state is not ProcessState.DUE or last is None:
+    if condition.state is not ProcessState.DUE:
         return condition
-    why = f"{condition.why}; held back by {last.whose}, for another {duration_text(last.left_us)}"
-    return ProcessCondition(ProcessState.SILENCED, last.left_us, why)
+    if last := longest_hold(restart_key(process.name), current_holds(snapshot)):
+        state, whose, left = ProcessState.SILENCED, last.whose, last.left_us
+    else:
+        wish = Verdict((restart_effect(process, condition.why, look, snapshot),))
+        budget = action_budget(budget_of(wish.effects[0]), wish, snapshot)
+        if not budget.held:
+            return condition
+        state, left = ProcessState.WAITING, budget.frees_us(snapshot.now)
+        whose = f"the budget of {budget.limit} a minute ([budget] actions_per_minute)"
+    why = f"{condition.why}; held back by {whose}, for another {duration_text(left)}"
+    return ProcessCondition(state, left, why)
 
 
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:

@@ -167,7 +167,7 @@ class DaemonChecks:
                 yield Finding("leftovers", WARN, words, remedy)
         for gone in status.get("unguarded", ()) if isinstance(status, Mapping) else ():
             pids = " ".join(map(str, gone["pids"]))
-            words = f"{gone['name']} is not in the settings any more; of it goes on: {pids}"
+            words = f"{gone['name']} is not in the settings any more; still running: {pids}"
             yield Finding("leftovers", WARN, words, f"kill {pids}; or put it back into the settings")
 
     def settings(self) -> Iterator[Finding]:

@@ -43,6 +43,10 @@ class ActionBudget(NamedTuple):
     spent: Sequence[Moment]
     held: Mapping[str, str]
 
+    def frees_us(self, now: Moment) -> int:
+        """Microseconds until an action that was taken counts no more."""
+        return MINUTE - now.since(self.spent[0]) if self.spent else MINUTE
+
 
 def blast_radius_with(holds: Holds) -> Rule:
     """Make the rule that enforces the budgets; holds: returns what is held back now."""
@@ -133,12 +137,11 @@ def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
     """The notice about a budget, or that nothing is held back any more, once that has lasted and there is room again."""
     told, limit = curr.notices[one.topic], one.limit
     if one.held:
-        frees = MINUTE - curr.now.since(one.spent[0]) if one.spent else MINUTE
         noun, whose = WHOSE[one.topic]
         spent = f"{count(len(one.held), noun)}{whose} held back: {limit} a minute over all targets are spent"
         note = f"{spent}; {_named(one.held)}"
         notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
-        return Verdict(notices, notes=(note,)).after_wait(frees)
+        return Verdict(notices, notes=(note,)).after_wait(one.frees_us(curr.now))
     if told is None or told.over:
         return Verdict()
     if (left := QUIET_AFTER - curr.now.since(told.last)) > 0:

@@ -260,7 +260,8 @@ def _dead_status(
 ) -> ProcessStatus:
     if paused := curr.control.paused:
         dead_for = duration_text(curr.now.since(history.down or paused))
-        why = f"dead for {dead_for}, and Pulse is paused by {curr.control.by}"
+        story = _describe_history(history, _failed_start(history, look), look.get("holder", ""))
+        why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
         return ProcessStatus(ProcessState.WAITING, why=why)
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")

@@ -10,6 +10,7 @@ from pulse_core.app.doctor import WARN, DaemonChecks
 from pulse_core.app.status import silent_daemon
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
+from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.settings import Settings
@@ -35,6 +36,18 @@ def standing(
     return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {}, looked)
 
 
+def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> None:
+    settings = Settings.model_validate(
+        {"process": [{"name": "p", "start": ["p"]}], "budget": {"actions_per_minute": 2}}
+    )
+    acted = (NOW.plus(-20 * SECOND), NOW.plus(-10 * SECOND))
+    for spent, state in ((acted, "waiting"), (acted[1:], "due")):
+        facts = State(processes=Processes({"p": DEAD}), effects=Effects(acted=spent))
+        told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {"pid": 1}, NOW)
+        held = "; held back by the budget of 2 a minute ([budget] actions_per_minute), for another 40 s"
+        assert (told["state"], held in told["why"]) == (state, state == "waiting")
+
+
 def test_what_is_left_of_earlier_lives_is_told() -> None:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
@@ -51,7 +64,7 @@ def test_what_goes_on_of_a_name_that_is_not_guarded_any_more_is_told_by_status_a
     vars(checks)["status"] = status
     (_, told) = checks.leftovers()
     assert (told.words, told.remedy[:8]) == (
-        "gone is not in the settings any more; of it goes on: 8 9",
+        "gone is not in the settings any more; still running: 8 9",
         "kill 8 9",
     )
 

@@ -160,7 +160,9 @@ def test_a_paused_pulse_says_for_how_long_it_has_been_dead() -> None:
     story.after("1m").event(Paused(why="moving"), actor="ada")
     story.after("1m").tick()
     story.expect_nothing()
-    assert notes(story) == ["gateway: waiting: dead for 2 min, and Pulse is paused by ada"]
+    assert notes(story) == [
+        "gateway: waiting: dead: exited with status 1; down for 2 min, and Pulse is paused by ada"
+    ]
     story.event(Resumed(), actor="ada")
     story.tick()
     story.expect("restart-process")
