@@ -1,7 +1,6 @@
 """Why something is as it is, and the story of an effect, as trees with times."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -131,24 +130,29 @@ def _at(ms: float, what: str, words: str) -> Text:
     )
 
 
-def _subjects(story: Told) -> re.Pattern[str]:
-    """Finds the names of what the effect concerns: its key, and what its params and the event that it began with name."""
+def _subjects(story: Told) -> frozenset[str]:
+    """The names of what the effect concerns: its key, and what its params and the event that it began with name."""
     effect, about, seen = story["effect"], story["about"], story["seen"]
     params = effect["params"]
     names = {effect["key"], *filter(None, (params.get("process"), params.get("for_condition")))}
     names |= {row[word] for row, word in ((about, "name"), (seen, "subject")) if row and row[word]}
     names |= {effect["key"].partition(":")[2] or effect["key"]}
-    return re.compile("|".join(rf"(?<![\w.-]){re.escape(str(name))}(?![\w-]|\.\w)" for name in names))
+    return frozenset(map(str, names))
 
 
-def _tick(tick: Told, rule: str, subjects: re.Pattern[str]) -> Tree:
+def _concerns(note: str, subjects: frozenset[str]) -> bool:
+    words = [word.strip(":.,;()'\"") for word in note.split()]
+    return not subjects.isdisjoint(part for word in words for part in (word, *word.split(":")))
+
+
+def _tick(tick: Told, rule: str, subjects: frozenset[str]) -> Tree:
     """The tick with the rules that had something to say of the effect, and how many others there were."""
     snapshot = "snapshot kept" if tick["snapshot_kept"] else "snapshot not kept"
     words = f"{tick['number']}, woken by {tick['woken_by']}, took {tick['took_ms']:.1f} ms, {snapshot}"
     drawn, passed = Tree(_at(tick["ms"], "tick", words)), 0
     for layer in reversed(tick["layers"]):
         is_own, failed = layer["rule"] == rule, layer["outcome"] == "error"
-        notes = [note for note in layer["notes"] if failed or subjects.search(note)]
+        notes = [note for note in layer["notes"] if failed or _concerns(note, subjects)]
         if is_own and not notes:  # a rule may say why without a name
             notes = layer["notes"]
         if notes or is_own or failed:

@@ -47,13 +47,15 @@ async def test_a_daemon_in_another_network_namespace_keeps_the_copy_of_its_home_
         f" one.listen(); os.setresuid({user}, {user}, {user}); print(flush=True); sys.stdin.read()"
     )
     argv = ["unshare", "--net", sys.executable, "-c", code, f"@pulse-0-{log}"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as there:
-        assert there.stdout
+    there = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert there.stdout
+    try:
         assert there.stdout.readline()
         if user == 0:
             with pytest.raises(PulseError, match=f"/copy is a copy .* process {there.pid},"):
                 await hold_name("/copy", log, 0)
         else:
             (await hold_name("/copy", log, 0)).close()
-        there.communicate()
+    finally:
+        there.communicate(timeout=60)
     (await hold_name("/copy", log, 0)).close()

@@ -43,14 +43,15 @@ pytestmark = pytest.mark.timeout(120)
 @contextmanager
 def serving(silent: float = 30.0) -> Iterator[tuple[int, int]]:
     """A server whose clients may be silent for so long; its process and port."""
-    with subprocess.Popen(
-        (sys.executable, "-c", SERVER, str(silent), str(LARGE)), stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
+    argv = (sys.executable, "-c", SERVER, str(silent), str(LARGE))
+    process = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process.stdout:
         try:
             yield process.pid, int(process.stdout.readline())
         finally:
             process.kill()
+            process.wait(timeout=60)
 
 
 def connected(port: int) -> socket.socket:
