@@ -59,12 +59,14 @@ def compute_status(
     daemon: DaemonStatus,
     vitals: Mapping[str, Mapping[str, Json]],
     looked: Moment | None = None,
+    known: Moment | None = None,
 ) -> HomeStatus:
     """Daemon, processes, effects, conditions, notices, capabilities, ticks and the newest samples. Pure.
 
-    looked: when the daemon that answers last looked at the processes; None if none does.
+    looked: when the daemon that answers last looked at the processes; None if none does; known: when what is told of
+    them was known, if that is not now.
     """
-    snapshot = Snapshot(0, now, settings, {}, state)
+    snapshot = Snapshot(0, known or now, settings, {}, state)
     windows = {key: Window((Sample(0, key, now, data),)) for key, data in vitals.items()}
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     usages = vitals.get(PROCESS_USAGE, {})

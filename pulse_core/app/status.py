@@ -1,12 +1,13 @@
 """How a home stands: by the word of its daemon, or by what the files say while that is silent."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from pulse_core.app.context import HomeContext
-from pulse_core.model.errors import NotAnswering
+from pulse_core.model.errors import NoHome, NotAnswering
 from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus, HomeStatus, LockHolder
-from pulse_core.model.moment import iso
+from pulse_core.model.moment import Moment, iso
 
 LAST_TICKS = 1_000
 SHOWN = 8
@@ -108,29 +109,39 @@ def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
         ticks = vitals.ticks(LAST_TICKS)
         beat = Beat(vitals.tick_count(), [tick.took_us for tick in reversed(ticks)])
         samples = vitals.last_samples()
-    signs = [*(tick.moment.at for tick in ticks[:1]), *(sample.moment.at for sample in samples)]
+    signs = [*(tick.moment for tick in ticks[:1]), *(sample.moment for sample in samples)]
     newest = {sample.key: sample.data for sample in samples}
     control = state.control
-    stopped = iso(control.stopped.at) if control.stopped else ""
-    if holder is None and control.started and not control.stopped:
-        stopped = last_seen(home, signs)
+    died = holder is None and bool(control.started) and not control.stopped
+    stopped = iso(control.stopped.at) if control.stopped else last_seen(home, signs) if died else ""
     daemon = silent_daemon(holder, stopped)
-    if holder is None and control.started and not control.stopped:
+    if died:
         daemon["died"] = True
-    whole = compute_status(settings, state, home.clock.now(), beat, daemon, newest)
+    now, known = home.clock.now(), last_known(home, signs)
+    whole = compute_status(settings, state, now, beat, daemon, newest, known=known)
+    if died or whole.get("settings_refused") == faults:  # what the file says now is told, and once
+        whole.pop("settings_refused", None)
     if faults:
         whole["settings_faults"] = faults
     return whole
 
 
-def last_seen(home: HomeContext, signs: Sequence[int]) -> str:
+def last_known(home: HomeContext, signs: Sequence[Moment]) -> Moment | None:
+    """The moment of the newest event, or of a later tick or sample; None if there is none."""
+    events: Sequence[Moment] = ()
+    with suppress(NoHome), home.events() as log:  # its log may never have been opened, or be gone
+        events = [event.moment for event in log.events(limit=1, newest_first=True)]
+    return max((*events, *signs), key=lambda moment: moment.at, default=None)
+
+
+def last_seen(home: HomeContext, signs: Sequence[Moment]) -> str:
     """When a daemon ended that could not say so: it lived at least until its last sign of life.
 
-    signs: when it last kept a tick or a sample (UTC microseconds).
+    signs: when it last kept a tick or a sample .
     """
     with home.events() as log:
         event = next((event.at for event in log.events(newest_first=True) if event.actor == DAEMON), 0)
-    last = max(event, *signs, 0)
+    last = max(event, *(sign.at for sign in signs), 0)
     return iso(last) if last else ""
 
 

@@ -35,11 +35,14 @@ from pulse_core.model.kinds import (
     EffectExecuting,
     Paused,
     ProcessDied,
+    ProcessStopRequested,
     ProcessUp,
     SettingsLoaded,
+    SettingsRejected,
 )
 from pulse_core.ports.engine import CannotLoad, Revision
 from pulse_core.ports.engine_repository import EngineRepository
+from pulse_core.settings.settings import Settings
 from tests.unit.app.home_scene import SECOND, START, Scene
 from upulse_cli.wiring import offline
 
@@ -108,6 +111,19 @@ def test_a_daemon_that_could_not_say_that_it_ended_died_at_its_last_sign_of_life
     asyncio.run(scene.sample(9))
     daemon = home_status(scene.home)["daemon"]
     assert (daemon.get("died"), daemon["since"]) == (True, "2023-11-14T22:13:29.000000Z")
+
+
+def test_what_a_dead_daemon_knew_stands_as_it_was_then(scene: Scene) -> None:
+    scene.settings = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.at(2, SettingsRejected(faults=("config.toml:1: it is wrong",)))
+    scene.at(3, ProcessStopRequested(expires_us=3_600_000_000), "web", actor="ada")
+    scene.at(4, ProcessDied(pid=7, evidence="ended", healthy=True), "web")
+    told = [home_status(scene.home)["processes"][0]["why"] for scene.clock.second in (4, 600)]
+    assert told == ["no daemon tells of it; last known: stopped, stopped by ada, for another 60 min"] * 2
+    scene.faults = ("config.toml:1: it is wrong",)
+    status = home_status(scene.home)
+    assert (status.get("settings_faults"), status.get("settings_refused")) == (scene.faults, None)
 
 
 def test_whoever_holds_the_home_and_is_silent_does_not_answer(scene: Scene) -> None:
