@@ -176,6 +176,7 @@ class Operator:
         """The words with names for what differs from run to run."""
         text = text.replace(str(self.directory), "DIR").replace(str(self.port), "PORT")
         text = re.sub(r"\b\d\d:\d\d:\d\d\b( UTC)?", "AT", text)
+        text = re.sub(r"\b\d{4}-\d\d-\d\d AT\b", "DAY AT", text)
         text = re.sub(r"(?<!-)\bprocess \d+\b", "process N", text)
         text = re.sub(r"\bpid=\d+ version=[^ ,]+", "pid=N version=V", text)
         text = re.sub(r"\b\d+(\.\d+)? [KMG]iB\b", "SIZE", text)
@@ -186,6 +187,7 @@ class Operator:
         text = re.sub(r"\braised at least \d+ errors", "raised at least X errors", text)
         text = re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", text)
         text = re.sub(r"\buse(s?) \d+(\.\d+)?", r"use\1 X", text)
+        text = re.sub(r"\(allowed: \d+(\.\d+)?\)", "(allowed: X)", text)
         return re.sub(r"\b\d+(\.\d+)? (us|ms|s|min|h)\b", "T", text)
 
 
@@ -833,7 +835,10 @@ TABLE: tuple[Breakage, ...] = (
     ),
     Breakage("the daemon is restarted", SLEEPER, daemon_restarted, nothing()),
     Breakage(
-        "killed while no daemon ran", SLEEPER, killed_while_no_daemon_ran, answered("process N is gone")
+        "killed while no daemon ran",
+        SLEEPER,
+        killed_while_no_daemon_ran,
+        answered("process N is gone; it ended between DAY AT and AT, while no daemon ran"),
     ),
     Breakage(
         "leaks memory once",
@@ -955,7 +960,7 @@ TABLE: tuple[Breakage, ...] = (
             notices=(("warning", "resource:disk:DIR/disk"),) * 2,
             warnings=(
                 f"condition-raised disk:DIR/disk {FULL}",
-                f"DIR/disk is nearly full: {FULL}. Pulse deletes what nobody touched for a moment in DIR/disk/cache.",
+                f"DIR/disk is nearly full: {FULL}. Pulse deletes what nobody touched for T in DIR/disk/cache.",
             ),
         ),
         small_disk=True,
