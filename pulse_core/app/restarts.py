@@ -1,11 +1,33 @@
-"""Asking for restarts of guarded processes."""
+"""Requests of a person about guarded processes: that they are stopped, started or restarted."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from graphlib import TopologicalSorter
+from typing import Any
 
 from pulse_core.app.append import Appended, append_all
 from pulse_core.app.context import HomeContext
-from pulse_core.model.errors import Refused
+from pulse_core.app.status import home_status
+from pulse_core.model.errors import Refused, UnknownName
+
+
+def request_of_each(
+    home: HomeContext, kind: str, names: Sequence[str], data: Mapping[str, Any]
+) -> Sequence[Appended]:
+    """Record this request for each of these processes; raises UnknownName before anything is recorded if one is unknown."""
+    if len(names) > 1:  # a single one is refused where it is recorded
+        known = [process["name"] for process in home_status(home)["processes"]]
+        for name in names:
+            if name not in known:
+                raise UnknownName("guarded process", name, known)
+    return append_all(home, _drafts(home, kind, dict.fromkeys(names), data))
+
+
+def _drafts(
+    home: HomeContext, kind: str, names: Iterable[str], data: Mapping[str, Any]
+) -> Sequence[Mapping[str, Any]]:
+    return [
+        {"kind": kind, "subject": name, "data": data, "cause": None, "id": home.new_id()} for name in names
+    ]
 
 
 def request_restarts(home: HomeContext, names: Sequence[str] | None, why: str) -> Sequence[Appended]:
@@ -21,17 +43,5 @@ def request_restarts(home: HomeContext, names: Sequence[str] | None, why: str) -
     order = TopologicalSorter(
         {name: process.depends_on for name, process in processes.items()}
     ).static_order()
-    return append_all(
-        home,
-        [
-            {
-                "kind": "process-restart-requested",
-                "subject": name,
-                "data": {"why": why},
-                "cause": None,
-                "id": home.new_id(),
-            }
-            for name in order
-            if name in wanted
-        ],
-    )
+    asked = [name for name in order if name in wanted]
+    return append_all(home, _drafts(home, "process-restart-requested", asked, {"why": why}))

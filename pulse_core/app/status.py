@@ -24,13 +24,12 @@ def home_status(home: HomeContext) -> HomeStatus:
         return offline_status(home, home.daemon.lock_holder())
 
 
-def guarded_process(home: HomeContext, name: str) -> GuardedProcessStatus | None:
-    """How a guarded process stands, by the word of the daemon; None if none answers, or none guards it."""
+def guarded_processes(home: HomeContext) -> Mapping[str, GuardedProcessStatus]:
+    """How each guarded process stands, by the word of the daemon; empty if none answers."""
     try:
-        processes = home.daemon.status()["processes"]
+        return {process["name"]: process for process in home.daemon.status()["processes"]}
     except NotAnswering:
-        return None
-    return next((process for process in processes if process["name"] == name), None)
+        return {}
 
 
 def daemon_status(home: HomeContext) -> DaemonStatus:

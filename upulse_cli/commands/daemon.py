@@ -55,7 +55,7 @@ def start(
     from upulse_cli.wiring.daemon_control import become_daemon, daemon_control, demand_free
 
     where = open_home(home)
-    say_setting_faults(where)
+    say_setting_faults(where, "No daemon was started.")
     demand_free(where.layout)
     more = ("--accept-damage",) if accept_damage else ()
     if foreground:
@@ -92,7 +92,7 @@ def restart(
     from upulse_cli.wiring.daemon_control import daemon_control
 
     where = open_home(home)
-    say_setting_faults(where)
+    say_setting_faults(where, "Nothing was stopped or started.")
     data = {"why": "upulse daemon restart --normal"}
     daemon_control(where).restart((lambda: append(where, "safe-mode-left", data=data)) if normal else None)
 
@@ -202,9 +202,18 @@ def logs(
         put(line)
 
 
-def say_setting_faults(home: "HomeContext") -> None:
-    """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of."""
-    for fault in home.settings().faults:
+def say_setting_faults(home: "HomeContext", refused: str) -> None:
+    """Raise SettingsRefused here, before anything is stopped or started; say what a start only complains of.
+
+    refused: what did not happen then, in a sentence.
+    """
+    from pulse_core.model.errors import SettingsRefused
+
+    try:
+        faults = home.settings().faults
+    except SettingsRefused as error:
+        raise SettingsRefused([*error.faults, refused]) from error
+    for fault in faults:
         say(fault)
 
 

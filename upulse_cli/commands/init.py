@@ -16,7 +16,7 @@ def init(
     engine: Annotated[
         bool, typer.Option("--engine/--no-engine", help="With a repository for your own rules, or without.")
     ] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of what to do next.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
     home: HomeDir = None,
 ) -> None:
     """Make a home for Pulse.
@@ -31,14 +31,14 @@ def init(
     wrote = not made.config.exists()
     make_home(made, demo)
     done = make_engine(made) if engine else ()
+    if quiet:
+        return
     say(f"{made.path} is a Pulse home.")
     if not wrote:
         say(f"{made.config} was there already and is left as it is.")
     for sentence in done:
         say(sentence)
     named = "" if home is None else f" --home {shlex.quote(home)}"
-    if quiet:
-        return
     if not demo:
         say(f"Next: say what to guard in {made.config}, then check it: upulse config check{named}")
     say(f"Start the daemon: upulse daemon start{named}")

@@ -17,6 +17,14 @@ Name = Annotated[
 ]
 
 
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NAME...", help="Their names in the settings.", autocompletion=completed_by("processes")
+    ),
+]
+
+
 @app.command("list")
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is guarded, and how it stands."""
@@ -65,7 +73,7 @@ def logs(
 
 @app.command()
 def stop(
-    name: Name,
+    names: Names,
     lasting: Annotated[
         str | None,
         typer.Option("--for", metavar="DURATION", help="How long it stays down; else [intent] expires."),
@@ -73,11 +81,11 @@ def stop(
     why: Why = "",
     home: HomeDir = None,
 ) -> None:
-    """End a process and keep it down for a while.
+    """End processes and keep them down for a while.
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_core.app.append import append
+    from pulse_core.app.restarts import request_of_each
     from pulse_core.model.durations import duration_text
     from upulse_cli.time_args import duration_arg
 
@@ -85,30 +93,34 @@ def stop(
     if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
     data = {"expires_us": expires, "why": why}
-    answer = append(open_home(home), "process-stop-requested", name, data)
-    held = duration_text(answer.event["data"]["expires_us"])
-    say(f"Stop requested: {name} stays down for {held}; start it before with: upulse process start {name}")
-    say_when(answer)
+    answers = request_of_each(open_home(home), "process-stop-requested", names, data)
+    held = duration_text(answers[0].event["data"]["expires_us"])
+    stopped = [answer.event["subject"] for answer in answers]
+    stay, them = ("stays", "it") if len(stopped) == 1 else ("stay", "them")
+    again = f"start {them} before with: upulse process start {' '.join(stopped)}"
+    say(f"Stop requested: {', '.join(stopped)} {stay} down for {held}; {again}")
+    say_when(answers[-1])
 
 
 @app.command()
-def start(name: Name, why: Why = "", home: HomeDir = None) -> None:
-    """Bring a process up again.
+def start(names: Names, why: Why = "", home: HomeDir = None) -> None:
+    """Bring processes up again.
 
-    Ends `upulse process stop`, and gives it a fresh budget of restarts.
+    Ends `upulse process stop`, and gives them a fresh budget of restarts.
     """
-    from pulse_core.app.append import append
-    from pulse_core.app.status import guarded_process
+    from pulse_core.app.restarts import request_of_each
+    from pulse_core.app.status import guarded_processes
 
-    where = open_home(home)
-    before = guarded_process(where, name)
-    answer = append(where, "process-start-requested", name, {"why": why})
-    if before and before["state"] == "up":
-        pid = f" (process {before['pid']})" if before["pid"] else ""
+    before = guarded_processes(where := open_home(home))
+    answers = request_of_each(where, "process-start-requested", names, {"why": why})
+    up = {name: one["pid"] for name, one in before.items() if one["state"] == "up"}
+    asked = [answer.event["subject"] for answer in answers]
+    for name in filter(up.__contains__, asked):
+        pid = f" (process {up[name]})" if up[name] else ""
         say(f"{name} is up already{pid}; nothing is started. To restart it: upulse process restart {name}")
-        return
-    say(f"Start requested: {name}.")
-    say_when(answer)
+    if down := [name for name in asked if name not in up]:
+        say(f"Start requested: {', '.join(down)}.")
+        say_when(answers[-1])
 
 
 @app.command()

@@ -14,7 +14,7 @@ import pytest
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.app import append
 from pulse_core.model.json_answers import EventJson
-from tests.integration.cli.cli_home import CliHome, is_id
+from tests.integration.cli.cli_home import CliHome, is_id, sleeper
 from upulse_cli.__main__ import main
 
 
@@ -65,6 +65,7 @@ def test_init_twice_keeps_what_is_there(quiet: CliHome) -> None:
     before = (quiet.path / "config.toml").read_text()
     again = quiet.upulse("init", "--demo")
     assert "left as it is" in again.err
+    assert not quiet.upulse("init", "--demo", "--quiet").err
     assert (quiet.path / "config.toml").read_text() == before
 
 
@@ -278,7 +279,19 @@ def test_settings_with_faults_start_nothing(quiet: CliHome) -> None:
     said = quiet.upulse("daemon", "start", code=1)
     assert "config.toml:2: " in said.err
     assert "config.toml:3: " in said.err
+    assert said.err.endswith("No daemon was started.\n")
     assert events(quiet) == []
+
+
+def test_several_processes_are_stopped_and_started_at_once_or_none_of_them(quiet: CliHome) -> None:
+    quiet.configure(sleeper("demo", 86_399), sleeper("other", 86_399))
+    assert "did you mean 'other'?" in quiet.upulse("process", "stop", "demo", "othr", code=1).err
+    assert events(quiet) == []
+    said = quiet.upulse("process", "stop", "demo", "other", "--for", "1h").err
+    again = "start them before with: upulse process start demo other"
+    assert f"Stop requested: demo, other stay down for 1 h; {again}" in said
+    assert "Start requested: other, demo." in quiet.upulse("process", "start", "other", "demo").err
+    assert events(quiet) == ["process-stop-requested"] * 2 + ["process-start-requested"] * 2
 
 
 def test_config_check_says_every_fault_of_any_file(quiet: CliHome, tmp_path: Path) -> None:
