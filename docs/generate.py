@@ -20,7 +20,9 @@ from pulse_core.composition import ACTIONS, KINDS
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import Payload, Role, Wake
+from pulse_core.projections.conditions import Condition, Conditions, Measure
 from pulse_core.projections.effects import MOVES, OPEN, Phase
+from pulse_core.projections.processes import Intent, LastStart, ProcessHistory, Restart, RestartRequest
 from upulse_cli.app import app
 
 DOCS = Path(__file__).parent
@@ -99,6 +101,24 @@ def names_of_rules() -> str:
     return "\n\n".join(_name_chapter(module, name) for module, name in (*ours, *tests))
 
 
+RECORDED: Mapping[str, type] = {
+    "curr.conditions": Conditions,
+    "curr.conditions[NAME]": Condition,
+    "curr.conditions[NAME].measures[0]": Measure,
+    "curr.process(NAME)": ProcessHistory,
+    "curr.process(NAME).stop": Intent,
+    "curr.process(NAME).request": RestartRequest,
+    "curr.process(NAME).recent[0]": Restart,
+    "curr.process(NAME).start": LastStart,
+}
+"""What rules read of conditions and processes, by how they reach it."""
+
+
+def recorded_values() -> str:
+    """What conditions and processes have for rules."""
+    return "\n\n".join(_class_chapter(f"### `{path}`", value) for path, value in RECORDED.items())
+
+
 def _name_chapter(module: Any, name: str) -> str:
     value = getattr(module, name)
     head = f"### `{module.__name__}.{name}`"
@@ -106,6 +126,11 @@ def _name_chapter(module: Any, name: str) -> str:
         signature = f"`{name}{inspect.signature(value)}`\n\n" if inspect.isfunction(value) else ""
         says = inspect.getdoc(value) if inspect.isfunction(value) else f"`{value}`"
         return f"{head}\n\n{signature}{says}"
+    return _class_chapter(head, value)
+
+
+def _class_chapter(head: str, value: type) -> str:
+    name = value.__name__
     rows = [f"| `{one}` | {says} |" for one, says in _members(value)]
     table = "\n\n| has | which is |\n|---|---|\n" + "\n".join(rows) if rows else ""
     says = "" if (doc := inspect.getdoc(value) or "").startswith(f"{name}(") else doc
@@ -187,6 +212,7 @@ PARTS: Mapping[str, Callable[[], str]] = {
     "event-kinds": event_kinds,
     "json-answers": answers,
     "names-of-rules": names_of_rules,
+    "recorded-values": recorded_values,
     "settings": reference,
 }
 

@@ -64,10 +64,13 @@ class Condition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """raised: raised conditions, by name; cleared: when others were last cleared (the last 200);
+    """The conditions that are raised, and what is remembered of others.
+
+    raised: by name; cleared: when others were last cleared (the last 200);
     answering: open effects that answer one: the condition's name and the measure's place, by effect id;
     tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`;
-    last: the measures of the newest of these episodes, as they stood when it was over, likewise."""
+    last: the measures of the newest of these episodes, as they stood when it was over, likewise.
+    """
 
     raised: Mapping[str, Condition] = field(default_factory=dict)
     cleared: Mapping[str, Moment] = field(default_factory=dict)
