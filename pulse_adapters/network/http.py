@@ -53,7 +53,7 @@ class FetchProgress:
         within = f"within {seconds_text(timeout)}"
         if self.status:
             words = f"it answered {self.status}, but did not come to an end {within} ({self.received} bytes)"
-            return ProbeFailed("endless", words)
+            return ProbeFailed("endless", words, self.status)
         if self.step == "lookup":
             return ProbeFailed("unresolved", f"its name could not be looked up {within}")
         if self.step == "connection.connect_tcp.started":
@@ -108,7 +108,7 @@ async def fetch(asked: ProbeRequest, timeout: float) -> tuple[int, str]:
     except (httpx.HTTPError, ssl.SSLError, OSError) as error:
         raise probe_failure(error) from error
     if asked.body and not SearchPattern(asked.body).finds(progress.body):
-        raise ProbeFailed("body", f"it answered {status}, and {asked.body!r} is not in its body")
+        raise ProbeFailed("body", f"it answered {status}, and {asked.body!r} is not in its body", status)
     return status, progress.body.decode(errors="replace")
 
 
@@ -146,7 +146,7 @@ async def _receive(response: httpx.Response, asked: ProbeRequest, progress: Fetc
             words = (
                 f"it answered {response.status_code}, and did not come to an end after {asked.largest} bytes"
             )
-            raise ProbeFailed("endless", words)
+            raise ProbeFailed("endless", words, response.status_code)
         if asked.body or asked.keeps:
             progress.body += chunk
 

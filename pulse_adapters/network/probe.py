@@ -45,7 +45,8 @@ async def answer(question: Message) -> Message:
             status, body = await module.fetch(asked, timeout)
             found = {"status": status, **({"body": body} if asked.keeps else {})}
     except ProbeFailed as failed:
-        found = {"trouble": failed.trouble, "detail": failed.words[:LONGEST_DETAIL]}
+        status = {"status": failed.status} if failed.status else {}
+        found = {"trouble": failed.trouble, "detail": failed.words[:LONGEST_DETAIL], **status}
     except ModuleNotFoundError as error:
         found = {"trouble": "unasked", "detail": f"{error}; install it with: {INSTALL}"}
     except Exception as error:  # noqa: BLE001 - a fault of the probe says nothing about the target

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 
 class ProbeFailed(Exception):
-    """The target failed. trouble: a value of `pulse_core.ports.Trouble`; the words go into the evidence."""
+    """The target failed. trouble: a value of `pulse_core.ports.Trouble`; the words go into the evidence; status: of a page
+    that answered with one."""
 
-    def __init__(self, trouble: str, words: str) -> None:
+    def __init__(self, trouble: str, words: str, status: int | None = None) -> None:
         super().__init__(words)
-        self.trouble, self.words = trouble, words
+        self.trouble, self.words, self.status = trouble, words, status
 
 
 def seconds_text(number: float) -> str:

@@ -33,7 +33,10 @@ async def test_a_whole_answer_is_an_answer_whatever_it_says(prober: ChildProber,
     said = b"HTTP/1.1 %d X\r\nContent-Length: 0\r\nLocation: /x\r\n\r\n" % status
     async with page_server(says(said)) as port:
         answer = await fetched(prober, f"http://127.0.0.1:{port}/")
+        asked = ProbeRequest("http", f"http://127.0.0.1:{port}/", 30 * SECOND, body="ok")
+        unlike = await prober.ask(asked)
     assert (answer.trouble, answer.status) == (None, status)
+    assert (unlike.trouble, unlike.status) == (Trouble.BODY, status)
     assert 0 < answer.took_ms < 30_000
 
 
