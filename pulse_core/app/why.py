@@ -214,7 +214,8 @@ def _meant(
         return None, wish
     if about := subject_report(home, log, name, status):
         wished = effect_about(log, about["name"])
-        if wished and about.get("held_by") and (died := newest(log, about["name"], (ProcessDied.kind,))):
+        is_held = about.get("held_by") or about["state"] == "waiting"
+        if wished and is_held and (died := newest(log, about["name"], (ProcessDied.kind,))):
             # What was done about an earlier death explains nothing.
             wished = wished if wished.seq > died.seq else None
         return about, wished

@@ -192,6 +192,15 @@ def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_de
     assert lines[-1] == "nothing was done about it yet"
 
 
+def test_a_process_that_the_budget_holds_back_tells_no_effect_of_an_earlier_death(scene: Scene) -> None:
+    scene.settings = GUARDED
+    scene.at(1, restart(scene), KEY)
+    scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    scene.daemon.answers = held = offline_status(scene.home, None)
+    held["processes"][0] |= {"state": "waiting", "why": "held back by the budget"}
+    assert shown(scene, "web")[-1] == "nothing was done about it yet"
+
+
 def test_a_tick_tells_what_concerns_the_effect_and_counts_the_other_rules(scene: Scene) -> None:
     scene.settings = GUARDED
     notes = {
