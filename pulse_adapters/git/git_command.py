@@ -10,7 +10,7 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from pulse_adapters.git.errors import GitFailed, NoGit
-from pulse_adapters.git.settings_folder import refuse_odd_files, settings_folder
+from pulse_adapters.git.settings_folder import settings_folder
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_core.model.errors import PulseError
 
@@ -105,9 +105,9 @@ class Git:
         """
         there = at or self.engine
         places = {
+            "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
             "GIT_DIR": str(self.folder_at(there).absolute()),
             "GIT_WORK_TREE": ".",
-            "GIT_COMMON_DIR": str(settings_folder(self.folder).absolute()),
         }
         ours = {**_ENVIRONMENT, **places, **(env or {})}
         # Variables that would send git elsewhere, as its own hooks have them; nearly always none.
@@ -187,7 +187,6 @@ class Git:
             return self.folder
         if (folder := self.staging_folder()) is None:
             raise GitFailed(f"{self.staging} is no worktree of {self.engine}; mend it with: upulse init")
-        refuse_odd_files(folder)
         return folder
 
     def staging_folder(self) -> Path | None:

@@ -7,7 +7,9 @@ git has to be known to be overruled: nobody reads them. The attributes keep git 
 
 import os
 import re
+from collections import deque
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from threading import get_native_id
 
@@ -32,7 +34,10 @@ _SETTINGS = b"""[core]
 [maintenance]
 \tauto = false
 """
-_DEEPER = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates", "refs/heads/main")
+_LINKED = ("info", "objects", "refs")
+"""The folders that git follows a link to; no other link to a folder is followed here."""
+MOST_LOOKED_AT = 10_000
+"""Files before each call of git; those of `objects/??`, of which there may be many, come last."""
 _SHA256 = re.compile(rb"^[^\S\n]*+objectformat[^\S\n]*+=[^\S\n]*+\"?sha256", re.IGNORECASE | re.MULTILINE)
 _OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
@@ -43,7 +48,7 @@ def settings_folder(repository: Path) -> Path:
     try:
         if repository.is_symlink() or (repository / "commondir").exists():
             raise GitFailed(f"{repository} leads to another repository; the engine needs one of its own")
-        refuse_odd_files(repository, *_DEEPER)
+        refuse_odd_files(repository)
         if repository.stat().st_uid != os.geteuid():
             raise GitFailed(f"{repository.parent} belongs to another user; run this as its owner")
         for place in (repository / "logs", folder, folder / "info"):
@@ -61,14 +66,26 @@ def settings_folder(repository: Path) -> Path:
     return folder
 
 
-def refuse_odd_files(folder: Path, *deeper: str) -> None:
+def refuse_odd_files(folder: Path) -> None:
     """Raise GitFailed for what git would open there without a look at what it is, and wait for a pipe's other end."""
-    try:
-        for path in (*folder.iterdir(), *(folder / name for name in deeper)):
-            if path.exists() and not (path.is_file() or path.is_dir() or path.is_socket()):
-                raise GitFailed(f"{path} is no plain file; remove it")
-    except OSError as error:
-        raise GitFailed(f"{folder} can't be read: {error.strerror or error}") from error
+    linked = (folder / name for name in _LINKED if (folder / name).is_symlink())
+    folders, left = deque([folder, *linked]), MOST_LOOKED_AT
+    while folders and left > 0:
+        with (
+            suppress(OSError),
+            os.scandir(folders.popleft()) as entries,
+        ):  # what can't be listed is said by git
+            for entry in islice(entries, left):
+                left -= 1
+                path = Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    (folders.append if len(entry.name) == 2 else folders.appendleft)(path)
+                elif not entry.is_file(follow_symlinks=False) and _is_odd(path):
+                    raise GitFailed(f"{path} is no plain file; remove it")
+
+
+def _is_odd(path: Path) -> bool:
+    return path.exists() and not (path.is_file() or path.is_dir() or path.is_socket())
 
 
 def _hold(place: Path, content: str | bytes) -> None:

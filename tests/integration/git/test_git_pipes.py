@@ -13,12 +13,44 @@ from tests.integration.git.git_scene import made
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.mark.parametrize("name", ["config", "packed-refs", "refs/heads/main", "info/grafts", "index"])
+NAMES = [
+    "config",
+    "packed-refs",
+    "refs/heads/main",
+    "info/grafts",
+    "index",
+    "objects/info/alternates",
+    "objects/info/commit-graph",
+    "objects/info/commit-graphs/commit-graph-chain",
+    "objects/pack/multi-pack-index",
+    f"objects/aa/{'a' * 38}",
+    "logs/HEAD",
+    "logs/refs/heads/staging",
+    "worktrees/staging/logs/HEAD",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_a_pipe_that_git_would_read_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     os.mkfifo(tmp_path / name)
     with pytest.raises(GitFailed, match=f"{name} is no plain file; remove it"):
         settings_folder(tmp_path)
+
+
+def test_a_pipe_in_a_folder_that_a_link_leads_to_is_refused_and_other_links_are_let_be(
+    tmp_path: Path,
+) -> None:
+    repository, elsewhere = tmp_path / "repository", tmp_path / "elsewhere"
+    repository.mkdir()
+    elsewhere.mkdir()
+    (repository / "hooks").symlink_to(elsewhere)
+    (repository / "dangling").symlink_to("nothing")
+    os.mkfifo(elsewhere / "pipe")
+    assert settings_folder(repository).is_dir()
+    (repository / "objects").symlink_to(elsewhere)
+    with pytest.raises(GitFailed, match="objects/pipe is no plain file; remove it"):
+        settings_folder(repository)
 
 
 @pytest.mark.parametrize("name", ["index", "ORIG_HEAD", "commondir"])
