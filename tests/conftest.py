@@ -70,7 +70,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Files with a test that may take longer than others come first, each whole, for the fixtures of its module: the last
     that is begun is what one processor is left alone with.
     """
-    usual = float(config.getini("timeout"))
+    usual = float(config.getini("timeout")) if config.pluginmanager.hasplugin("timeout") else 0.0
     longest = {item.path for item in items for mark in item.iter_markers("timeout") if mark.args[0] > usual}
     items.sort(key=lambda item: item.path not in longest)
     for item in items:

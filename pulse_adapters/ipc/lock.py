@@ -27,6 +27,7 @@ from pathlib import Path
 from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.read_only import NO_NEW_FILE
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NoHome, PulseError
 from pulse_core.model.home_status import LockHolder
 
@@ -61,15 +62,18 @@ class HomeLock:
         self._lost_until: float | None = None
 
     def __enter__(self) -> "HomeLock":
+        home = self._path.parent.parent
         try:
+            if HomeLayout(home).events.exists():  # what is in `run/` is made anew all the time
+                self._path.parent.mkdir(mode=0o700, exist_ok=True)
             self._held = self._taken(self._wait)
         except FileNotFoundError as error:
-            raise NoHome(str(self._path.parent.parent)) from error
+            raise NoHome(str(home)) from error
         except OSError as error:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
         if self._path.name == LOCK:
             with suppress(OSError):
-                self._folder = os.open(self._path.parent.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
                 fcntl.fcntl(self._folder, fcntl.F_OFD_SETLK, _lock(fcntl.F_RDLCK))
         return self
 

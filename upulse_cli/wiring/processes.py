@@ -1,5 +1,6 @@
 """What a guarded process printed, and what its tree takes: from the files of its home and from /proc."""
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -26,6 +27,8 @@ def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) ->
     if not path.is_file():
         unit = processes[name].systemd_unit
         hint = f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet"
+        if os.path.lexists(path):
+            hint = f" there: {path} is no plain file; see: upulse process list"
         raise PulseError(f"nothing that {name} printed is kept{hint}")
     environment = dict(processes[name].env)
     with suppress(PulseError):

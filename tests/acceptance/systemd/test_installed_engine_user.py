@@ -193,7 +193,7 @@ def test_a_home_that_is_a_persons_gets_none_and_says_what_would_help(install: In
     assert "the daemon runs as ada, and only root can give the engine's code another user" in said
     assert "sudo upulse init --home /var/lib/pulse" in said
     eventually(
-        lambda: "isolation: partial (no user)" in install.upulse("status", home=OF_A_PERSON),
+        lambda: "isolation: partial (no user" in install.upulse("status", home=OF_A_PERSON),
         "the engine is up without a user",
         install.machine.words,
     )

@@ -35,6 +35,15 @@ def test_a_second_holder_learns_the_pid_of_the_first(path: Path) -> None:
     assert caught.value.pid == os.getpid()
 
 
+def test_a_home_without_its_run_folder_is_held_all_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "lock"
+    with pytest.raises(NoHome):
+        HomeLock(path, "1").__enter__()
+    (tmp_path / "events.db").touch()
+    with HomeLock(path, "1"):
+        assert path.exists()
+
+
 def test_a_killed_holder_leaves_the_lock_free_and_its_words_readable(path: Path) -> None:
     with child_of_test(
         subprocess.Popen(

@@ -56,11 +56,24 @@ def test_resumed_is_not_paused() -> None:
     assert len(story.emitted) == 2
 
 
-def test_what_a_pause_had_held_back_says_so() -> None:
-    async def mends(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        effect = Effect(action="clean-paths", key="c", params={"for_condition": "disk:/"}, survival=True)
-        return (await inner(prev, curr)).plus(effect)
+async def mends(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Something of survival inside that answers a condition one tick later."""
+    verdict = await inner(prev, curr)
+    if "disk:/" not in prev.conditions.raised:
+        return verdict
+    return verdict.plus(
+        Effect(action="clean-paths", key="c", params={"for_condition": "disk:/"}, survival=True)
+    )
 
+
+def test_what_no_pause_had_held_back_says_nothing_of_one() -> None:
+    story = given(kill_switch, mends)
+    story.raised("disk:/")
+    story.tick()
+    assert story.expect("clean-paths").reason == ""
+
+
+def test_what_a_pause_had_held_back_says_so() -> None:
     story = paused(given(kill_switch, mends))
     story.raised("disk:/")
     story.tick()
