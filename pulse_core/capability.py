@@ -38,7 +38,8 @@ SubjectReport = Callable[[str, Snapshot, FoldWithout], Mapping[str, Json] | None
 nothing."""
 
 Check = Callable[[Draft, Role, State, Settings], None]
-"""Checks a draft from a caller of this role before it is recorded; raises Refused with the reason if it may not be.
+"""Checks a draft, whose moment is now, from a caller of this role before it is recorded; raises Refused with the reason
+if it may not be.
 
 Two drafts with the same subject are never checked at the same time: what the first one changes is in the state by then.
 """

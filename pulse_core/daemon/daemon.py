@@ -66,7 +66,7 @@ class Daemon:
         if self.engine_controller:
             executors[RollbackEngine.action] = RollbackEngine(self.engine_controller)
         self.executors = ExecutorRegistry(executors, is_complete=not self.engine_controller)
-        self.gate = Gate(self.journal, p.view, p.current_settings, self.executors)
+        self.gate = Gate(self.journal, p.view, p.current_settings, self.executors, p.clock)
         self.executor = ExecutorLoop(
             self.journal,
             p.view,

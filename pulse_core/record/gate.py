@@ -25,6 +25,7 @@ from pulse_core.model.kinds import (
     RollbackRequested,
 )
 from pulse_core.model.payload import Role
+from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import EventLog
 from pulse_core.projections.effects import OpenEffect
@@ -172,8 +173,15 @@ class Gate:
         current_state: CurrentState,
         settings: Callable[[], Settings],
         executors: Mapping[str, Executor],
+        clock: Clock,
     ) -> None:
-        self.log, self.current_state, self.settings, self.executors = log, current_state, settings, executors
+        self.clock, self.log, self.current_state, self.settings, self.executors = (
+            clock,
+            log,
+            current_state,
+            settings,
+            executors,
+        )
         self._under_way: dict[Claim, asyncio.Event] = {}
         self._commits: set[asyncio.Future[Sequence[Event]]] = set()
 
@@ -207,7 +215,9 @@ class Gate:
         for draft in drafts:
             if check := ADMITS.get(draft.payload.kind):
                 try:
-                    check(draft, role, self.current_state(), self.settings())
+                    check(
+                        replace(draft, moment=self.clock.now()), role, self.current_state(), self.settings()
+                    )
                 except PulseError as refused:
                     if before := await self._before(signed, refused):
                         return before

@@ -8,14 +8,17 @@ from pulse_core.model.payload import Role
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
+from pulse_core.silences.projection import SILENCES
+from pulse_core.silences.rule import MOST
 
 LONGEST_DAYS = 30
 """Nobody would remember a longer one."""
 
 
 def check_silence(draft: Draft, role: Role, state: State, settings: Settings) -> None:
-    """Refuse a silence that can match nothing, or holds for too long."""
+    """Refuse a silence that can match nothing, holds for too long, or is one more than count."""
     assert isinstance(draft.payload, SilenceAdded)
+    assert draft.moment is not None
     if fault := glob_fault(draft.subject):
         raise Refused(f"the pattern of a silence is no good: {fault}")
     if draft.payload.expires_us > LONGEST_DAYS * UNITS["d"]:
@@ -23,3 +26,5 @@ def check_silence(draft: Draft, role: Role, state: State, settings: Settings) ->
             f"a silence lasts at most {LONGEST_DAYS}d; what is to be held back again and again is a [[silence]] "
             "of the settings"
         )
+    if len(state.of(SILENCES).holding(draft.moment)) >= MOST:
+        raise Refused(f"{MOST} silences hold already; remove some first: upulse silence list")

@@ -13,6 +13,7 @@ CAPABILITY = Capability(
     kinds=(SilenceAdded, SilenceRemoved),
     projections=(SILENCES,),
     admits={SilenceAdded.kind: check_silence},
+    alone=frozenset({SilenceAdded.kind}),
     # Outside of everything that acts or tells, and inside of the budget: what is held back costs none of it.
     survival_rules=(SurvivalRule(silence, inside_of="blast_radius"),),
     holds=silences_in_force,

@@ -49,7 +49,9 @@ async def answering(layout: HomeLayout) -> AsyncIterator[None]:
     """The home's daemon, as far as it answers."""
     log, view, errors = MemoryLog(SteppingClock()), View(), list[Exception]()
     log.listen(view.on_events)
-    handler = RequestHandler(Gate(log, view, Settings, {"note": MemoryExecutor()}), log, lambda: STATUS, view)
+    handler = RequestHandler(
+        Gate(log, view, Settings, {"note": MemoryExecutor()}, log.clock), log, lambda: STATUS, view
+    )
     async with serve(
         layout.socket,
         lambda peer, request: handler.answer(Caller(peer.role, "ada"), request),

@@ -157,7 +157,9 @@ def test_the_gate_knows_who_is_enlisted() -> None:
     async def story(world: World) -> None:
         daemon = await world.start()
         executor_registry = ExecutorRegistry(daemon.executors)
-        gate = Gate(daemon.journal, daemon.parts.view, daemon.parts.current_settings, executor_registry)
+        gate = Gate(
+            daemon.journal, daemon.parts.view, daemon.parts.current_settings, executor_registry, world.clock
+        )
         executor_registry.register({"beep": MemoryExecutor("beep")})
         await gate.append(BEEP.by, "person", [Draft(BEEP)])
         executor_registry.register({})

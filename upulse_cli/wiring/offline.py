@@ -104,8 +104,9 @@ async def offline_gate(home: HomeContext) -> AsyncIterator[Gate]:
     layout, view, settings = home.layout, View(), usable_settings(home)
     checkpoints, objects = SqliteCheckpoints(layout.state), FileObjects(layout.objects)
     how = Opening(may_migrate=False)
+    clock = SystemClock()
     async with SqliteEventLog.open(
-        layout.events, clock=SystemClock(), objects=objects, reserve=layout.reserve, how=how
+        layout.events, clock=clock, objects=objects, reserve=layout.reserve, how=how
     ) as log:
         await refuse_lost_rows(log, checkpoints)
         began = time.monotonic()
@@ -113,6 +114,7 @@ async def offline_gate(home: HomeContext) -> AsyncIterator[Gate]:
         view.reset_to(await advance_state(log, state, log.head.seq))
         took = time.monotonic() - began
         log.listen(view.on_events)
-        yield Gate(log, view, lambda: settings, machine_executors(layout, lambda: settings, view).executors)
+        executors = machine_executors(layout, lambda: settings, view).executors
+        yield Gate(log, view, lambda: settings, executors, clock)
         if took > LONG:
             await save_checkpoints(log, checkpoints, view())

@@ -95,7 +95,7 @@ async def at_work(*begun: Effect) -> AsyncIterator[Loops]:
         log,
         watch,
         executor_registry,
-        Gate(journal, view, lambda: settings, executor_registry),
+        Gate(journal, view, lambda: settings, executor_registry, clock),
         host,
         woken,
         failed,

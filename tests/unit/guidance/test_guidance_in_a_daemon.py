@@ -43,7 +43,7 @@ class Scene:
         self.clock, self.view = VirtualClock(lambda: 0.0), View()
         self.log = MemoryLog(self.clock)
         self.log.listen(self.view.on_events)
-        self.gate = Gate(self.log, self.view, Settings, {})
+        self.gate = Gate(self.log, self.view, Settings, {}, self.log.clock)
 
     async def say(self, payload: Payload) -> None:
         await self.gate.append(Role.PERSON, "ada", [Draft(payload, self.root)])

@@ -89,7 +89,7 @@ class Scene:
         self.view, self.settings = View(), Settings()
         self.log = MemoryLog(VirtualClock(lambda: 0.0))
         self.log.listen(self.view.on_events)
-        self.gate = Gate(self.log, self.view, Settings, {})
+        self.gate = Gate(self.log, self.view, Settings, {}, self.log.clock)
 
     async def person(self, payload: Payload, subject: str) -> None:
         await self.gate.append(Role.PERSON, "eve", [Draft(payload, subject)])

@@ -12,6 +12,7 @@ from pulse_core.record.gate import Gate
 from pulse_core.record.view import View
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
+from pulse_core.silences.rule import MOST
 
 SETTINGS = Settings.model_validate({"process": [{"name": "gateway", "start": ["x"], "pid_file": "/x"}]})
 DAY = 86_400_000_000
@@ -19,8 +20,24 @@ DAY = 86_400_000_000
 
 async def append(payload: Payload, subject: str) -> int:
     log, view = MemoryLog(VirtualClock(lambda: 0.0)), View()
-    gate = Gate(log, view, lambda: SETTINGS, {})
+    gate = Gate(log, view, lambda: SETTINGS, {}, log.clock)
     return len(await gate.append(Role.PERSON, "ada", [Draft(payload, subject)]))
+
+
+async def test_no_more_silences_are_added_than_count_and_expired_ones_leave_room() -> None:
+    now = [0.0]
+    log, view = MemoryLog(VirtualClock(lambda: now[0])), View()
+    log.listen(view.on_events)
+    gate = Gate(log, view, lambda: SETTINGS, {}, log.clock)
+    silences = [Draft(SilenceAdded(expires_us=1_000_000), "restart-process:*")] * 2
+    for _ in range(MOST):
+        await gate.append(Role.PERSON, "ada", silences[:1])
+    with pytest.raises(Refused, match=f"{MOST} silences hold already; remove some first"):
+        await gate.append(Role.PERSON, "ada", silences[:1])
+    now[0] = 1.0
+    with pytest.raises(Refused, match="twice at once"):
+        await gate.append(Role.PERSON, "ada", silences)
+    await gate.append(Role.PERSON, "ada", silences[:1])
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ class Scene:
         self.log, view = MemoryLog(VirtualClock(lambda: 0.0)), View()
         self.log.listen(view.on_events)
         executors = {action: MemoryExecutor(action) for action in (RESTART, "stop-process", "note")}
-        self.gate = Gate(self.log, view, Settings, executors)
+        self.gate = Gate(self.log, view, Settings, executors, self.log.clock)
 
     async def by_hand(self, *effects: Effect) -> Sequence[RecordedDraft]:
         return await self.gate.append(Role.PERSON, "ada", [Draft(effect) for effect in effects])

@@ -1,6 +1,7 @@
 """`silence`: what a person wants held back is held back, for as long as that was said, and not longer."""
 
 from datetime import UTC, datetime
+from time import process_time
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from pulse_core.rules.survival.blast_radius import blast_radius_with
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.silences.events import SilenceAdded, SilenceRemoved
 from pulse_core.silences.listing import list_silences
-from pulse_core.silences.projection import SILENCES
+from pulse_core.silences.projection import SILENCES, Silences
 from pulse_core.silences.rule import DAY, MOST, next_start, remaining, silence, silences_without_effect
 from pulse_core.silences.settings import SilenceSettings
 from pulse_core.testing import Story, given
@@ -288,3 +289,15 @@ def test_so_many_silences_count_that_comparing_takes_no_time() -> None:
     assert list(silences_without_effect(story.snapshot)) == [
         f"1 silence too many: the oldest {MOST} count; remove some: upulse silence list"
     ]
+
+
+def test_thousands_of_silences_of_an_old_log_are_folded_in_no_time_and_expired_ones_go() -> None:
+    story = silenced("*")
+    (added,) = (event for event in story.events if event.kind == SilenceAdded.kind)
+    began = process_time()
+    state = SILENCES.after(Silences(), [added._replace(id=str(number)) for number in range(4_000)])
+    assert len(state.of) == 4_000
+    assert process_time() - began < 1
+    late = added.mono + 3 * HOUR_US
+    state = SILENCES.after(state, [added._replace(id=f"late-{number}", mono=late) for number in range(97)])
+    assert set(state.of) == {f"late-{number}" for number in range(97)}

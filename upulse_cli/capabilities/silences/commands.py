@@ -71,12 +71,9 @@ def add(
     from pulse_core.app.append import append
     from pulse_core.app.state import current_state, settings_for
     from pulse_core.model.durations import UNITS, duration_text
-    from pulse_core.model.errors import PulseError
     from pulse_core.model.glob import LONGEST, glob_fault
     from pulse_core.silences.admission import LONGEST_DAYS
     from pulse_core.silences.listing import unknown_pattern
-    from pulse_core.silences.projection import SILENCES
-    from pulse_core.silences.rule import MOST
     from upulse_cli.time_args import duration_arg
     from upulse_cli.views.events import short
 
@@ -93,8 +90,6 @@ def add(
     if words := glob_fault(match):
         raise typer.BadParameter(words, param_hint="--match")
     state = current_state(where)
-    if len(state.of(SILENCES).holding(where.clock.now())) >= MOST:
-        raise PulseError(f"{MOST} silences hold already; remove some first: upulse silence list")
     if words := unknown_pattern(match, state, settings_for(where, state).settings):
         say(words)
     answer = append(where, "silence-added", match, {"expires_us": expires, "why": why})
