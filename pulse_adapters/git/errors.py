@@ -5,6 +5,8 @@ from pathlib import Path
 
 from pulse_core.model.errors import PulseError
 
+_SHOWN = 500
+
 
 class NoGit(PulseError):
     """There is no git that can be used."""
@@ -41,8 +43,9 @@ class SpecialFile(GitFailed):
     """Among the engine's files is something that no commit can hold, and that git passes over in silence."""
 
     def __init__(self, path: Path, kind: str) -> None:
+        shown = path if len(str(path)) < _SHOWN else f"{str(path)[:_SHOWN]}…"
         super().__init__(
-            f"{path} is a {kind}, which can't be part of the engine; remove it, or name it in .gitignore"
+            f"{shown} is a {kind}, which can't be part of the engine; remove it, or name it in .gitignore"
         )
 
 

@@ -6,7 +6,7 @@ Were git to add the folder, it would visit the repositories that lie in it, and 
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path, PurePosixPath
 
 from pulse_adapters.git.errors import AnotherRepository, GitFailed, ReservedName, SpecialFile
@@ -16,6 +16,8 @@ from pulse_adapters.workers.plain_file import open_plain
 
 MOST_FILES, MOST_BYTES = 10_000, 256 * 2**20
 """Of what changed: more is nobody's code, and a rollback must not wait for it."""
+LONGEST = 3_000
+"""Bytes of a path within the folder: with the home's in front of it, the kernel must still take it (4,096)."""
 _ADVICE = "; list what is no code in .gitignore"
 _AT_ONCE = 100
 _LINK, _PROGRAM, _FILE, _REPOSITORY = "120000", "100755", "100644", "160000"
@@ -51,6 +53,8 @@ def stage_files(git: Git, at: Path, index: Path | None = None) -> str:
     for name in changed:
         if name.count("/") > DEEPEST:
             raise GitFailed(f"{at}/{name[:60]}… is more than {DEEPEST} folders deep{_ADVICE}")
+        if len(os.fsencode(name)) > LONGEST:
+            raise GitFailed(f"{at}/{name[:60]}… is a path of more than {LONGEST:,} bytes{_ADVICE}")
     for folder in folders:
         if folder.name and os.path.lexists(at / folder / ".git"):
             raise AnotherRepository(at, str(folder), is_committed=False)
@@ -114,7 +118,7 @@ def _opened(stack: ExitStack, at: Path, name: str) -> tuple[str, int] | None:
 
 
 def refuse_special_files(git: Git, at: Path) -> None:
-    """Raise SpecialFile for the first pipe, socket or device in a folder that is not ignored."""
+    """Raise SpecialFile for the first pipe, socket, device or closed folder in a folder that is not ignored."""
     found = dict(_special_files(at))
     told = "".join(f"{os.path.relpath(path, at)}\0" for path in found)
     ignored = {*git.run("check-ignore", "-z", "--stdin", at=at, told=told).text.split("\0")} if found else ()
@@ -131,17 +135,23 @@ def refuse_pipes(at: Path) -> None:
 
 
 def _special_files(folder: Path | str) -> Iterator[tuple[str, str]]:
-    """The path and kind of each in a folder and those within, but for git's own."""
+    """The path and kind of each in a folder and those within, but for git's own; what can't be opened is one, too."""
     folders = [os.fspath(folder)]
     while folders:
-        with suppress(OSError), os.scandir(folders.pop()) as entries:  # what can't be listed is said by git
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    if entry.name != ".git":
-                        folders.append(entry.path)
-                elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                    yield entry.path, _SPECIAL.get(stat.S_IFMT(mode), "special file")
+        path = folders.pop()
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        if entry.name != ".git":
+                            folders.append(entry.path)
+                    elif not entry.is_file(follow_symlinks=False) and not entry.is_symlink():
+                        mode = entry.stat(follow_symlinks=False).st_mode
+                        yield entry.path, _SPECIAL.get(stat.S_IFMT(mode), "special file")
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # somebody else has removed it
+        except OSError as error:
+            yield path, f"folder that can't be opened ({error.strerror})"
 
 
 def refuse_repositories(git: Git, tree: str, at: Path) -> None:

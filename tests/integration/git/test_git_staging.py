@@ -350,6 +350,31 @@ def test_what_lies_too_deep_is_neither_committed_nor_laid_out(tmp_path: Path) ->
         laid_out(repository, repository.staging().commit)
 
 
+def test_a_file_whose_path_is_too_long_for_the_kernel_is_not_left_out_in_silence(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    staging, names = repository.home / "staging", ["d" * 200] * 25
+    within = os.open(staging, os.O_RDONLY)
+    for name in names:
+        os.mkdir(name, dir_fd=within)
+        outer, within = within, os.open(name, os.O_RDONLY, dir_fd=within)
+        os.close(outer)
+    os.close(os.open("rule.py", os.O_CREAT | os.O_WRONLY, dir_fd=within))
+    os.close(within)
+    with pytest.raises(
+        SpecialFile, match=r"staging/d+/.*… is a folder that can't be opened \(File name too long\)"
+    ):
+        repository.commit_staging("too long", ADA)
+    write(staging / ".gitignore", f"{names[0]}/\n")
+    assert repository.commit_staging("without it", ADA)
+    (staging / ".gitignore").unlink()
+    shutil.rmtree(staging / names[0])
+    write(staging.joinpath(*names[:16], "rule.py"), "")
+    with pytest.raises(
+        GitFailed, match=r"staging/d+… is a path of more than 3,000 bytes; list what is no code"
+    ):
+        repository.commit_staging("too long", ADA)
+
+
 SPECIAL: dict[str, Callable[[Path], None]] = {
     "pipe": os.mkfifo,
     "socket": bound_socket,
