@@ -279,17 +279,17 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
     tone = tone_of([notice.said for notice in notices])
     late = sum(now - notice.at > LATE_US for notice in notices)
     if len(notices) > 1:
-        waited = "1 of them" if late == 1 else f"{late} of them"
+        waited = "1 of them is" if late == 1 else f"{late} of them are"
         entries = []
         for _, _, at, said, _ in notices:
             title = truncate(said.title, TITLE)
             text = f"{title}: {said.text}" if said.text else said.title
             entries.append(f"{local_text(at)}  {truncate(text, ENTRY)}")
-        body = "\n\n".join([f"{waited} could not be sent before.", *entries] if late else entries)
+        body = "\n\n".join([f"{waited} of more than 5 minutes ago.", *entries] if late else entries)
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
     words = truncate(notice.said.text or notice.said.title, ALONE)
-    body = f"{words}\n\nIt is of {local_text(notice.at)} and could not be sent before." if late else words
+    body = f"{words}\n\nIt is of {local_text(notice.at)}." if late else words
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)
 
 

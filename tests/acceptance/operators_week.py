@@ -694,7 +694,7 @@ TABLE: tuple[Breakage, ...] = (
             "  restart-process 3 acked: victim is to be started: root asked for it\n"
             f"  notify acked: {GIVEN_UP}\n"
             "  root requested a start\n"
-            "  recovered, not by what Pulse did",
+            "  recovered after a request",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"process-died victim {BROKEN}",
@@ -789,7 +789,7 @@ TABLE: tuple[Breakage, ...] = (
             "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
             f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in T\n"
             "  root requested a start\n"
-            "  recovered, not by what Pulse did",
+            "  recovered after a request",
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",

@@ -54,7 +54,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     if told["ended_by"]:
         yield told["ended_by"]
     elif told["helped"] is not None:
-        by_itself = "recovered, not by what Pulse did" if told["ended"] else "not recovered yet"
+        without = "recovered after a request" if told["requests"] else "recovered, not by what Pulse did"
+        by_itself = without if told["ended"] else "not recovered yet"
         yield "recovered" if told["helped"] else by_itself
 
 

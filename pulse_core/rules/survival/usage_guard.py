@@ -54,6 +54,10 @@ def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: 
     if tried and up is not None and (left := process.for_ - curr.now.since(up)) > 0:
         # Who takes as much from the start on is not restarted all the time: it has as long again as it had to be known for.
         return RestartPlan(f"restarted, has {duration_text(left)} to take less", wait_us=left)
+    looked = curr.window(PROCESS_USAGE).last
+    if up is not None and looked and looked.moment.since(up) < process.for_:
+        wait = curr.settings.watch.usage_interval
+        return RestartPlan("what it takes since it was started is not known yet", wait_us=wait)
     return plan_restart(process, name, condition, curr)
 
 

@@ -13,7 +13,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ProcessUp,
 )
-from pulse_core.model.names import USAGE
+from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
@@ -58,6 +58,23 @@ def test_a_leaking_process_is_restarted_and_nobody_is_woken() -> None:
     restarted(story)
     story.cleared(NAME)
     assert not story.after("1h").tick().effects
+
+
+@pytest.mark.parametrize("by_pulse", [True, False])
+def test_a_new_life_is_not_restarted_for_what_the_one_before_it_took(by_pulse: bool) -> None:
+    story = a_story(**{"for": "5s"}).sample(PROCESS_USAGE)
+    if by_pulse:
+        story.tick()
+        story.expect("restart-process", key=KEY)
+        restarted(story)
+    else:
+        story.event(ProcessDied(pid=7, evidence="was stopped", healthy=True), "agent")
+        story.event(ProcessUp(pid=8, started=8, evidence="there"), "agent")
+    story.after("7s").tick()
+    story.expect_nothing()
+    story.expect_note("what it takes since it was started is not known yet")
+    story.after("3s").sample(PROCESS_USAGE).tick()  # the watcher would have ended the condition, were it well
+    story.expect("restart-process", key=KEY)
 
 
 def test_by_default_a_person_is_told_once_and_when_it_is_over() -> None:
