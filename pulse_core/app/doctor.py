@@ -200,6 +200,14 @@ class DaemonChecks:
         elif now["runs"] and now.get("degraded"):
             words = f"{now['runs'][:12]} runs instead of what was promoted"
             yield Finding("rule host", WARN, words, "promote anew")
+        if why := now.get("without_plugins"):
+            words = f"left out, since your rules can't be loaded with them: {why}"
+            yield Finding(
+                "plugins",
+                WARN,
+                words,
+                "see which one: upulse plugins; remove it, then: upulse daemon restart",
+            )
         for rule, why in now["quarantined"].items():
             yield Finding("rule", WARN, f"{rule} is quarantined: {why}", "mend it, and promote")
         others = ("user", CONTROL_GROUP, GROUP_LIMITS)  # of these is told with what would help

@@ -72,7 +72,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("safe_mode")
         or status.get("held_back")
         or (status["notices"]["waiting"] and status["notices"]["held_back"])
-        or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined"))
+        or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined", "without_plugins"))
     )
 
 

@@ -23,7 +23,7 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.moment import iso
-from pulse_core.model.names import ENGINE
+from pulse_core.model.names import ENGINE, PLUGINS
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
@@ -167,9 +167,25 @@ class EngineController:
             await self._record(ConditionCleared(evidence=words), SET_ASIDE)
 
     async def _begin(self) -> None:
-        """Start a host with the commit in force, or else with an earlier good one."""
+        """Start a host with the commit in force, or else with an earlier good one; if none loads, without plugins."""
+        host_supervisor = self.host_supervisor
+        host_supervisor.plugins_fault = ""
+        wanted = self.engine.commit or await self.parts.revisions.head()
+        if not (why := await self._load_any(wanted)):
+            return
+        if host_supervisor.current_parts.without_plugins:
+            host_supervisor.plugins_fault = why
+            if not await self._load_any(wanted):
+                words = f"no revision can be loaded with them, so it runs without: {why}; see: upulse plugins"
+                self.context.failed(PLUGINS, words)
+                return
+            host_supervisor.plugins_fault = ""
+        await host_supervisor.retire()  # so that effects for its executors do not wait for ever
+        raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
+
+    async def _load_any(self, wanted: str) -> str:
+        """Start a host with this commit, or else with an earlier good one; why that is not possible, or nothing."""
         engine, why = self.engine, ""
-        wanted = engine.commit or await self.parts.revisions.head()
         for commit in dict.fromkeys(filter(None, (wanted, engine.good, engine.previous, engine.replaced))):
             began = loop_seconds()
             try:
@@ -183,9 +199,8 @@ class EngineController:
             await self._say_loaded(wanted, running, why, round((loop_seconds() - began) * 1000))
             if self.instead_of and engine.is_on_probation(self.context.last_snapshot().now):
                 await self._go_back(running.commit, f"it can't be loaded: {why}", "pulse")
-            return
-        await self.host_supervisor.retire()  # so that effects for its executors do not wait for ever
-        raise PulseError(f"no revision of the engine can be loaded, nor {wanted[:12]}: {why}")
+            return ""
+        return why
 
     async def _export(self, commit: str) -> Revision:
         """The commit's export; reports if its files had been changed and were made anew."""
@@ -340,6 +355,7 @@ class EngineController:
             "rolled_back": iso(engine.rolled_back.at) if engine.rolled_back else None,
             "sandbox": running.sandbox if running else {},
             "missing": dict(loaded.missing) if loaded else {},
+            "without_plugins": self.host_supervisor.plugins_fault or None,
             "restarts": self.host_supervisor.restarts.count,
             "requests": len(engine.requests),
             "disabled": engine.disabled_status(),

@@ -124,11 +124,15 @@ class ErrorThrottle:
 
 
 class HostSupervisor:
-    """Runs one host, or none. ended: set when it can fold no more, or there is something to report."""
+    """Runs one host, or none. ended: set when it can fold no more, or there is something to report.
+
+    plugins_fault: why hosts are started without plugins, if no commit can be loaded with them.
+    """
 
     def __init__(self, parts: EngineParts, context: EngineContext) -> None:
         self.parts, self.context = parts, context
         self.running: Running | None = None
+        self.plugins_fault = ""
         self.restarts = restarts()
         self.ended = asyncio.Event()
         self._errors = ErrorThrottle()
@@ -138,8 +142,8 @@ class HostSupervisor:
 
     @property
     def current_parts(self) -> EngineParts:
-        """What starts hosts now: safe mode may leave plugins out."""
-        is_without = PLUGINS in self.context.current_state().control.left_out
+        """What starts hosts now: plugins may be left out, by safe mode or since no host starts with them."""
+        is_without = self.plugins_fault or PLUGINS in self.context.current_state().control.left_out
         return (is_without and self.parts.without_plugins) or self.parts
 
     @property

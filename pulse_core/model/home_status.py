@@ -140,8 +140,8 @@ class EngineHostStatus(TypedDict):
 
     commit: in force; runs: the one that a host runs; degraded: that is another one; set_aside: why no host runs; rules,
     watchers, executors: their names; quarantined: rules that are passed over, and why; errors: since the commit is in force;
-    sandbox: which parts of it hold; missing: why others don't; restarts: of the host; requests: that are not answered;
-    left_out: by safe mode; gone: why there is no engine any more.
+    sandbox: which parts of it hold; missing: why others don't; without_plugins: why they are left out, but by safe mode;
+    restarts: of the host; requests: that are not answered; left_out: by safe mode; gone: why there is no engine any more.
     """
 
     commit: str | None
@@ -156,6 +156,7 @@ class EngineHostStatus(TypedDict):
     rolled_back: NotRequired[str | None]
     sandbox: Mapping[str, Json]
     missing: NotRequired[Mapping[str, str]]
+    without_plugins: NotRequired[str | None]
     restarts: NotRequired[int]
     requests: NotRequired[int]
     disabled: NotRequired[DisabledStatus | None]

@@ -363,3 +363,23 @@ def test_a_promote_before_any_commit_was_in_force_is_taken_and_can_be_taken_back
         assert json.loads(world.events("rollback")[0].data)["to"] == "first"
 
     setup.tell(story)
+
+
+def test_an_engine_that_loads_only_without_plugins_runs_without_them_which_is_said() -> None:
+    setup = Setup()
+    setup.hosts.revisions = MemoryRevisions(dict.fromkeys(setup.revisions.engines), "first")
+
+    async def story(world: World) -> None:
+        await started(world)
+        assert (setup.alive, state(world)["engine"]["runs"]) == ((0, 1), "first")
+        assert "first can't be loaded" in state(world)["engine"]["without_plugins"]
+        (error,) = world.events("error", subject="plugins")
+        assert "no revision can be loaded with them, so it runs without: " in error.data
+        assert (await promoted(world, "second")).kind == "promote"
+        setup.hosts.revisions = setup.revisions  # the plugin is mended
+        setup.bare_hosts.started[-1].alive = False
+        await asyncio.sleep(20)
+        assert (setup.alive, state(world)["engine"]["runs"]) == ((1, 0), "second")
+        assert state(world)["engine"]["without_plugins"] is None
+
+    setup.tell(story)

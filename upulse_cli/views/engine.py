@@ -30,6 +30,8 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
         table.add_row("", isolation(running))
         for part, why in running.get("missing", {}).items():
             table.add_row("", Text(one_line(f"no {part}: {why}"), style="dim"))
+    if running and (why := running.get("without_plugins")):
+        table.add_row("plugins", Text(one_line(f"left out: {why}; see: upulse plugins"), style="yellow"))
     table.add_row("last good", Text(_short(now["good"]) or "none yet"))
     table.add_row("errors", Text(str(now["errors"])))
     if now["breakdowns"]:

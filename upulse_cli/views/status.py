@@ -158,6 +158,8 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
     text = Text(f"engine    {engine['runs'][:12]}  {count(len(engine['rules']), 'rule')}")
     if engine["degraded"]:
         text.append("  DEGRADED: the promoted commit can't be loaded", style="white on red")
+    if engine.get("without_plugins"):
+        text.append("  without plugins: it can't be loaded with them; see upulse plugins", style="yellow")
     if engine["quarantined"]:
         text.append(f"  quarantined: {', '.join(engine['quarantined'])}", style="yellow")
     return text.append("  ").append(isolation(engine)) if engine["sandbox"] else text
