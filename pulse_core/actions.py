@@ -352,6 +352,15 @@ class RollbackParams(ActionParams):
     to: str = Field(min_length=1, description="the commit to go back to")
     reject: str = Field(min_length=1, description="the commit that must be in force, and is rejected")
     why: str = ""
+    while_failing: bool = Field(
+        default=False, description="whether to give it up when an action of survival's works again"
+    )
+
+
+def rollback_objection(effect: Effect, state: State, now: Moment) -> str:
+    """Object if it was wished for failures in a row, and the row has ended."""
+    has_ended = bool(effect.params.get("while_failing")) and not state.engine.failures
+    return "survival's actions work again in the meantime" if has_ended else ""
 
 
 ROLLBACK_ENGINE = ActionDeclaration(
@@ -359,6 +368,7 @@ ROLLBACK_ENGINE = ActionDeclaration(
     RollbackParams,
     "Lets the commit before the one in force be in force again; done already if the rejected one is not any more.",
     is_reserved=True,
+    objection=rollback_objection,
     refusal=lambda effect, curr: (
         "a rule may not take the engine back; wish for a notice, and let a person do it"
     ),

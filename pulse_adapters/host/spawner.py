@@ -21,7 +21,7 @@ from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
 from pulse_adapters.workers.spawn import TRACED_S, ProcessAttributes, ProcessUser, reach_program, spawn
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
 from pulse_core.ports.loops import finish_despite_cancel
@@ -215,7 +215,7 @@ class Spawner:
                 about, partial(reach_program, program, env, cwd, is_sure), env.get("PATH", "")
             )
         except (OSError, ValueError) as error:
-            raise PulseError(start_error(program, cwd, env, error)) from error
+            raise start_failure(program, cwd, env, error) from error
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
@@ -438,12 +438,21 @@ def launch(
                 birthplace.is_used = True
         pid = pid or spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
     except (OSError, ValueError) as error:
-        raise PulseError(start_error(argv[0], cwd, env, error)) from error
+        raise start_failure(argv[0], cwd, env, error) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
     # went by in between. It can be read even if it has died already: nobody has reaped it.
     after = ticks_now()
     born = read_stat(pid) if before != after else None
     return ProcessId(pid, born.started if born else after)
+
+
+def start_failure(
+    program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError
+) -> PulseError:
+    """The failure of a start: of its own type if the machine cannot start it, and not only just now."""
+    is_lasting = isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
+    is_lasting = is_lasting or (isinstance(error, OSError) and error.errno == errno.ENOEXEC)
+    return (NotStartable if is_lasting else PulseError)(start_error(program, cwd, env, error))
 
 
 def start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:

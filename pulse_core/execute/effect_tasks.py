@@ -12,7 +12,7 @@ from pulse_core.actions import parsed_params
 from pulse_core.composition import declaration_of
 from pulse_core.execute.outcomes import OutcomeRecorder
 from pulse_core.execute.slots import holder
-from pulse_core.model.errors import PulseError, Refused, describe_error
+from pulse_core.model.errors import NotStartable, PulseError, Refused, describe_error
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import (
     Effect,
@@ -99,7 +99,7 @@ class Attempt:
                 result = await self.executor.execute(self.effect.wish, self.params, self.effect.event)
             payload = acked_payload(result, loop.time() - began)
         except TimeoutError:
-            return self._failed(f"not done within {self.policy.timeout:g} s, and ended", dice)
+            return self._failed(PulseError(f"not done within {self.policy.timeout:g} s, and ended"), dice)
         except Unsure as error:
             return EffectUnknown(why=str(error))
         except GivenUp as error:
@@ -107,9 +107,9 @@ class Attempt:
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
-            return self._failed("it cancelled itself", dice)
+            return self._failed(PulseError("it cancelled itself"), dice)
         except Exception as error:  # noqa: BLE001 - whatever an executor raises is the outcome of its effect
-            return self._failed(describe_error(error), dice)
+            return self._failed(error, dice)
         return payload
 
     async def recover(self) -> Payload | None:
@@ -129,9 +129,10 @@ class Attempt:
                 why=f"interrupted, and nobody can tell whether it happened: {describe_error(error)}"
             )
 
-    def _failed(self, error: str, dice: Random) -> Payload:
+    def _failed(self, failure: Exception, dice: Random) -> Payload:
+        error = describe_error(failure)
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
-            return EffectFailed(error=error)
+            return EffectFailed(error=error, not_startable=isinstance(failure, NotStartable))
         pause = self.policy.pauses.jittered(self.number, dice.random())
         return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(pause * US_PER_SECOND))
 

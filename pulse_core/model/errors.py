@@ -13,6 +13,10 @@ class PulseError(Exception):
     exit_code = 1
 
 
+class NotStartable(PulseError):
+    """A program that this machine cannot start: it is not there, is no program, or may not be executed."""
+
+
 class Refused(PulseError):
     """A draft that may not be recorded: wrong caller, wrong shape, or not allowed."""
 

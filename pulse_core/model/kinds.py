@@ -404,6 +404,10 @@ class EffectFailed(Payload, kind="effect-failed"):
 
     error: Text
     result: dict[str, Json] = Field(default_factory=dict)
+    not_startable: bool = Field(
+        default=False,
+        description="whether this machine cannot start the program, which no commit of the engine can be blamed for",
+    )
 
 
 class EffectUnknown(Payload, kind="effect-unknown"):

@@ -63,11 +63,12 @@ class Engine:
     first, through which rollbacks go back one by one (the last 100);
     errors: when rules and projections raised errors since then (the last 100); breakdowns: when its watchers and
     executors failed by their own fault, or one of its hosts ended (likewise); failures: when survival's actions failed
-    since then, with none in between that worked (likewise); ailing: the identities of the faults that were recorded
-    lately, failures of survival's actions among them, and when; excused: those that came before the promote already,
-    from files that it left as they were, and count for none of the three; trying: the keys of survival's open actions,
-    by effect id; asked: when a rollback was last wished; rolled_back: when one was done; good: the last commit that was
-    in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
+    since then, with none in between that worked (likewise), but not for programs that the machine cannot start; ailing:
+    the identities of the faults that were recorded lately, failures of survival's actions among them, and when;
+    excused: those that came before the promote already, from files that it left as they were, and count for none of the
+    three; trying: the keys of survival's open actions, by effect id; asked: when a rollback was last wished;
+    while_failing: whether that was for `failures`, and ends with them; rolled_back: when one was done; good: the last
+    commit that was in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
     replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
     by the event's id; started: the ids of those that a daemon began to carry out and did not leave by a stop;
     disabled: since when a person wants none of its code run, or None; disabled_by and disabled_why: who, and why;
@@ -84,6 +85,7 @@ class Engine:
     failures: tuple[Moment, ...] = ()
     trying: Mapping[str, str] = field(default_factory=dict)
     asked: Moment | None = None
+    while_failing: bool = False
     rolled_back: Moment | None = None
     good: str = ""
     quarantined: Mapping[str, str] = field(default_factory=dict)
@@ -151,16 +153,20 @@ def after(state: Engine, events: Iterable[Event]) -> Engine:
         if kind == Effect.kind:
             if state.commit and (wish := decode_plain_effect(event.data)).get("survival"):
                 if wish["action"] == ROLLBACK_ENGINE:
-                    state = replace(state, asked=event.moment)
+                    params = wish.get("params")
+                    while_failing = isinstance(params, Mapping) and bool(params.get("while_failing"))
+                    state = replace(state, asked=event.moment, while_failing=while_failing)
                 elif wish["action"] not in OUTWARD:
                     trying[event.id] = str(wish["key"])
         elif kind in SETTLING:
             if key := trying.pop(event.subject, None):
                 if kind == EffectAcked.kind:
                     state, failures = _forget(state, action_identity(key)), ()
+                    state = replace(state, asked=None, while_failing=False) if state.while_failing else state
                 elif kind != EffectCancelled.kind:
                     state = _note(state, identity := action_identity(key), event.moment)
-                    if state.promoted is not None and identity not in state.excused:
+                    is_counted = state.promoted is not None and identity not in state.excused
+                    if is_counted and not decode_plain(event.data).get("not_startable"):
                         failures = (*failures[1 - FAILURES :], event.moment)
         elif kind == ErrorReported.kind:
             state = _count_error(state, event)
@@ -251,6 +257,7 @@ def _promote(state: Engine, event: Event) -> Engine:
         breakdowns=(),
         excused=tuple(one for one in before if _is_unchanged(one.partition("\n")[0], changed)),
         asked=None,
+        while_failing=False,
         good=state.commit if state.commit and state.has_stayed(now) else state.good,
         quarantined={},
         replaced=previous,
@@ -278,6 +285,7 @@ def _roll_back(state: Engine, event: Event) -> Engine:
         ailing={},
         excused=(),
         asked=None,
+        while_failing=False,
         rolled_back=event.moment,
         quarantined={},
         replaced=str(data.get("rejected", "")),

@@ -114,7 +114,7 @@ CONTROL = StateProjection("control", 5, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 6, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 3, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)
-ENGINE = StateProjection("engine", 8, Engine, engine.KINDS, engine.after)
+ENGINE = StateProjection("engine", 9, Engine, engine.KINDS, engine.after)
 
 CORE: tuple[StateProjection[Any], ...] = (EFFECTS, PROCESSES, CONTROL, CONDITIONS, NOTICES, LOGS, ENGINE)
 

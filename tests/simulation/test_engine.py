@@ -10,7 +10,7 @@ import pytest
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.engine.engine_controller import CRASHED, NO_HOST
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
 from pulse_core.model.verdict import Verdict
@@ -249,11 +249,20 @@ def test_a_program_that_is_missing_is_not_held_against_commits_that_it_was_missi
     bench.tell(story, {**MISSING, "daemon": {"tick_ms": 10_000}, "engine": {"watch": "1m"}})
 
 
-def test_survival_that_begins_to_fail_after_a_promote_takes_it_back() -> None:
+@pytest.mark.parametrize(
+    ("failure", "rejected"),
+    [
+        (PulseError("ghost did not come up"), ["second"]),
+        (NotStartable("ghost: there is no such program in PATH"), []),
+    ],
+)
+def test_survival_that_begins_to_fail_after_a_promote_takes_it_back_unless_a_program_is_missing(
+    failure: PulseError, rejected: list[str]
+) -> None:
     bench = Bench(second=(spares,))
 
     async def missing(event: Event) -> None:
-        raise PulseError("ghost: no such file")
+        raise failure
 
     async def story(world: World) -> None:
         await started(world)
@@ -261,7 +270,8 @@ def test_survival_that_begins_to_fail_after_a_promote_takes_it_back() -> None:
         world.executors["restart-process"].deed = missing
         world.host.kill("ghost")
         await asyncio.sleep(600)
-        assert [json.loads(event.data)["rejected"] for event in world.events("rollback")] == ["second"]
+        assert len(world.events("effect-failed")) >= 3
+        assert [json.loads(event.data)["rejected"] for event in world.events("rollback")] == rejected
 
     bench.tell(story, {**MISSING, **QUICK})
 

@@ -19,7 +19,7 @@ async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
     """Roll the engine back, and let survival alone speak in this tick, when survival's actions fail repeatedly."""
     why, verdict = panic_reason(curr), await inner(prev, curr)
     if why and curr.engine.asked is None:
-        return rollback(why, verdict, curr)
+        return rollback(why, verdict, curr, while_failing=True)
     return verdict.noting(why) if why else verdict
 
 
@@ -72,13 +72,13 @@ def probation_summary(curr: Snapshot) -> str:
     return f"{note}, {broken} of {bounds.breakdowns} breakdowns" if broken else note
 
 
-def rollback(why: str, verdict: Verdict, curr: Snapshot) -> Verdict:
+def rollback(why: str, verdict: Verdict, curr: Snapshot, while_failing: bool = False) -> Verdict:
     """What survival wishes besides, first, and the request to go back to the commit before the one in force.
 
     A rollback may take long: what has died meanwhile is not kept waiting for it.
     """
     engine = curr.engine
-    params = {"to": engine.previous, "reject": engine.commit, "why": why}
+    params = {"to": engine.previous, "reject": engine.commit, "why": why, "while_failing": while_failing}
     reason = f"{engine.commit[:12]} is taken back: {why}"
     effects = [one for one in verdict.effects if one.survival and one.key != ROLLBACK_ENGINE]
     wish = survival_effect(ROLLBACK_ENGINE, ROLLBACK_ENGINE, params, reason)

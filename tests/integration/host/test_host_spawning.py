@@ -18,7 +18,7 @@ from pulse_adapters.host import outputs
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
 from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes, read_stat, send
-from pulse_core.model.errors import PulseError
+from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.ports.host import ProcessId
 from tests.integration.host.host_scene import said, script, until
 from tests.processes import TRACER
@@ -159,7 +159,7 @@ async def test_a_child_gets_default_signals_and_an_empty_mask(mark: str, log: Pa
 async def test_what_cannot_be_started_says_why(
     spawner: Spawner, log: Path, program: str, cwd: str | None, words: str
 ) -> None:
-    with pytest.raises(PulseError, match=words):
+    with pytest.raises(NotStartable, match=words):
         await spawner.start([program], output=log, cwd=cwd)
 
 

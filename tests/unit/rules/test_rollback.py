@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 import pytest
 
+from pulse_core.execute.effect_tasks import objection
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import Effect, EnginePromoted, EngineRolledBack, ErrorReported
+from pulse_core.model.kinds import Effect, EffectFailed, EnginePromoted, EngineRolledBack, ErrorReported
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -162,6 +163,41 @@ def test_a_success_in_between_resets_the_failures() -> None:
     fail(story, 2)
     story.tick()
     story.expect_nothing(KEY)
+
+
+def test_programs_that_the_machine_cannot_start_are_no_panic_and_no_success() -> None:
+    story = promoted()
+    fail(story, 2)
+    for _ in range(9):
+        wish = story.event(Effect(action="restart-process", key="restart-process:g", survival=True), "g")
+        story.event(EffectFailed(error="there is no such program in PATH", not_startable=True), wish.id)
+    story.tick()
+    story.expect_nothing(KEY)
+    fail(story, 1)
+    story.tick()
+    story.expect(KEY)
+
+
+@pytest.mark.parametrize(
+    ("harm", "given_up"), [("failures", "survival's actions work again in the meantime"), ("errors", None)]
+)
+def test_a_rollback_for_failures_is_given_up_when_an_action_works_again(
+    harm: str, given_up: str | None
+) -> None:
+    story = promoted()
+    HARMS[harm](story, 3)
+    story.tick()
+    wish = story.expect(KEY)
+
+    def why() -> str | None:
+        (open_,) = [one for one in story.snapshot.effects.open.values() if one.wish.key == wish.key]
+        return objection(open_, story.snapshot.state, story.now)
+
+    assert why() is None
+    story.event(Effect(action="clean-paths", key="well", survival=True), "well")
+    story.acked("well")
+    assert why() == given_up
+    assert (story.snapshot.engine.asked is None) is (given_up is not None)
 
 
 def test_failures_that_lie_far_apart_are_no_panic() -> None:
