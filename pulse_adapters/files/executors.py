@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pulse_adapters.workers import conversation
-from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.worker import module_program
 from pulse_core.actions import ARCHIVE_SESSIONS, CLEAN_PATHS, ArchiveParams, CleanParams
@@ -28,7 +28,7 @@ async def ask(program: str, order: Mapping[str, Json], *, seconds: float, effect
     Its own deadline is 80 % of `seconds`, so that it ends before it is killed.
     """
     worker = module_program(
-        f"pulse_adapters.files.{program}", env={**inherited_environment(), EFFECT_MARK: effect}
+        f"pulse_adapters.files.{program}", env={**python_environment(), EFFECT_MARK: effect}
     )
     order = {**order, "seconds": seconds * 0.8, "effect": effect}
     try:

@@ -8,7 +8,7 @@ from pulse_adapters.host.outputs import end_of_output
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers.allowed_programs import allowed_program, allowed_programs
 from pulse_adapters.workers.conversation import ask
-from pulse_adapters.workers.environment import EFFECT_MARK, inherited_environment
+from pulse_adapters.workers.environment import EFFECT_MARK, python_environment
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, MakeGroup, no_host_group
 from pulse_adapters.workers.worker import module_program
@@ -47,7 +47,7 @@ class Collect(Executor):
             "why": params.why or effect.reason,
             "group": group.path,
         }
-        program = module_program(self._program, env={**inherited_environment(), EFFECT_MARK: event.id})
+        program = module_program(self._program, env={**python_environment(), EFFECT_MARK: event.id})
         try:
             return Result(await ask(program, order, dict, seconds=TIMEOUT_S))
         except WorkerFault as fault:

@@ -296,17 +296,18 @@ class Spawner:
         marker: str = "",
         executable: str | None = None,
         log: Path | None = None,
+        inherits: bool = True,
     ) -> Outcome:
         """Run a command to its end; if it overruns or is cancelled, its whole tree is ended first.
 
         The output is captured and cut, or with `log` appended to that file, which a service that the command
-        leaves behind can go on writing to. Processes left behind after a normal end are not ended.
+        leaves behind can go on writing to. Processes left behind after a normal end are not ended. inherits: as in `start`.
         """
         began = time.monotonic()
         sink = FileOutput(await open_log(self._files, log)) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
-            whole = {**self._inherited, **marked}
+            whole = {**self._inherited, **marked} if inherits else marked
             program = await self._reach(executable or argv[0], whole, cwd)
             found = launch(program, argv, whole, sink.target, cwd=cwd)
             sink.begin()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from pulse_adapters.workers.environment import ROOT, inherited_environment
+from pulse_adapters.workers.environment import ROOT, python_environment
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.messages import Limits, decode
 from pulse_adapters.workers.worker import Program, Worker, module_program
@@ -28,7 +28,7 @@ _PATHS = (ROOT, *(str(Path(one).parent) for one in (_RE2 and _RE2.submodule_sear
 
 def program() -> Program:
     """The child's program. `-S` spares it the machinery of packages; it then has Python's library, Pulse, and re2."""
-    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(_PATHS)}
+    env = {**python_environment(), "PYTHONPATH": os.pathsep.join(_PATHS)}
     return module_program("pulse_adapters.logs.tail", options=("-S", "-P"), env=env)._replace(limits=LIMITS)
 
 

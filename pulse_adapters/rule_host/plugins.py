@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.workers.child_side import answer_once
 from pulse_adapters.workers.conversation import ask
-from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_adapters.workers.worker import module_program
 from pulse_core.model.errors import PulseError
@@ -80,7 +80,7 @@ def installed_plugins() -> Sequence[Mapping[str, Any]]:
 
 
 def _parts(value: str) -> PluginParts:
-    env = {**inherited_environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    env = {**python_environment(), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     program = module_program("pulse_adapters.rule_host.plugins", env=env)
     try:
         return asyncio.run(ask(program, {"value": value}, PluginParts, seconds=PATIENCE))

@@ -26,6 +26,9 @@ UNLOGGED_MARK = f"{PROCESS_MARK}_UNLOGGED"
 NEVER_PASSED_ON_PREFIXES = ("LISTEN_", "WATCHDOG_", HANDS_MARK, EFFECT_MARK, PROCESS_MARK)
 """More of that, and the marks by which Pulse knows what it started: who has inherited one is taken for another."""
 
+_OF_PYTHON = ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
+"""What Python reads of the environment in programs of Pulse: where modules are. All else changes what they print or do."""
+
 ROOT = str(Path(__file__).parents[2])
 """The folder in which Pulse's packages lie."""
 
@@ -37,6 +40,12 @@ def inherited_environment(environment: Mapping[str, str] | None = None) -> dict[
         for name, value in (os.environ if environment is None else environment).items()
         if name not in NEVER_PASSED_ON and not name.startswith(NEVER_PASSED_ON_PREFIXES)
     }
+
+
+def python_environment() -> dict[str, str]:
+    """The same for a Python program of Pulse, as PYTHONINSPECT or PYTHONIOENCODING would have it answer otherwise."""
+    inherited = inherited_environment().items()
+    return {name: value for name, value in inherited if not name.startswith("PYTHON") or name in _OF_PYTHON}
 
 
 def selected_variables(*names: str) -> dict[str, str]:

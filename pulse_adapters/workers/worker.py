@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.descriptors import REPLIES, REQUESTS
-from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.framing import Frames, Message, WorkerFault, encode
 from pulse_adapters.workers.messages import LIMITS, Limits, parse
 from pulse_adapters.workers.output import Output
@@ -51,7 +51,7 @@ def module_program(
     options: of Python. `-P`: files where it is started must not pass for Python's own.
     """
     return Program(
-        (sys.executable, *options, "-m", name, *words), inherited_environment() if env is None else env
+        (sys.executable, *options, "-m", name, *words), python_environment() if env is None else env
     )
 
 

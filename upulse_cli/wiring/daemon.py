@@ -33,6 +33,7 @@ from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
 from pulse_adapters.workers.control_group import remove_home_groups
+from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core import __version__
@@ -298,9 +299,11 @@ def errors(store: str, words: str) -> Sequence[Draft]:
 
 async def read_log(home: Home, spawner: Spawner) -> LogCheck:
     """Read the whole log in a child of low priority; what it found."""
-    verify = (sys.executable, "-m", "upulse_cli", "verify", "--no-engine", "--json", "--home", str(home.path))
-    argv = ("nice", "-n", "19", *verify)
-    outcome = await spawner.run(argv, cwd=None, env={}, timeout=LONGEST_VERIFY, marker="deep-check")
+    verify = ("-P", "-m", "upulse_cli", "verify", "--no-engine", "--json", "--home", str(home.path))
+    argv = ("nice", "-n", "19", sys.executable, *verify)
+    outcome = await spawner.run(
+        argv, env=python_environment(), inherits=False, timeout=LONGEST_VERIFY, marker="deep-check"
+    )
     try:
         found = json.loads(outcome.output)
     except ValueError:
