@@ -77,11 +77,10 @@ def refuse_odd_files(folder: Path) -> None:
         ):  # what can't be listed is said by git
             for entry in islice(entries, left):
                 left -= 1
-                path = Path(entry.path)
                 if entry.is_dir(follow_symlinks=False):
-                    (folders.append if len(entry.name) == 2 else folders.appendleft)(path)
-                elif not entry.is_file(follow_symlinks=False) and _is_odd(path):
-                    raise GitFailed(f"{path} is no plain file; remove it")
+                    (folders.append if len(entry.name) == 2 else folders.appendleft)(Path(entry.path))
+                elif not entry.is_file(follow_symlinks=False) and _is_odd(Path(entry.path)):
+                    raise GitFailed(f"{entry.path} is no plain file; remove it")
 
 
 def _is_odd(path: Path) -> bool:
