@@ -7,7 +7,6 @@ import json
 import os
 import resource
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -33,6 +32,8 @@ def begin(nice: int = 0, memory: int = 0) -> None:
     if nice:
         os.nice(nice)
     if memory:
+        import threading  # which most workers don't need
+
         threading.stack_size(_STACK)  # all of a stack counts, and one of 8 MiB is usual
         limit_memory(memory)
 
