@@ -6,9 +6,7 @@ Types of what capabilities print are here where they are too many for the folder
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypedDict
 
-from pulse_core.app.backup import Backup
-from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
-from pulse_core.model.json_answers import (
+from docs.json_types import (
     DaemonPageJson,
     DevErrorJson,
     DevLoadedJson,
@@ -17,17 +15,13 @@ from pulse_core.model.json_answers import (
     DevSampleJson,
     DevTickJson,
     DoctorJson,
-    EffectJson,
     EffectPageJson,
-    EngineStatusJson,
     EventJson,
     ExplanationJson,
     GarbageJson,
-    IncidentJson,
     InstanceJson,
     PluginJson,
     ProcessPageJson,
-    ProfileJson,
     PromoteJson,
     RedactJson,
     ReplayJson,
@@ -35,10 +29,18 @@ from pulse_core.model.json_answers import (
     SeriesJson,
     SettingsCheckJson,
     ShadowJson,
-    TurnJson,
-    TurnPageJson,
     VerdictJson,
     WhyJson,
+)
+from pulse_core.app.backup import Backup
+from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
+from pulse_core.model.json_answers import (
+    EffectJson,
+    EngineStatusJson,
+    IncidentJson,
+    ProfileJson,
+    TurnJson,
+    TurnPageJson,
 )
 from pulse_core.model.json_types import Json
 from pulse_core.settings.settings import Settings

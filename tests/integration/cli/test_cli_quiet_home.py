@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from docs.json_types import EventJson
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_core.app import append
-from pulse_core.model.json_answers import EventJson
 from tests.integration.cli.cli_home import CliHome, is_id, sleeper
 from upulse_cli.__main__ import main
 
