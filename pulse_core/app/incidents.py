@@ -9,7 +9,8 @@ from pulse_core.model.errors import UnknownName
 from pulse_core.model.kinds import EventRedacted
 from pulse_core.model.moment import Moment
 from pulse_core.ports.readers import EventQuery, EventReader
-from pulse_core.projections.incidents import KINDS, NAME, VERSION, Incident, IncidentFold, Incidents, load
+from pulse_core.projections.incident import Incident
+from pulse_core.projections.incidents import KINDS, NAME, VERSION, IncidentFold, Incidents, load
 
 
 def incidents(home: HomeContext, since: int | None) -> Sequence[Incident]:

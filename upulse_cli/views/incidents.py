@@ -8,7 +8,7 @@ from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
-from pulse_core.projections.incidents import without_id
+from pulse_core.projections.incident import without_id
 from upulse_cli.time_args import local, zone
 
 SHOWN = 3

@@ -1,0 +1,206 @@
+"""One incident: what was seen of it, what was done about it, and whether that helped."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulse_core.model.event import Event
+from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
+from pulse_core.model.moment import Moment, iso
+from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, RESTART_PROCESS
+
+TOLD = frozenset({"notify", "note"})
+"""Actions that only tell people: they help nobody."""
+QUIET_US = 300_000_000
+"""What comes again within five minutes belongs to the same story."""
+FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
+"""What nothing ends is over when it has not come again for so long: an error that comes again is recorded once in ten
+minutes, so at least once in twenty; of a log nobody is told any more after ten."""
+HISTORY_US = 3_600_000_000
+"""What happens an hour after its end has nothing to do with it."""
+MOST_REQUESTS = 20
+"""How many requests of people are kept of one incident, and how many delays."""
+MOST_CAUSES, OTHERS = 10, "other causes"
+"""How many causes of one incident are told apart, and how those beyond are called."""
+VARYING = re.compile(
+    r"(?<=\bprocess )\d++|(?<=\bnot by )\d++|(?<!\d)\d++(?:\.\d++|(?=%| ?(?:[KMGT]i?B|ms|s|min|h|days?)\b))"
+)
+"""Process ids and measured values: what was seen twice of one cause differs in them."""
+
+
+@dataclass(slots=True)
+class IncidentCause:
+    """What was seen of an incident, but for process ids and measured values: the newest words, and how often.
+
+    varies: more than the id of the process differed.
+    """
+
+    evidence: str
+    first: Moment
+    last: Moment
+    times: int = 0
+    varies: bool = False
+
+    def spelled(self) -> CauseJson:
+        """As JSON values."""
+        return {
+            "evidence": self.evidence, "times": self.times,
+            "first": iso(self.first.at), "last": iso(self.last.at), "varies": self.varies,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class IncidentMeasure:
+    """What was done about it under one key, however often: the newest wish, and how all of them ended.
+
+    said: why the last one that is settled ended as it did.
+    """
+
+    action: str
+    key: str
+    effect: str = ""
+    reason: str = ""
+    times: int = 0
+    said: str = ""
+    outcomes: dict[str, int] = field(default_factory=dict)
+
+    def spelled(self) -> MeasureJson:
+        """As JSON values; `open` are those that have not ended yet."""
+        left = self.times - sum(self.outcomes.values())
+        return {
+            "action": self.action, "key": self.key, "effect": self.effect, "times": self.times,
+            "outcomes": {**({"open": left} if left else {}), **self.outcomes},
+            "reason": self.reason, "said": self.said,
+        }  # fmt: skip
+
+
+@dataclass(slots=True)
+class Incident:
+    """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
+
+    id: of the event that began it; since: when it was last well, and began again; wrong_us: for how long it was wrong
+    before that; evidence: what was seen, in words; causes: what was seen each time,
+    by its words; printed: what a process had printed last, which are not Pulse's words;
+    event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
+    but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
+    delays: what held back the answers to it, and for how long at most;
+    requests_since: what they requested since it is over, which belongs to it if it comes again;
+    worked: when something that Pulse did had last worked, with nothing done by a person since;
+    by_person: a person requested the start that comes next.
+    """
+
+    id: str
+    about: str
+    subject: str
+    began: Moment
+    since: Moment
+    last: Moment
+    evidence: str = ""
+    causes: dict[str, IncidentCause] = field(default_factory=dict)
+    printed: str = ""
+    event: str = ""
+    commit: str = ""
+    over: bool = False
+    faded: bool = False
+    times: int = 1
+    wrong_us: int = 0
+    measures: dict[str, IncidentMeasure] = field(default_factory=dict)
+    ended_by: str = ""
+    requests: list[str] = field(default_factory=list)
+    requests_since: list[str] = field(default_factory=list)
+    delays: list[str] = field(default_factory=list)
+    worked: Moment | None = None
+    by_person: bool = False
+
+    def is_history(self, now: Moment) -> bool:
+        """Whether nothing that happens now belongs to it any more."""
+        settled = all(sum(one.outcomes.values()) >= one.times for one in self.measures.values())
+        return settled and (self.over or self.about in FADED_US) and now.since(self.last) > HISTORY_US
+
+    def has_faded(self, now: Moment) -> bool:
+        """Whether nothing has ended it, and it did not come again."""
+        return not self.over and self.about in FADED_US and now.since(self.last) > FADED_US[self.about]
+
+    def see(self, at: Moment, words: str, times: int = 1) -> None:
+        """It was seen so, so often."""
+        self.evidence, name = words, VARYING.sub("N", words)
+        if name not in self.causes and len(self.causes) >= MOST_CAUSES:
+            name = words = OTHERS
+        cause = self.causes.setdefault(name, IncidentCause(words, at, at))
+        cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
+        cause.evidence, cause.last, cause.times = words, at, cause.times + times
+
+    def request(self, words: str) -> None:
+        """A person requested something."""
+        kept = self.requests_since if self.over else self.requests
+        kept[:] = [*kept[1 - MOST_REQUESTS :], words]
+
+    def end(self, at: Moment, by: str = "") -> None:
+        """It is over; by: why, if it did not recover."""
+        if not self.over:
+            self.wrong_us += at.since(self.since)
+        self.last, self.over, self.ended_by = at, True, by
+
+    def fade(self) -> None:
+        """It did not come again."""
+        self.faded = self.faded or not self.over
+        self.over = True
+
+    @property
+    def helped(self) -> bool | None:
+        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people."""
+        if all(measure.action in TOLD for measure in self.measures.values()):
+            return None
+        if not self.over or self.ended_by or self.worked is None:
+            return False
+        return self.about != "condition" or self.last.since(self.worked) <= QUIET_US
+
+    def take_outcome(self, row: Event, action: str) -> None:
+        """Take the outcome of an effect that Pulse wished for this."""
+        # A restart that finds its process up does nothing: one that did something may be known to be up before it is acked.
+        # So does what frees a disk, which is sensed while it is still at work.
+        in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
+        has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
+        if in_time and has_worked and not self.by_person:
+            self.worked = row.moment
+
+    def spelled(self) -> IncidentJson:
+        """The incident as JSON values; `wrong_ms` is `lasted_ms` without the times at which it was well in between."""
+        lasted = self.last.since(self.began) / 1000 if self.over else None
+        return {
+            "id": self.id,
+            "about": self.about,
+            "subject": self.subject,
+            "began": iso(self.began.at),
+            "ended": iso(self.last.at) if self.over else None,
+            "lasted_ms": lasted,
+            "wrong_ms": lasted if self.about in FADED_US or lasted is None else self.wrong_us / 1000,
+            "faded": self.faded,
+            "times": self.times,
+            "evidence": self.evidence,
+            "causes": [cause.spelled() for cause in self.causes.values()],
+            "printed": self.printed,
+            "measures": [measure.spelled() for measure in self.measures.values()],
+            "requests": self.requests,
+            "delays": self.delays,
+            "helped": self.helped,
+            "ended_by": self.ended_by,
+        }
+
+
+def decoded(row: Event) -> Mapping[str, Any]:
+    """The row's data; empty where it was redacted."""
+    return json.loads(row.data) or {}
+
+
+def is_idle(row: Event) -> bool:
+    """Whether an effect was done and changed nothing: there was nothing to do any more, or nothing was freed."""
+    result = decoded(row).get("result") or {}
+    return "already" in result or result.get("bytes") == 0
+
+
+def without_id(words: str) -> str:
+    """What was seen of a process, whichever it was."""
+    return re.sub(r"^process \d+ ", "it ", words)
