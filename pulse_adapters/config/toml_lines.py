@@ -54,7 +54,7 @@ def excess(text: str) -> tuple[int, str] | None:
 
 def locate(text: str) -> Mapping[Path, int]:
     """Line numbers, from 1, by path: keys by name, elements of arrays by place. The text must be valid TOML."""
-    return _Reader(text.replace("\r\n", "\n")).read()
+    return _TomlWalk(text.replace("\r\n", "\n")).read()
 
 
 def nearest(lines: Mapping[Path, int], path: Path) -> int:
@@ -74,7 +74,7 @@ def _tokens(text: str) -> Iterator[tuple[str, int]]:
     yield "", line
 
 
-class _Reader:
+class _TomlWalk:
     """One walk over a valid text; it follows the structure and skips the values."""
 
     def __init__(self, text: str) -> None:

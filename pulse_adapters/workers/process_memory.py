@@ -81,7 +81,7 @@ class ProcessMemory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._idle: list[_Reader] = []
+        self._idle: list[_ReaderThread] = []
         self._users: dict[int, _User] = {}
 
     def read(self, name: str, pid: int, most: int = MOST) -> Told:
@@ -124,7 +124,7 @@ class ProcessMemory:
             return False
         with self._lock:
             reader = self._idle.pop() if self._idle else None
-        reader, seen, slept = reader or _Reader(self), 0, 0
+        reader, seen, slept = reader or _ReaderThread(self), 0, 0
         reader.ahead.put(batch)
         looks, until = 1 if user and user.is_slow(now) else LOOKS, now + MOST_S
         while True:
@@ -202,7 +202,7 @@ class ProcessMemory:
         return told if started is not None and started == _started(pid) else None
 
 
-class _Reader:
+class _ReaderThread:
     """A thread that reads one batch after the other, until one is left to it."""
 
     def __init__(self, memory: ProcessMemory) -> None:

@@ -9,9 +9,12 @@ from pulse_core.composition import current_holds, status_lines
 from pulse_core.execute.notice_batching import failure_reason, hold_reason
 from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
+    ConditionStatus,
     DaemonStatus,
     GuardedProcessStatus,
     HomeStatus,
+    PauseStatus,
+    SafeModeStatus,
     WatcherStatus,
 )
 from pulse_core.model.json_types import Json
@@ -20,6 +23,8 @@ from pulse_core.model.names import PROCESS_USAGE
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.conditions import Condition
+from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.blast_radius import action_budget, budget_of
@@ -73,16 +78,8 @@ def compute_status(
     shared = overlaps(settings.process)
     status: HomeStatus = {
         "daemon": daemon,
-        "paused": {"since": iso(control.paused.at), "by": control.by, "why": control.why}
-        if control.paused
-        else None,
-        "safe_mode": {
-            "since": iso(control.safe.at),
-            "crashes": control.crashes,
-            "left_out": control.left_out,
-        }
-        if control.safe
-        else None,
+        "paused": _pause_status(control),
+        "safe_mode": _safe_mode_status(control),
         "log": {
             "rows": state.seq,
             "verified": iso(control.verified.at) if control.verified else None,
@@ -113,16 +110,7 @@ def compute_status(
             "unknown": effects.unknown,
             "cancelled": effects.cancelled,
         },
-        "conditions": [
-            {
-                "name": name,
-                "state": one.state,
-                "since": iso(one.since.at),
-                "evidence": one.described(now),
-                "tried": len(one.measures),
-            }
-            for name, one in state.conditions.raised.items()
-        ],
+        "conditions": [_condition_status(name, one, now) for name, one in state.conditions.raised.items()],
         "notices": {
             "standing": sum(not notice.over for notice in state.notices.of.values()),
             "waiting": len(state.notices.open),
@@ -139,6 +127,28 @@ def compute_status(
     if control.faults and control.stopped is None:
         status["settings_refused"] = control.faults
     return status
+
+
+def _pause_status(control: Control) -> PauseStatus | None:
+    if control.paused is None:
+        return None
+    return {"since": iso(control.paused.at), "by": control.by, "why": control.why}
+
+
+def _safe_mode_status(control: Control) -> SafeModeStatus | None:
+    if control.safe is None:
+        return None
+    return {"since": iso(control.safe.at), "crashes": control.crashes, "left_out": control.left_out}
+
+
+def _condition_status(name: str, condition: Condition, now: Moment) -> ConditionStatus:
+    return {
+        "name": name,
+        "state": condition.state,
+        "since": iso(condition.since.at),
+        "evidence": condition.described(now),
+        "tried": len(condition.measures),
+    }
 
 
 def process_status(
