@@ -74,7 +74,7 @@ async def _reach_start(process: ProcessSettings, env: Mapping[str, str]) -> None
     except OSError as error:
         if isinstance(error, TimeoutError):
             raise
-        raise PulseError(start_error(program, cwd, env, error)) from error
+        raise PulseError(start_error(program, cwd, error)) from error
 
 
 def _held_port(process: ProcessSettings) -> Iterator[str]:

@@ -215,7 +215,7 @@ class Spawner:
                 about, partial(reach_program, program, env, cwd, is_sure), env.get("PATH", "")
             )
         except (OSError, ValueError) as error:
-            raise start_failure(program, cwd, env, error) from error
+            raise start_failure(program, cwd, error) from error
 
     def ended(self, found: ProcessId) -> ProcessEnded | None:
         """How a process that was started here ended; None if it has not, or if that is no longer known."""
@@ -439,7 +439,7 @@ def launch(
                 birthplace.is_used = True
         pid = pid or spawn(program, argv, env, given, cwd=cwd, user=user, attributes=attributes)
     except (OSError, ValueError) as error:
-        raise start_failure(argv[0], cwd, env, error) from error
+        raise start_failure(argv[0], cwd, error) from error
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
     # went by in between. It can be read even if it has died already: nobody has reaped it.
     after = ticks_now()
@@ -447,16 +447,14 @@ def launch(
     return ProcessId(pid, born.started if born else after)
 
 
-def start_failure(
-    program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError
-) -> PulseError:
+def start_failure(program: str, cwd: str | None, error: OSError | ValueError) -> PulseError:
     """The failure of a start: of its own type if the machine cannot start it, and not only just now."""
     is_lasting = isinstance(error, FileNotFoundError | NotADirectoryError | PermissionError)
     is_lasting = is_lasting or (isinstance(error, OSError) and error.errno == errno.ENOEXEC)
-    return (NotStartable if is_lasting else PulseError)(start_error(program, cwd, env, error))
+    return (NotStartable if is_lasting else PulseError)(start_error(program, cwd, error))
 
 
-def start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OSError | ValueError) -> str:
+def start_error(program: str, cwd: str | None, error: OSError | ValueError) -> str:
     """Why the program could not be started, with what to change."""
     start = f"cannot start {program!r}: "
     if not isinstance(error, OSError) or error.errno is None:
@@ -470,7 +468,7 @@ def start_error(program: str, cwd: str | None, env: Mapping[str, str], error: OS
     if isinstance(error, FileNotFoundError) and "/" in program:
         return f"{start}there is no such file; give the path of a program"
     if isinstance(error, FileNotFoundError):
-        return f"{start}there is no such program in PATH ({env.get('PATH', '')}); give its full path"
+        return f"{start}there is no such program in PATH; give its full path"
     if isinstance(error, PermissionError):
         return f"{start}it may not be executed; make it executable for the user that it runs as"
     if error.errno == errno.ENOEXEC:

@@ -13,6 +13,8 @@ from upulse_cli.time_args import local
 Spelled = Mapping[str, Any]
 LONGEST = 1_000
 """Characters of a value; `--json` has all."""
+FOR_PULSE = ("started", "settings")
+"""What of a result Pulse alone can read: clock ticks, and a checksum."""
 UNSAID: Sequence[Any] = ("", None, [], {}, False)
 
 
@@ -44,7 +46,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "effect":
             return f"{short(event['id'])}  {data.get('reason') or 'requested by hand'}"
         case "effect-acked":
-            return f"after {duration_text(data['took_us'])}  {pairs(data.get('result', {}))}".rstrip()
+            result = {name: value for name, value in data.get("result", {}).items() if name not in FOR_PULSE}
+            return f"after {duration_text(data['took_us'])}  {pairs(result)}".rstrip()
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {duration_text(data['retry_us'])}"
         case "process-died" if data["evidence"] == NOT_RUNNING_YET:
