@@ -18,15 +18,16 @@ _FORMAT = 1
 class SqliteCheckpoints:
     """`Checkpoints` on SQLite. The file is open only while it is used: once a minute is rare."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, host: str = "") -> None:
+        """host: the id of the home whose log they are of, to be saved with them."""
+        self._path, self._host = path, host
 
     async def load(self) -> Mapping[str, Checkpoint]:
         return await finish_despite_cancel(asyncio.to_thread(read_checkpoints, self._path))
 
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be."""
-        await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints))
+        await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints, self._host))
 
 
 def read_checkpoints(path: Path) -> dict[str, Checkpoint]:
@@ -45,24 +46,32 @@ def read_checkpoints(path: Path) -> dict[str, Checkpoint]:
     return {name: checkpoint for name, checkpoint, digest in found if _digest(name, checkpoint) == digest}
 
 
+def read_host(path: Path) -> str:
+    """The id of the home that the checkpoints are of; empty if they do not say it, or can't be read."""
+    if path.exists():
+        with suppress(sqlite3.Error), closing(open_database(path, isolation_level=None)) as connection:
+            return "".join(host for (host,) in connection.execute("SELECT host FROM log"))
+    return ""
+
+
 def _digest(name: str, checkpoint: Checkpoint) -> bytes:
     version, (seq, chain), state = checkpoint
     return hashlib.sha256(f"{name}\0{version}\0{seq}\0{chain!r}\0{state}".encode()).digest()
 
 
-def _write(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
+def _write(path: Path, checkpoints: Mapping[str, Checkpoint], host: str) -> None:
     with suppress(OSError, sqlite3.Error):  # a cache that cannot be written is only missed
         try:
-            _replace(path, checkpoints)
+            _replace(path, checkpoints, host)
         except sqlite3.OperationalError:
             return
         except sqlite3.DatabaseError:
             path.unlink(missing_ok=True)
             path.with_name(f"{path.name}-journal").unlink(missing_ok=True)
-            _replace(path, checkpoints)
+            _replace(path, checkpoints, host)
 
 
-def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
+def _replace(path: Path, checkpoints: Mapping[str, Checkpoint], host: str) -> None:
     rows = [
         (name, kept.version, kept.head.seq, kept.head.chain, kept.state, _digest(name, kept))
         for name, kept in checkpoints.items()
@@ -74,5 +83,8 @@ def _replace(path: Path, checkpoints: Mapping[str, Checkpoint]) -> None:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA secure_delete = ON")  # what was redacted must not lie in a free page
         connection.executescript(f"{_SCHEMA.read_text()}\nPRAGMA user_version = {_FORMAT};")
+        if host:
+            connection.execute("DELETE FROM log")
+            connection.execute("INSERT INTO log VALUES (?)", (host,))
         connection.executemany("INSERT OR REPLACE INTO checkpoint VALUES (?,?,?,?,?,?)", rows)
         connection.commit()

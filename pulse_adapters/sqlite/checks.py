@@ -11,13 +11,14 @@ from pathlib import Path
 from pulse_adapters.sqlite.backup.databases import examine
 from pulse_adapters.sqlite.backup.known_rows import (
     NEW_BEGINNINGS,
+    another_home,
     compare_with_log,
     last_backup,
     last_checkpoint_row,
 )
 from pulse_adapters.sqlite.backup.saved_log import put_back
 from pulse_adapters.sqlite.backup.swap import finish_decided
-from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import (
     connect_readonly,
     is_open_elsewhere,
@@ -126,6 +127,12 @@ class StoreChecks:
         try:
             refuse_damage(home.events)
             refuse_altered_wal(home.events)
+            if words := another_home(home):
+                remedy = (
+                    f"put this home's own log back; or move {home.events} away, then upulse restore a backup"
+                )
+                yield Finding("log", FAIL, words, remedy)
+                return
             rows, words = self._read()
         except Damaged as damage:
             yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
@@ -139,7 +146,8 @@ class StoreChecks:
         elif is_accepted:
             yield Finding("log", WARN, f"{words}; this damage was accepted, and all after that is good")
         elif words:
-            yield Finding("log", FAIL, f"{words}; {rows} rows before it are good", DAMAGE_REMEDY)
+            good = f"; {rows} rows before it are good" if rows else ""
+            yield Finding("log", FAIL, f"{words}{good}", DAMAGE_REMEDY)
         else:
             yield from self._sound(rows)
 
@@ -210,7 +218,7 @@ class StoreChecks:
                           self._forget_checkpoints if not self.is_held() else None)  # fmt: skip
             return
         head = max(checkpoint.head for checkpoint in found.values())
-        agrees, words = compare_with_log(home, head, "state.db")
+        agrees, words = compare_with_log(home, head, "state.db", host=read_host(home.state))
         words = words or f"checkpoints stand at row {head.seq} of this log"
         yield Finding("state", OK if agrees else FAIL, words, "" if agrees else DAMAGE_REMEDY)
 
@@ -227,7 +235,9 @@ class StoreChecks:
             yield Finding("backup", WARN, "there was no backup of this home yet", often)
             return
         when = self.spell(last.made_at, True)
-        agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+        agrees, words = compare_with_log(
+            self.home, last.row, f"the backup in {last.path}", last.made_at, last.host
+        )
         if not agrees:
             yield Finding("backup", FAIL, words, DAMAGE_REMEDY)
         elif not Path(last.path).exists():

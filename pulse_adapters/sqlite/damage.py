@@ -11,7 +11,6 @@ from tempfile import TemporaryDirectory
 from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import examine, read_present_log, salvage
 from pulse_adapters.sqlite.chain import ALL_COLUMNS
-from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.connect import refuse_odd_files
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.lost_rows import refuse_lost_rows
@@ -67,7 +66,7 @@ async def _damage(home: HomeLayout, how: Opening, clock: Clock, objects: Objects
     """What is wrong with the log, in words; empty if nothing is."""
     try:
         async with SqliteEventLog.open(home.events, clock=clock, objects=objects, how=how) as log:
-            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+            await refuse_lost_rows(home, log)
     except Damaged as error:
         _forget_state(home)
         return str(error)

@@ -50,6 +50,11 @@ class SqliteEventReader:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
+    def host(self) -> str:
+        """The id of the home whose log it is; empty for one that was never opened for writing."""
+        rows = self._rows("SELECT value FROM meta WHERE key = 'host'", ())
+        return str(rows[0][0]) if rows else ""
+
     def head(self) -> Head:
         rows = self._rows("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1", ())
         return Head(*rows[0]) if rows else Head()

@@ -154,7 +154,8 @@ def verify(
         put_json(shown)
     elif verdict.fault:
         good = "fit each other" if verdict.fits_itself else "before it are good"
-        put(one_line(f"damaged: {verdict.fault}; {verdict.rows} rows {good}"))
+        rows = f"; {count(verdict.rows, 'row')} {good}" if verdict.rows else ""
+        put(one_line(f"damaged: {verdict.fault}{rows}"))
     else:
         put(f"ok: {count(verdict.rows, 'row')} verified in {verdict.took_ms} ms")
     for note in () if as_json else verdict.notes:

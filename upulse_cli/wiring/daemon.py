@@ -172,7 +172,7 @@ async def real_daemon(
                 log=log,
                 vitals=vitals,
                 objects=objects,
-                checkpoints=SqliteCheckpoints(home.state),
+                checkpoints=SqliteCheckpoints(home.state, log.host),
                 clock=clock,
                 table=acting.table,
                 health=health,
@@ -284,7 +284,7 @@ async def narrated_log(
     opened = SqliteEventLog.open(home.events, clock=clock, objects=objects, reserve=home.reserve, how=how)
     async with opened as log:
         if not how.accept_damage:
-            await refuse_lost_rows(log, SqliteCheckpoints(home.state))
+            await refuse_lost_rows(home, log)
         log.listen(narrator := Narrator())
         try:
             yield log

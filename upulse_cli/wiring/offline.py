@@ -102,13 +102,13 @@ def append_offline(
 async def offline_gate(home: HomeContext) -> AsyncIterator[Gate]:
     """The gate of a home whose daemon is down; nothing is migrated. The caller holds the home's lock."""
     layout, view, settings = home.layout, View(), usable_settings(home)
-    checkpoints, objects = SqliteCheckpoints(layout.state), FileObjects(layout.objects)
-    how = Opening(may_migrate=False)
+    objects, how = FileObjects(layout.objects), Opening(may_migrate=False)
     clock = SystemClock()
     async with SqliteEventLog.open(
         layout.events, clock=clock, objects=objects, reserve=layout.reserve, how=how
     ) as log:
-        await refuse_lost_rows(log, checkpoints)
+        await refuse_lost_rows(layout, log)
+        checkpoints = SqliteCheckpoints(layout.state, log.host)
         began = time.monotonic()
         state = await restore_from_checkpoints(log, await checkpoints.load())
         view.reset_to(await advance_state(log, state, log.head.seq))

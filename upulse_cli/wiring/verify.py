@@ -11,7 +11,7 @@ from pathlib import Path
 from pulse_adapters.anchor.places import JOURNAL_PLACE, lines_of_file, lines_of_journal
 from pulse_adapters.config.included import read_settings
 from pulse_adapters.sqlite.backup.databases import examine
-from pulse_adapters.sqlite.backup.known_rows import compare_with_backup, last_checkpoint_row
+from pulse_adapters.sqlite.backup.known_rows import another_home, compare_with_backup, last_checkpoint_row
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import VerifyResult, verify
 from pulse_core.home import HomeLayout
@@ -24,7 +24,11 @@ _PUT_BACK = "put it back; if it was taken away on purpose, the next start of the
 
 def verify_log(home: HomeLayout, anchors: Sequence[str] = ()) -> VerifyResult:
     """How many rows of the log are what was written, and what is wrong with the next. anchors: more places to ask."""
-    return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)), anchors)
+    if not (words := another_home(home)):
+        return compared(home, verify(home.events, home.objects, expect=last_checkpoint_row(home)), anchors)
+    verdict = verify(home.events, home.objects)
+    fault = f"{words}; {verdict.fault}" if verdict.fault else words
+    return verdict._replace(fault=fault, fits_itself=not verdict.fault)
 
 
 def compared(home: HomeLayout, verdict: VerifyResult, anchors: Sequence[str] = ()) -> VerifyResult:

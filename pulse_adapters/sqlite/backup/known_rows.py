@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from pulse_adapters.sqlite.checkpoints import read_checkpoints
+from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.workers.plain_file import read_plain
 from pulse_adapters.workers.untrusted_paths import hand_over
@@ -26,22 +26,44 @@ NEW_BEGINNINGS = ("damage-accepted", "log-restored")
 """After these, others may know rows of the log before."""
 
 
+def another_home(home: HomeLayout, host: str = "") -> str:
+    """That the log is another home's than the one that state.db knows, in words; empty if nothing says so.
+
+    host: the id that the log has; else it is read.
+    """
+    if not (known := read_host(home.state)):
+        return ""
+    if not host:
+        with suppress(PulseError), SqliteEventReader(home.path) as log:
+            host = log.host()
+    return _unlike(home, host, "state.db", known)
+
+
+def _unlike(home: HomeLayout, host: str, who: str, known: str) -> str:
+    if not (host and known) or host == known:
+        return ""
+    return f"{home.events} is the log of another home: its id is {host}, and {who} knows this home as {known}"
+
+
 def compare_with_log(
-    home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None
+    home: HomeLayout, row: tuple[int, bytes], who: str, since: int | None = None, host: str = ""
 ) -> tuple[bool, str]:
     """Whether the log and a row with its chain value that `who` knows agree; how they don't, or why they need not.
 
-    since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning.
+    since: when he learned of it (UTC microseconds), if that may have been before the log had a new beginning; host: the id
+    by which he knows the home, empty if he does not.
     Raises PulseError if the log can't be read.
     """
     seq, chain = row
     with SqliteEventReader(home.path) as log:
-        there, head = log.chain_at(seq), log.head().seq
+        there, head, found = log.chain_at(seq), log.head().seq, log.host()
         begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), newest_first=True), None)
     if there == chain:
         return True, ""
     if begun and since is not None and begun.at > since:
         return True, f"{who} is of the log before row {begun.seq} ({begun.kind})"
+    if words := _unlike(home, found, who, host):
+        return False, words
     if there is None:
         return False, f"{who} knows row {seq}, the log ends at row {head}: rows are lost"
     return False, f"row {seq} is not the one that {who} knows: rows are altered"
@@ -64,11 +86,15 @@ def last_checkpoint_row(home: HomeLayout) -> tuple[int, bytes] | None:
 
 
 class LastBackup(NamedTuple):
-    """Where it is, when it was made (UTC microseconds), and the last row of the log in it, with its chain value."""
+    """Where it is, when it was made (UTC microseconds), the last row of the log in it, with its chain value.
+
+    host: the id of the home; empty where an earlier version remembered the backup.
+    """
 
     path: str
     made_at: int
     row: tuple[int, bytes]
+    host: str = ""
 
 
 def remember_backup(home: HomeLayout, path: Path, manifest: "Manifest") -> None:
@@ -78,6 +104,7 @@ def remember_backup(home: HomeLayout, path: Path, manifest: "Manifest") -> None:
 
     with suppress(OSError):
         kept = {"path": str(path), "made_at": manifest.made_at, "seq": manifest.seq, "chain": manifest.chain}
+        kept["host"] = manifest.host
         write_synced(home.path / LAST_BACKUP, json.dumps(kept) + "\n")
         hand_over(home.path / LAST_BACKUP, home.path)
 
@@ -87,7 +114,7 @@ def last_backup(home: HomeLayout) -> LastBackup | None:
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(read_plain(home.path / LAST_BACKUP, 1 << 20))
         row = int(kept["seq"]), bytes.fromhex(kept["chain"])
-        return LastBackup(str(kept["path"]), int(kept["made_at"]), row)
+        return LastBackup(str(kept["path"]), int(kept["made_at"]), row, str(kept.get("host", "")))
     return None
 
 
@@ -104,5 +131,5 @@ def compare_with_backup(home: HomeLayout) -> Iterator[tuple[str, str]]:
             rows[manifest.head] = manifest.made_at
     for row, made_at in rows.items():
         who = f"the backup of {iso(made_at)} in {last.path}"
-        agrees, words = compare_with_log(home, row, who, made_at)
+        agrees, words = compare_with_log(home, row, who, made_at, last.host)
         yield ("", words) if agrees else (words, "")

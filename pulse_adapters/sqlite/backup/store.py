@@ -25,6 +25,7 @@ from pulse_adapters.sqlite.backup.files import (
     under_construction,
 )
 from pulse_adapters.sqlite.backup.known_rows import (
+    another_home,
     compare_with_log,
     last_backup,
     last_checkpoint_row,
@@ -144,9 +145,12 @@ class BackupWriter:
 
     def write(self) -> Manifest:
         """Copy all of it and have it on disk; raises Damaged if the log is not sound."""
+        if words := another_home(self.home):
+            raise Damaged(f"{words}; see: upulse doctor")
         known = last_checkpoint_row(self.home)  # before the copy: what was there then must be in it
         if last := last_backup(self.home):  # what it had must be there still
-            agrees, words = compare_with_log(self.home, last.row, f"the backup in {last.path}", last.made_at)
+            who = f"the backup in {last.path}"
+            agrees, words = compare_with_log(self.home, last.row, who, last.made_at, last.host)
             if not agrees:
                 raise Damaged(f"{self.home.events}: {words}; see: upulse doctor")
         self._copy_databases()

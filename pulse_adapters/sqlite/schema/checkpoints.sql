@@ -6,3 +6,7 @@ CREATE TABLE IF NOT EXISTS checkpoint (
     state TEXT NOT NULL,
     digest BLOB NOT NULL -- SHA-256 of all the rest
 ) STRICT;
+
+CREATE TABLE IF NOT EXISTS log (
+    host TEXT PRIMARY KEY -- the id of the home whose log the checkpoints are of
+) STRICT;

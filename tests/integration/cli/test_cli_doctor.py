@@ -22,10 +22,12 @@ from pulse_adapters.config.home import Home
 from pulse_adapters.host.checks import HostChecks, file_system_type
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.app.doctor import DaemonChecks
-from pulse_core.model.event import Draft
+from pulse_core.model.event import Checkpoint, Draft
 from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
@@ -64,6 +66,28 @@ def alter(path: Path, statement: str) -> None:
         for _, sql in triggers:
             forger.execute(sql)
         forger.commit()
+
+
+def test_the_log_of_another_home_is_named_as_that(quiet: CliHome, tmp_path: Path) -> None:
+    written(quiet, 1)
+    with SqliteEventReader(quiet.path) as log:
+        checkpoints = SqliteCheckpoints(quiet.path / "state.db", log.host())
+        asyncio.run(checkpoints.save({"any": Checkpoint(1, log.head(), "{}")}))
+    quiet.upulse("backup", str(tmp_path / "backup"))
+    other = CliHome(tmp_path / "other")
+    other.upulse("init", "--no-engine")
+    written(other, 5)
+    os.replace(other.path / "events.db", quiet.path / "events.db")
+    words = f"{quiet.path}/events.db is the log of another home"
+    assert f"damaged: {words}" in (said := quiet.upulse("verify", code=1).out)
+    assert said.endswith("5 rows fit each other\n")
+    found = findings(quiet, code=1)
+    for name in ("log", "state", "backup"):
+        assert found[name]["words"].startswith(words), name
+    for command in (("pause", "--why", "any"), ("backup", str(tmp_path / "second"))):
+        assert quiet.upulse(*command, code=1).err.startswith(words)
+    (quiet.path / "state.db").unlink()
+    assert "the backup of" in quiet.upulse("verify", code=1).out
 
 
 def test_a_home_that_lives_is_well(live: CliHome, tmp_path: Path) -> None:
