@@ -19,7 +19,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
-from pulse_core.projections.processes import NOT_RUNNING_YET
+from pulse_core.projections.processes import NO_DAEMON_RAN, NOT_RUNNING_YET
 from pulse_core.projections.state import State
 
 BOUNDS_US = (
@@ -34,7 +34,8 @@ ENDS = frozenset({EffectAttemptFailed.kind, *SETTLING})
 class EventDurations:
     """Measures from the event that begins something to the one that ends it; what began before this daemon counts, too.
 
-    A death that is meant is none: that of a process that is stopped on purpose, or restarted by request.
+    A death that is meant is none: that of a process that is stopped on purpose, or restarted by request. Nor is one of
+    which nobody knows when it was, while no daemon ran.
     """
 
     def __init__(self) -> None:
@@ -49,7 +50,8 @@ class EventDurations:
         """Take over what is open: the effects that are not settled, and the processes that have died."""
         self._actions = {id_: one.action for id_, one in state.effects.open.items()}
         for name, history in state.processes.of.items():
-            if history.down and not history.stop and history.evidence != NOT_RUNNING_YET:
+            is_known = history.evidence != NOT_RUNNING_YET and NO_DAEMON_RAN not in history.evidence
+            if history.down and not history.stop and is_known:
                 self._dead[name] = history.down
 
     def on_events(self, events: Iterable[Event]) -> None:
@@ -63,7 +65,8 @@ class EventDurations:
             elif kind in ENDS:
                 self._end_attempt(event)
             elif kind == ProcessDied.kind:
-                if not decode_plain(event.data).get("intended"):
+                data = decode_plain(event.data)
+                if not data.get("intended") and not data.get("last_seen"):
                     self._dead.setdefault(subject, event.moment)
             elif kind in STOPS:
                 self._dead.pop(subject, None)

@@ -71,7 +71,9 @@ class IncidentJson(TypedDict):
 
     evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what people
     requested meanwhile; delays: what held back the answers to it; wrong_ms: `lasted_ms` without the times at which it was
-    well in between; faded: nobody said that it is over, but it did not come again; printed: what a process printed last;
+    well in between; began_after: if it began while no daemon ran, when it may have been well last: it began between that
+    and `began`, and both durations are the least; unsure_ms: how much `wrong_ms` may be more; faded: nobody said that it is
+    over, but it did not come again; printed: what a process printed last;
     helped: whether what was done did.
     """
 
@@ -79,9 +81,11 @@ class IncidentJson(TypedDict):
     about: str
     subject: str
     began: str
+    began_after: str | None
     ended: str | None
     lasted_ms: float | None
     wrong_ms: float | None
+    unsure_ms: float
     faded: bool
     times: int
     evidence: str

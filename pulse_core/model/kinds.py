@@ -169,6 +169,10 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
         default=False,
         description="Pulse ended it for its restart or stop, a person wants it down, or it was never up",
     )
+    last_seen: int = Field(
+        default=0,
+        description="if it ended while no daemon ran: when it may have been alive last, UTC microseconds; else 0",
+    )
     printed: Text = Field(
         default="",
         description="the end of what it printed, at most 2,000 bytes without secrets; not Pulse's words",

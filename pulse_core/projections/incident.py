@@ -81,8 +81,9 @@ class Incident:
     """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
 
     id: of the event that began it; since: when it was last well, and began again; wrong_us: for how long it was wrong
-    before that; evidence: what was seen, in words; causes: what was seen each time,
-    by its words; printed: what a process had printed last, which are not Pulse's words;
+    before that; began_after: when it may have been well last, if it began while no daemon ran (UTC microseconds; else 0);
+    unsure_us: for how long it may have been wrong besides, while none ran; evidence: what was seen, in words; causes: what
+    was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
     event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
     delays: what held back the answers to it, and for how long at most;
@@ -106,6 +107,8 @@ class Incident:
     faded: bool = False
     times: int = 1
     wrong_us: int = 0
+    began_after: int = 0
+    unsure_us: int = 0
     measures: dict[str, IncidentMeasure] = field(default_factory=dict)
     ended_by: str = ""
     requests: list[str] = field(default_factory=list)
@@ -174,9 +177,11 @@ class Incident:
             "about": self.about,
             "subject": self.subject,
             "began": iso(self.began.at),
+            "began_after": iso(self.began_after) if self.began_after else None,
             "ended": iso(self.last.at) if self.over else None,
             "lasted_ms": lasted,
             "wrong_ms": lasted if self.about in FADED_US or lasted is None else self.wrong_us / 1000,
+            "unsure_ms": self.unsure_us / 1000,
             "faded": self.faded,
             "times": self.times,
             "evidence": self.evidence,

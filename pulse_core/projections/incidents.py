@@ -39,7 +39,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 7
+VERSION = 8
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -165,7 +165,7 @@ class IncidentFold:
             if kind == "error":
                 self._erred(row)
             elif kind != "process-died" or self._is_incident(row):
-                self._began(about, row)
+                self._unseen(self._began(about, row), row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
         elif kind in REQUESTS:
@@ -232,6 +232,14 @@ class IncidentFold:
         self._add(story)
         self._see(story, row, words, number)
         return story
+
+    def _unseen(self, story: Incident, row: Event) -> None:
+        """What died while no daemon ran may have been dead for longer than is known."""
+        last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0
+        if 0 < last_seen < row.at and story.since == row.moment:
+            story.unsure_us += row.at - last_seen
+            if story.began == row.moment:
+                story.began_after = last_seen
 
     def _see(self, story: Incident, row: Event, words: str, number: int) -> None:
         """What was seen of it last."""

@@ -28,6 +28,8 @@ ATTEMPTS = 1_000
 SYSTEMD = "systemd"
 NOT_RUNNING_YET = "not running yet"
 """The evidence of what is down at the first look of all, and so is no death."""
+NO_DAEMON_RAN = "while no daemon ran"
+"""In the evidence of a death that nobody saw: when it was is not known."""
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
 

@@ -264,6 +264,9 @@ def died(how: str, name: str = "victim", held: str = "") -> str:
     )
 
 
+UNSEEN = "process N is gone; it ended between DAY AT and AT, while no daemon ran"
+
+
 def answered(how: str, name: str = "victim", states: Mapping[str, str] = UP, held: str = "") -> Truth:
     """It died once, and Pulse brought it back: one incident, one warning, and nobody is told."""
     return Truth(states, died(how, name, held), warnings=(f"process-died {name} {how}",))
@@ -838,7 +841,11 @@ TABLE: tuple[Breakage, ...] = (
         "killed while no daemon ran",
         SLEEPER,
         killed_while_no_daemon_ran,
-        answered("process N is gone; it ended between DAY AT and AT, while no daemon ran"),
+        Truth(
+            UP,
+            f"AT to AT  {died(UNSEEN)}".replace("after T", "after T to T"),
+            warnings=(f"process-died victim {UNSEEN}",),
+        ),
     ),
     Breakage(
         "leaks memory once",

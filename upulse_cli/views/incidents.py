@@ -1,6 +1,7 @@
 """Incidents as a tree: one branch an episode, newest last."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from rich.text import Text
@@ -11,6 +12,7 @@ from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import without_id
 from upulse_cli.time_args import local, zone
 
+MILLISECOND = timedelta(milliseconds=1)
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
@@ -24,7 +26,7 @@ def tree(told: Sequence[Mapping[str, Any]], when: str) -> Tree:
     for incident in told:
         head, *more = lines(incident)
         style = "" if incident["ended"] else "yellow"
-        branch = drawn.add(Text.assemble((f"{local(incident['began'])}  ", "dim"), (one_line(head), style)))
+        branch = drawn.add(Text.assemble((f"{began(incident)}  ", "dim"), (one_line(head), style)))
         for line in more:
             branch.add(Text(one_line(line)))
     return drawn
@@ -32,11 +34,14 @@ def tree(told: Sequence[Mapping[str, Any]], when: str) -> Tree:
 
 def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
-    verb = "ended" if told["ended_by"] else "resolved"
-    lasted = f", {verb} after {duration_text(told['lasted_ms'] * 1000)}" if told["ended"] else ", ongoing"
+    verb, lasted = "ended" if told["ended_by"] else "resolved", ", ongoing"
+    if told["ended"]:
+        lasted = f", {verb} after {_span(told['lasted_ms'], _unsure_ms(told))}"
     if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
-        lasted += f", wrong for {duration_text(told['wrong_ms'] * 1000)} of it"
-    if told["lasted_ms"] == 0:  # what happened at once, as a rollback, was over with it
+        lasted += f", wrong for {_span(told['wrong_ms'], told['unsure_ms'])} of it"
+    if (
+        told["lasted_ms"] == 0 and not told["began_after"]
+    ):  # what happened at once, as a rollback, was over with it
         lasted = ""
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
@@ -57,6 +62,24 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         without = "recovered after a request" if told["requests"] else "recovered, not by what Pulse did"
         by_itself = without if told["ended"] else "not recovered yet"
         yield "recovered" if told["helped"] else by_itself
+
+
+def began(told: Mapping[str, Any]) -> str:
+    """When it began, or between when."""
+    after = told["began_after"]
+    return f"{local(after)} to {local(told['began'])}" if after else local(told["began"])
+
+
+def _unsure_ms(told: Mapping[str, Any]) -> float:
+    """For how much longer it may have lasted than is known."""
+    first, last = told["began_after"], told["began"]
+    return (datetime.fromisoformat(last) - datetime.fromisoformat(first)) / MILLISECOND if first else 0
+
+
+def _span(least_ms: float, unsure_ms: float) -> str:
+    """How long it was, or the bounds of that."""
+    least = duration_text(least_ms * 1000)
+    return f"{least} to {duration_text((least_ms + unsure_ms) * 1000)}" if unsure_ms else least
 
 
 def _seen(told: Mapping[str, Any]) -> str:

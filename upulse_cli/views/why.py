@@ -13,6 +13,7 @@ from pulse_core.model.text import count, one_line, quoted
 from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
+from upulse_cli.views.incidents import began
 
 Told = Mapping[str, Any]
 PULSE, NOTHING = "pulse", "nothing was done about it yet"
@@ -46,7 +47,7 @@ def _standing_lines(about: Told) -> Iterator[str]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
         times = f", {incident['times']} times" if incident["times"] > 1 else ""
-        yield f"incident ongoing since {local(incident['began'])}{times}; all of it: upulse incidents"
+        yield f"incident ongoing since {began(incident)}{times}; all of it: upulse incidents"
     if request := about.get("request"):
         yield f"last request: {request['kind']} by {request['actor']} at {local(request['at'])}  {said(request)}"
     for measure in about.get("measures", ()):

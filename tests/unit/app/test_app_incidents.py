@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -343,6 +344,20 @@ def test_what_had_held_back_an_answer_is_part_of_the_incident() -> None:
     (one,) = told_of((0, DIED, "web"), (52 * SECOND, held, held.key), (53 * SECOND, UP, "web"))
     assert one["delays"] == ["held back for up to 52 s: Pulse was paused by ada"]
     assert one["delays"][0] in lines(one)
+
+
+def test_a_death_while_no_daemon_ran_is_told_with_the_bounds_of_its_time() -> None:
+    unseen = DIED.model_copy(update={"last_seen": 10**15 + 20 * SECOND})
+    (one,) = told_of((HOUR, unseen, "web"), (HOUR + SECOND, UP, "web"))
+    assert datetime.fromisoformat(one["began"]) - datetime.fromisoformat(one["began_after"] or "") == (
+        timedelta(minutes=59, seconds=40)
+    )
+    assert (one["lasted_ms"], one["wrong_ms"], one["unsure_ms"]) == (1_000, 1_000, 3_580_000)
+    assert next(lines(one)).endswith(", resolved after 1 s to 59.7 min")
+    again = DIED.model_copy(update={"last_seen": 10**15 + 20 * SECOND})
+    (one,) = told_of((0, DIED, "web"), (SECOND, UP, "web"), (MINUTE, again, "web"), (2 * MINUTE, UP, "web"))
+    assert (one["began_after"], one["unsure_ms"]) == (None, 40_000)
+    assert next(lines(one)).endswith(", resolved after 2 min, wrong for 61 s to 101 s of it")
 
 
 def test_a_restart_that_a_person_wants_later_is_none_of_what_was_done_about_it() -> None:

@@ -69,7 +69,7 @@ INCIDENTS = [
     {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
      "causes": [{"evidence": LONG, "times": 7, "first": AT, "last": AT, "varies": False}],
      "printed": "loading the model\nit failed: no space\n",
-     "lasted_ms": None, "helped": None, "ended_by": "", "requests": [], "delays": [], "measures": [
+     "lasted_ms": None, "began_after": None, "helped": None, "ended_by": "", "requests": [], "delays": [], "measures": [
          {"action": "restart-process", "outcomes": {"acked": 6}, "said": "", "reason": "worker is dead"}]},
 ]  # fmt: skip
 

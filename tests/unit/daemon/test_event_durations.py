@@ -15,7 +15,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections.processes import NOT_RUNNING_YET
+from pulse_core.projections.processes import NO_DAEMON_RAN, NOT_RUNNING_YET
 from tests.events import event
 
 UP = ProcessUp(pid=5, started=50, evidence="there")
@@ -59,6 +59,14 @@ def test_first_starts_and_stops_on_purpose_are_no_restarts() -> None:
     given_up = ((100, DIED, "gateway"), (101, stop, "gateway"), (199, UP, "gateway"))
     assert not sum(measured(*first, *stopped, *given_up).restarts.counts)
     assert not sum(measured((9, UP, "gateway"), before=first[:1]).restarts.counts)
+
+
+def test_a_death_of_which_nobody_knows_when_it_was_is_not_measured() -> None:
+    evidence = f"gone; it ended between 1 and 2, {NO_DAEMON_RAN}"
+    unseen = DIED.model_copy(update={"last_seen": 1, "evidence": evidence})
+    died, up = (9, unseen, "gateway"), (10, UP, "gateway")
+    assert not sum(measured(died, up).restarts.counts)
+    assert not sum(measured(up, before=[died]).restarts.counts)
 
 
 def test_each_attempt_at_an_effect_is_measured_by_its_action() -> None:

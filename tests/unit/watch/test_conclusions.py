@@ -215,9 +215,10 @@ def test_a_death_while_no_daemon_ran_says_between_when() -> None:
     assert died.evidence == (
         "process 5 is gone; it ended between 1970-01-01 00:09:00 and 00:10:00 UTC, while no daemon ran"
     )
+    assert died.last_seen == NOW.at - MINUTE
     (died,) = said(look(ProcessObservation(), UP, unwatched=NOW.at - MINUTE, ended=[OLD]))
     assert isinstance(died, ProcessDied)
-    assert "no daemon ran" not in died.evidence
+    assert ("no daemon ran" in died.evidence, died.last_seen) == (False, 0)
 
 
 def test_a_death_was_intended_if_pulse_ended_that_very_process() -> None:
