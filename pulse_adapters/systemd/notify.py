@@ -2,14 +2,18 @@
 
 import os
 import socket
+import threading
 import time
+from collections import deque
 from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _EXTENSION_US = 60_000_000
 """For how much longer a start may take after each sign of progress; without one the unit's TimeoutStartSec holds."""
-_PATIENCE = 1.0  # seconds; READY must not get lost in a full queue, but PID 1 must not hold us up either
+_PATIENCE = 1.0  # seconds; READY must not get lost in a full queue
+_MOST_LATE = 100
+"""Messages that wait for a full queue; of more the oldest are dropped."""
 
 
 def is_journal(descriptor: int, environ: Mapping[str, str]) -> bool:
@@ -22,13 +26,16 @@ def is_journal(descriptor: int, environ: Mapping[str, str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Notifier:
-    """Sends to the notify socket; does nothing without one. No method raises.
+    """Sends to the notify socket; does nothing without one. No method raises, or waits for a manager that does not read.
 
     address: a path, or `@name` for an abstract socket, or empty; watchdog_us: 0 without a watchdog.
     """
 
     address: str = ""
     watchdog_us: int = 0
+    _late: deque[str] = field(default_factory=lambda: deque(maxlen=_MOST_LATE), init=False, compare=False)
+    """What the manager's full queue has not taken yet; a thread sends it, in order."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, compare=False)
 
     @classmethod
     def from_environment(cls, environ: MutableMapping[str, str] = os.environ) -> "Notifier":
@@ -50,24 +57,51 @@ class Notifier:
 
     def ready(self) -> None:
         """Started, or done with a reload."""
-        self._send("READY=1", _PATIENCE)
+        self._send("READY=1", must_arrive=True)
 
     def reloading(self) -> None:
         """About to read the settings again; `ready` ends it."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", _PATIENCE)
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", must_arrive=True)
 
     def stopping(self) -> None:
         """Draining."""
-        self._send("STOPPING=1", _PATIENCE)
+        self._send("STOPPING=1", must_arrive=True)
 
     def watchdog(self) -> None:
         """Alive; call it only after real progress."""
         self._send("WATCHDOG=1")
 
-    def _send(self, message: str, patience: float = 0.0) -> None:
+    def _send(self, message: str, must_arrive: bool = False) -> None:
+        with self._lock:
+            if not self._late:
+                with suppress(BlockingIOError):
+                    return self._write(message, 0.0)
+            if must_arrive:
+                self._late.append(message)
+                if len(self._late) == 1:
+                    threading.Thread(target=self._write_late, name="service manager", daemon=True).start()
+        return None
+
+    def _write_late(self) -> None:
+        while True:
+            message = self._late[0]
+            with suppress(TimeoutError):
+                self._write(message, _PATIENCE)
+            with self._lock:
+                self._late.popleft()
+                if not self._late:
+                    return
+
+    def _write(self, message: str, patience: float) -> None:
+        """Send it; raises BlockingIOError or TimeoutError if the queue is full for so many seconds."""
         if not self.address:
             return
         address = "\0" + self.address[1:] if self.address.startswith("@") else self.address
-        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
-            channel.settimeout(patience)
-            channel.sendto(message.encode(), address)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
+                channel.settimeout(patience)
+                channel.sendto(message.encode(), address)
+        except (BlockingIOError, TimeoutError):
+            raise
+        except OSError:
+            pass  # there is no manager any more

@@ -51,6 +51,9 @@ from pulse_core.watch.watcher_costs import Cost
 
 LEAVING = frozenset({SafeModeLeft.kind, EnginePromoted.kind, EngineRolledBack.kind})
 """The kinds by which safe mode may end."""
+RELOAD_PAUSE, MOST_RELOADS = 1.0, 100
+"""Seconds from one reload to the next, and how many requests one answers: after each everything is looked at anew, which
+takes tens of milliseconds of the loop."""
 
 
 class Daemon:
@@ -370,18 +373,22 @@ class Daemon:
 
     async def _reload(self) -> None:
         while True:
-            request = await self._requests.get()
-            if request is None:
+            waiting = [await self._requests.get()]
+            while not self._requests.empty() and len(waiting) < MOST_RELOADS:
+                waiting.append(self._requests.get_nowait())
+            if None in waiting:
                 await self.reporter.record("daemon", Draft(ReloadRequested()))  # so the request is made again
+            if not (requests := [request for request in waiting if request]):
                 continue
             self.parts.service_manager.reloading()
-            await self.reporter.record("daemon", await self.parts.current_settings.reload(request))
+            await self.reporter.record("daemon", *await self.parts.current_settings.reload(requests))
             self.parts.service_manager.ready()
             self.processes.nudge.set()
             for watcher in (*self.parts.watchers, *self.parts.optional_watchers):
                 watcher.nudge.set()
             if self.engine_controller:
                 self.engine_controller.nudge()
+            await asyncio.sleep(RELOAD_PAUSE)
 
     def report(self) -> HomeStatus:
         """The status of the home at this moment."""

@@ -44,14 +44,15 @@ class CurrentSettings:
         names = tuple(process.name for process in self._settings.process)
         return Draft(SettingsLoaded(digest=self._settings.digest, processes=names))
 
-    async def reload(self, request: Event) -> Draft:
-        """Read the settings again; the answer to the request. If they are refused or gone, the old ones stay."""
+    async def reload(self, requests: Sequence[Event]) -> Sequence[Draft]:
+        """Read the settings again; the answer to each request. If they are refused or gone, the old ones stay."""
         try:
             self._settings = await self._load() if self._load else self._settings
+            answer = self.loaded()
         except PulseError as error:
             faults = error.faults if isinstance(error, SettingsRefused) else (str(error),)
-            return Draft(SettingsRejected(faults=faults), cause=request.id)
-        return replace(self.loaded(), cause=request.id)
+            answer = Draft(SettingsRejected(faults=faults))
+        return [replace(answer, cause=request.id) for request in requests]
 
 
 async def nothing_to_sweep() -> SweepResult:

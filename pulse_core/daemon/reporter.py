@@ -67,12 +67,12 @@ class Reporter:
             words = f"{left_out:,} more failures of this kind within a second are not recorded one by one"
             self._queue.put_nowait(Draft(ErrorReported(message=words), subject=f"{family}s"))
 
-    async def record(self, whose: str, draft: Draft) -> None:
-        """Record a draft of `whose`, or hold it while the log can't be written; report it if neither is possible."""
+    async def record(self, whose: str, *drafts: Draft) -> None:
+        """Record drafts of `whose`, or hold them while the log can't be written; report it if neither is possible."""
         try:
-            await self.journal.append_or_hold(draft)
+            await self.journal.append_or_hold(*drafts)
         except PulseError as error:
-            self(whose, f"{draft.payload.kind} could not be recorded: {error}")
+            self(whose, f"{drafts[0].payload.kind} could not be recorded: {error}")
 
     async def run(self) -> None:
         """Record what was reported, for ever."""

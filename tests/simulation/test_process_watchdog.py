@@ -569,6 +569,19 @@ def test_a_process_added_by_a_reload_is_started_without_a_restart_of_pulse() -> 
     simulate(story, ONE)
 
 
+def test_many_reloads_are_one_a_second_and_each_request_is_answered() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10.5)
+        asked = [await world.ask(ReloadRequested()) for _ in range(50)]
+        await asyncio.sleep(5)
+        answers = {event.cause for event in world.events("settings-loaded")}
+        assert {event.id for event in asked} <= answers
+        assert world.service_manager.told.count("reloading") <= 2
+
+    simulate(story, ONE)
+
+
 def test_a_manager_at_work_has_its_grace_and_hides_no_death() -> None:
     async def story(world: World) -> None:
         await world.start()

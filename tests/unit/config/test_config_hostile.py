@@ -234,7 +234,7 @@ async def test_old_settings_stay_in_force_whatever_lies_in_the_place_of_new_ones
     old = Settings()
     settings = CurrentSettings(old, lambda: asyncio.to_thread(load, path))
     in_its_place(path, what)
-    answer = (await settings.reload(event(1, ReloadRequested()))).payload
+    answer = (await settings.reload([event(1, ReloadRequested())]))[0].payload
     assert isinstance(answer, SettingsRejected)
     assert len(answer.faults) == 1
     assert settings() is old

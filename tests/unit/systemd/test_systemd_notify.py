@@ -4,6 +4,7 @@ import os
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,24 @@ def test_each_word_is_one_datagram(manager: socket.socket) -> None:
     notifier.stopping()
     said = [manager.recv(4096).decode() for _ in range(3)]
     assert said == ["READY=1", "WATCHDOG=1", "STOPPING=1"]
+
+
+def test_what_a_manager_does_not_read_yet_is_sent_later_in_order_and_nobody_waits_for_that(
+    manager: socket.socket,
+) -> None:
+    notifier = speaking_to(manager)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others, suppress(BlockingIOError):
+        others.setblocking(False)
+        while True:
+            others.sendto(b"of others", manager.getsockname())
+    for _ in range(10):
+        notifier.reloading()
+        notifier.ready()
+    said: list[str] = []
+    while len(said) < 20:
+        word = manager.recv(4096).decode().partition("\n")[0]
+        said += [] if word == "of others" else [word]
+    assert said == ["RELOADING=1", "READY=1"] * 10
 
 
 def test_a_reload_says_when_it_began(manager: socket.socket) -> None:
