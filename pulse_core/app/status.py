@@ -56,7 +56,8 @@ WELL = frozenset({"up", "stopped", "starting", "unknown"})
 
 
 def is_wrong(status: HomeStatus) -> bool:
-    """Whether something needs to be looked at: a process that should be up, a condition, the log, settings or the engine."""
+    """Whether something needs to be looked at: a process that should be up, a condition, the log, settings, a rule or the
+    engine."""
     log = status["log"]
     engine: Mapping[str, Any] = status.get("engine") or {}
     return bool(
@@ -71,6 +72,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("settings_faults")
         or status.get("safe_mode")
         or status.get("held_back")
+        or status.get("raising")
         or (status["notices"]["waiting"] and status["notices"]["held_back"])
         or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined", "without_plugins"))
     )

@@ -141,6 +141,8 @@ def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"the log is damaged: {damage}"
     if shed := status.get("shed"):
         yield f"it does less: {shed['evidence']}"
+    for rule, fault in status.get("raising", {}).items():
+        yield f"the rule {rule} raises: {fault}"
     for fault in (*status.get("settings_refused", ()), *status.get("settings_faults", ())):
         yield f"settings are refused: {fault}"
     for condition in status["conditions"]:

@@ -405,7 +405,7 @@ class Daemon:
         look = self.watch.newest(ProcessAlive.key)
         looked = look.moment if look else None
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
-        whole["held_back"] = self.ticker.held_back
+        whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out
         whole["log"]["held"] = self.journal.held

@@ -196,7 +196,7 @@ class SinceStartStatus(TypedDict):
 
 class HomeStatus(TypedDict):
     """The whole status. Only a running daemon reports its engine, its own load, its watchers, what `blast_radius` holds
-    back, why samples are lost, and what has happened since it started."""
+    back, which rules raised in their newest fold and what, why samples are lost, and what has happened since it started."""
 
     daemon: DaemonStatus
     paused: PauseStatus | None
@@ -213,6 +213,7 @@ class HomeStatus(TypedDict):
     shed: NotRequired[ShedStatus | None]
     watchers: NotRequired[Sequence[WatcherStatus]]
     held_back: NotRequired[Sequence[str]]
+    raising: NotRequired[Mapping[str, str]]
     samples_lost: NotRequired[str]
     since_start: NotRequired[SinceStartStatus]
     safe_mode: NotRequired[SafeModeStatus | None]

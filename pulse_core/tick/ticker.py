@@ -12,7 +12,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
 from pulse_core.model.payload import KINDS, Wake
-from pulse_core.model.tick import TickRecord
+from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
@@ -125,7 +125,7 @@ class Ticker:
         self.took_us: deque[int] = deque(maxlen=1_000)
         self.durations = DurationHistogram()
         self.last_whole: Snapshot | None = None
-        self._held: dict[str, tuple[str, ...]] = {}
+        self._newest: dict[str, Sequence[LayerOutcome]] = {}
         self._handed: tuple[Snapshot, TickRecord] | None = None
         self._news = asyncio.Event()
         self._recorded = asyncio.Event()
@@ -144,7 +144,14 @@ class Ticker:
     @property
     def held_back(self) -> Sequence[str]:
         """What was held back in the newest folds, in the words of the rule that holds it."""
-        return tuple(dict.fromkeys(words for some in self._held.values() for words in some))
+        layers = [layer for some in self._newest.values() for layer in some if layer.rule == BLAST_RADIUS]
+        return tuple(dict.fromkeys(note for layer in layers for note in layer.notes))
+
+    @property
+    def raising(self) -> Mapping[str, str]:
+        """The rules that raised in the newest folds, and what."""
+        layers = [layer for some in self._newest.values() for layer in some if layer.outcome == "error"]
+        return {layer.rule: "; ".join(layer.notes) for layer in layers}
 
     def stop(self) -> None:
         """Finish the tick under way and return."""
@@ -183,7 +190,7 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
-        self._held["reflex"] = _notes_of(BLAST_RADIUS, folded)
+        self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
@@ -192,7 +199,7 @@ class Ticker:
         if wait_us := self.folding.whole_due_us(curr, reason != "timer"):
             self._due = min(self._due, began + wait_us / 1e6)
         elif self.reflex_alone():
-            self._held.pop("whole", None)
+            self._newest.pop("whole", None)
         else:
             self._handed = (curr, record)
             self._news.set()
@@ -223,7 +230,7 @@ class Ticker:
         began = _now()
         folded = await self._fold(self.folding.whole, self.last_whole or curr, curr)
         self.last_whole = curr
-        self._held["whole"] = _notes_of(BLAST_RADIUS, folded)
+        self._newest["whole"] = folded.layers
         tick_ms = min(reflex.tick_ms, self._bounded(folded.verdict.tick_ms))
         both = (*reflex.effects, *(effect.key for effect in folded.emitted))
         record = replace(
@@ -321,10 +328,6 @@ def encode_snapshot(snapshot: Snapshot) -> Iterator[str]:
         "projected": parts,
     }
     return encode_in_pieces(whole)
-
-
-def _notes_of(rule: str, folded: FoldOutcome) -> tuple[str, ...]:
-    return tuple(note for layer in folded.layers if layer.rule == rule for note in layer.notes)
 
 
 def _resolve(answers: Iterable["asyncio.Future[None]"]) -> None:

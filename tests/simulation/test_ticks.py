@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pulse_core.app.status import is_wrong
 from pulse_core.composition import SURVIVAL
 from pulse_core.model.kinds import Effect, ErrorReported, Paused
 from pulse_core.model.payload import encode
@@ -191,14 +192,24 @@ def test_rules_inside_that_hang_do_not_delay_the_reflex() -> None:
 
 
 def test_a_rule_that_raises_is_reported_and_the_others_go_on() -> None:
+    faults = [ValueError("oh")]
+
     async def broken(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-        raise ValueError("oh")
+        for fault in faults:
+            raise fault
+        return await inner(prev, curr)
 
     async def story(world: World) -> None:
-        await world.start()
+        daemon = await world.start()
         await asyncio.sleep(12)  # some hundred ticks
         assert [event.subject for event in world.events("error")] == ["rule:broken"]
         assert world.events("effect", subject="inner")
+        told = daemon.report()
+        assert (told["raising"], is_wrong({**told, "held_back": ()})) == ({"broken": "ValueError: oh"}, True)
+        faults.clear()
+        await asyncio.sleep(30)
+        told = daemon.report()
+        assert (told["raising"], is_wrong({**told, "held_back": ()})) == ({}, False)
 
     simulate(story, {}, rules=(broken, wishing("inner")))
 

@@ -79,6 +79,8 @@ def banners(standing: Standing) -> Iterator[Text]:
     for held in standing.get("held_back", ()):
         words = held.replace(" held back:", ":", 1)
         yield Text(one_line(f" HELD BACK {words} "), style="black on yellow")
+    for rule, fault in standing.get("raising", {}).items():
+        yield Text(one_line(f" THE RULE {rule} RAISES {fault} "), style="black on yellow")
     if shed := standing.get("shed"):
         words = f" REDUCED OPERATION (level {shed['level']}): {shed['evidence']} "
         yield Text(one_line(words), style="black on yellow")
