@@ -13,6 +13,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import iso
+from pulse_core.model.names import NOT_LOOKED_AT
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure
@@ -88,8 +89,9 @@ def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:
     if (one := curr.conditions[name]) is None:
         data = (told.spelled()["data"] if told else None) or {}
         since = iso(told.at) if told else None
-        measures = curr.conditions.last.get(name, ())
-        return {**common, "state": "cleared", "since": since, "why": data.get("evidence", ""),
+        measures, why = curr.conditions.last.get(name, ()), data.get("evidence", "")
+        state = "no longer watched" if why.endswith(NOT_LOOKED_AT) else "cleared"
+        return {**common, "state": state, "since": since, "why": why,
                 "measures": [_measure(measure) for measure in measures], "next": []}  # fmt: skip
     return {
         **common,

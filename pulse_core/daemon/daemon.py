@@ -33,7 +33,7 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.model.names import ENGINE, NETWORK, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
+from pulse_core.model.names import ENGINE, NETWORK, NOT_WATCHED, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
@@ -271,7 +271,7 @@ class Daemon:
             drafts = [Draft(SafeModeEntered(crashes=state.control.crashes, left_out=left))]
             if OPTIONAL_WATCHERS in left and state.conditions[NETWORK]:
                 # An outage that nobody looks at would hold back notices and restarts.
-                cleared = ConditionCleared(evidence="the network is not watched in safe mode")
+                cleared = ConditionCleared(evidence=NOT_WATCHED)
                 drafts.append(Draft(cleared, subject=NETWORK))
             await self.journal.append_or_hold(*drafts)
         elif state.control.left_out:

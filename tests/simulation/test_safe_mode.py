@@ -18,7 +18,8 @@ from pulse_core.model.kinds import (
     RollbackRequested,
     SafeModeLeft,
 )
-from pulse_core.model.names import NETWORK
+from pulse_core.model.names import NETWORK, NOT_WATCHED
+from pulse_core.projections.incidents import Incidents, after
 from tests.simulation.test_engine import promoted, raises, spares, started
 from tests.simulation.test_senses import Probe
 from tests.simulation.world import World, simulate
@@ -257,7 +258,7 @@ def test_an_engine_that_does_harm_is_taken_back_in_safe_mode_without_being_loade
     setup.tell(story)
 
 
-def test_an_outage_that_nobody_looks_at_any_more_is_called_over() -> None:
+def test_an_outage_that_nobody_looks_at_any_more_is_told_as_not_watched() -> None:
     setup = Setup()
 
     async def story(world: World) -> None:
@@ -266,6 +267,10 @@ def test_an_outage_that_nobody_looks_at_any_more_is_called_over() -> None:
         await world.crash()
         await crashed(world, 4, setup)
         assert not [one for one in state(world)["conditions"] if one["name"] == NETWORK]
+        outage = next(
+            one for one in after(Incidents(), world.events()).at(world.clock.now()) if one.subject == NETWORK
+        )
+        assert (outage.over, outage.ended_by) == (True, NOT_WATCHED)
 
     setup.tell(story)
 

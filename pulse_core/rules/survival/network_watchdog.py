@@ -2,7 +2,17 @@
 second notice. Nothing else can be done about the network from here."""
 
 from pulse_core.model.durations import duration_text
-from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
+from pulse_core.model.names import (
+    DEGRADED,
+    DNS_ONLY,
+    DOWN,
+    HTTP_ONLY,
+    NETWORK,
+    NOT_WATCHED,
+    OPTIONAL_WATCHERS,
+    SLOW,
+    WELL,
+)
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -30,6 +40,8 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     if condition is None:
         is_watched = curr.settings.network.dns or curr.settings.network.http
         over = "every target answers" if is_watched else "the network is not watched any more"
+        if OPTIONAL_WATCHERS in curr.state.control.left_out:
+            over = NOT_WATCHED
         ends = (notify_over(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
         return verdict.plus(*(effect for end in ends for effect in end))
     topic, title = TITLES.get(condition.state, UNKNOWN)

@@ -122,6 +122,8 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     scene.at(9, ConditionCleared(evidence="/x has room"), "disk:/x")
     about = why(scene.home, "disk:/x").spelled()["about"]
     assert (about["state"], about["why"], len(about["measures"])) == ("cleared", "/x has room", 1)
+    scene.at(10, ConditionCleared(evidence="it is not measured any more"), "disk:/x")
+    assert "no longer watched" in shown(scene, "disk:/x")[0]
 
 
 GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})

@@ -58,6 +58,17 @@ def test_what_was_told_is_called_off() -> None:
     story.after("1h").cleared("network")
     story.tick()
     assert told(story) == ["resolved: the network"]
+
+
+def test_in_safe_mode_nobody_knows_whether_it_is_over() -> None:
+    story = a_story()
+    story.raised("network", "down")
+    story.tick()
+    settle(story)
+    story.happened("safe-mode-entered", crashes=3, left_out=["optional watchers"])
+    story.after("1h").cleared("network")
+    story.tick()
+    assert [effect.params["text"] for effect in story.emitted] == ["the network is not watched in safe mode"]
     settle(story)
     assert story.ticks(every="1m", times=10) == []
 
