@@ -1,4 +1,4 @@
-"""A number of bytes that may be spent, which grows with time."""
+"""A number, as of bytes, that may be spent, and which grows with time."""
 
 from dataclasses import dataclass
 

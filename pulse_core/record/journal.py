@@ -21,10 +21,12 @@ situations need provisional events, and both follow from one rule: survival must
    nothing of it has happened: the effect had not been begun, and the next start finds the process dead again.
 
 A provisional event needs a `seq`, since folds use it as an order. It is the number after everything recorded and held,
-and right only if nothing else is being written at that moment: `announce` therefore falls back to an ordinary append
-while any append is under way. A wrong guess can't reach the disk, since the writer numbers rows itself, and it can't
-stay in a projection: `View` folds provisional events on top of the recorded state and drops that result when the
-recorded ones arrive (by id, not by number). For the same reason no checkpoint includes them.
+and right only if nothing else is being written at that moment: `announce` therefore waits for the appends that are
+under way, while those that survival can spare begin no other until it is answered (`append`, `unhurried`): else who asks
+for much would make three commits of one again. Where that takes too long it falls back to an ordinary append. A wrong
+guess can't reach the disk, since the writer numbers rows itself, and it can't stay in a projection: `View` folds provisional
+events on top of the recorded state and drops that result when the recorded ones arrive (by id, not by number). For the same
+reason no checkpoint includes them.
 """
 
 import asyncio
@@ -51,6 +53,8 @@ RETRY = 0.5
 """Seconds between two attempts to write while the disk takes nothing, whoever asks: each takes all that is held along."""
 PATIENCE = 2.0
 """Seconds for which survival waits for a commit; a disk that takes longer is treated as one that takes nothing."""
+HURRY = 0.5
+"""Seconds for which what is announced and what survival can spare wait for each other at most."""
 CHECK_INTERVAL = 2.0
 """Seconds between two looks whether the log is still there, while nothing is recorded."""
 REFUSED_LATELY = 30.0
@@ -89,7 +93,11 @@ class Journal:
         self._holding = asyncio.Event()
         self._listeners: list[Listener] = []
         self._forget: list[Callable[[Sequence[str]], None]] = []
-        self._under_way = 0
+        self._under_way = self._announced = 0
+        self._idle, self._unhurried = asyncio.Event(), asyncio.Event()
+        """Set while no append is under way, and while nothing that was announced waits for its answer."""
+        self._idle.set()
+        self._unhurried.set()
         self._free = asyncio.Event()
         """Set while no append takes along what is held: another one waits, and does not write the same rows once more."""
         self._free.set()
@@ -140,8 +148,14 @@ class Journal:
 
         self.log.listen(tell)
 
+    async def unhurried(self) -> None:
+        """Wait until what was announced is answered, for HURRY at most: for whomever survival can spare that long."""
+        if not self._unhurried.is_set():
+            await wait_within(self._unhurried, HURRY)
+
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if not self.hangs:
+            await self.unhurried()
             await self._free.wait()
         if self.hangs:
             self._tell_unavailable(False)
@@ -169,6 +183,7 @@ class Journal:
         ids = [draft.id for draft in drafts if patience is not None]
         self._awaited.update(dict.fromkeys(ids))
         self._under_way += 1
+        self._idle.clear()
         if held:
             self._free.clear()
         try:
@@ -192,9 +207,11 @@ class Journal:
                 raise
             self._free.set()
             await self._sort_out(held)
-            return await self.append(*drafts)
+            return await self._append(drafts, None)
         finally:
             self._under_way -= 1
+            if not self._under_way:
+                self._idle.set()
             if held:
                 self._free.set()
             for id_ in ids:
@@ -251,12 +268,26 @@ class Journal:
     async def announce(self, drafts: Sequence[Draft], answered: Callable[[], Awaitable[None]]) -> None:
         """Publish the drafts at once, and record them with the effects that answer them; `answered` returns when a tick
         has folded them."""
-        if self._held or self._under_way:
+        self._announced += 1
+        self._unhurried.clear()
+        try:
+            if await self._is_alone():
+                self._hold(drafts)
+                await answered()
+                drafts = ()  # unless they were recorded with an answer, they are taken along
             await self.append_or_hold(*drafts)
-            return
-        self._hold(drafts)
-        await answered()
-        await self.append_or_hold()  # unless they were recorded with an answer
+        finally:
+            self._announced -= 1
+            if not self._announced:
+                self._unhurried.set()
+
+    async def _is_alone(self) -> bool:
+        """Whether nothing is held, and nothing is being written any more after HURRY."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + HURRY
+        while self._under_way and not (self._held or self.hangs) and loop.time() < until:
+            await wait_within(self._idle, until - loop.time())
+        return not (self._held or self._under_way)
 
     def hold(self, *drafts: Draft) -> None:
         """Hold the drafts in memory as provisional events, and write them as soon as that is possible."""

@@ -11,7 +11,7 @@ from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
-from pulse_core.model.payload import KINDS, Wake
+from pulse_core.model.payload import KINDS, Role, Wake
 from pulse_core.model.tick import LayerOutcome, TickRecord
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Window
@@ -25,12 +25,15 @@ from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
 
 SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND = 512 * 1024 * 1024, 16 * 1024
 """What the snapshots of ticks that act may take of the disk at once, and in the long run: less than 2 GiB a day."""
+ASKED_AT_ONCE, ASKED_A_SECOND = 10, 10
+"""Ticks for which those outside of the daemon may hurry it, at once and in the long run; the others come after the gap."""
 
 
 class Waker:
     """Collects reasons for a tick: an urgent one ends the wait at once, others after the least gap."""
 
     def __init__(self) -> None:
+        self._asked = ByteBudget(ASKED_AT_ONCE, ASKED_A_SECOND)
         self._reasons: dict[str, None] = {}
         self._soon = asyncio.Event()
         self._now = asyncio.Event()
@@ -54,7 +57,15 @@ class Waker:
         for name in dict.fromkeys(event.kind for event in events):
             kind = KINDS.get(name)
             if kind is not None and kind.wakes is not Wake.NEVER:
-                self(name, urgent=kind.wakes is Wake.NOW)
+                self(name, urgent=kind.wakes is Wake.NOW and self._may_hurry(kind.by))
+
+    def _may_hurry(self, asker: Role) -> bool:
+        """Whether an event that such an asker may record is still urgent: the daemon's own always are."""
+        if asker is Role.DAEMON:
+            return True
+        if has_room := self._asked.room(_now()) >= 1:
+            self._asked.spend(1)
+        return has_room
 
     async def wait(self, gap: float, seconds: float) -> str:
         """Why it is time for a tick, `timer` after `seconds`, or nothing after a ping.

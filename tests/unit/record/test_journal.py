@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import count
 
 import pytest
@@ -10,12 +11,13 @@ import pytest
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import Effect, EffectExecuting, ProcessDied
+from pulse_core.model.kinds import Effect, EffectExecuting, ProcessDied, Resumed
 from pulse_core.model.moment import Moment
 from pulse_core.record.journal import Journal
 
 DEATH = Draft(ProcessDied(pid=1, evidence="x", healthy=True), "gateway")
 WISH = Draft(Effect(action="restart-process", key="k"), "k", id="wish")
+ASKED = Draft(Resumed())
 BEGUN = Draft(EffectExecuting(), "wish")
 
 
@@ -60,13 +62,17 @@ class Desk:
         self.heard += [event.kind for event in events]
 
     async def decide(self) -> None:
-        await self.journal.append(WISH, BEGUN)
+        await self.journal.append_in_time(WISH, BEGUN)
 
     def kinds(self) -> list[str]:
         return [event.kind for event in self.log.events]
 
 
 ARC = ["process-died", "effect", "effect-executing"]
+
+
+async def wait_for(event: asyncio.Event) -> None:
+    await event.wait()
 
 
 async def nothing() -> None:
@@ -101,16 +107,35 @@ async def test_an_announced_event_is_known_before_it_is_decided_with_the_number_
     ]
 
 
-async def test_while_something_is_on_its_way_an_announcement_goes_after_it() -> None:
-    request_handler = Desk()
-    request_handler.free.clear()
+async def test_an_announcement_goes_with_its_answer_after_what_is_on_its_way_and_before_who_asks_later() -> (
+    None
+):
+    desk = Desk()
+    desk.free.clear()
     async with asyncio.TaskGroup() as group:
-        group.create_task(request_handler.journal.append(WISH))
+        group.create_task(desk.journal.append(ASKED))
         await asyncio.sleep(0)
-        group.create_task(request_handler.journal.announce([DEATH], nothing))
+        group.create_task(desk.journal.announce([DEATH], desk.decide))
         await asyncio.sleep(0)
-        request_handler.free.set()
-    assert request_handler.kinds() == ["effect", "process-died"]
+        for _ in range(5):
+            group.create_task(desk.journal.append(ASKED))
+        await asyncio.sleep(0)
+        desk.free.set()
+    assert desk.log.given[:2] == [["resumed"], ARC]
+    assert desk.kinds() == ["resumed", *ARC, *["resumed"] * 5]
+
+
+async def test_who_asks_while_an_announcement_is_not_answered_waits_a_moment_and_no_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.HURRY", 0.01)
+    desk, end = Desk(), asyncio.Event()
+    announcing = asyncio.create_task(desk.journal.announce([DEATH], partial(wait_for, end)))
+    await asyncio.sleep(0)
+    await desk.journal.append(ASKED)  # and takes along what is held
+    assert desk.kinds() == ["process-died", "resumed"]
+    end.set()
+    await announcing
 
 
 async def test_what_is_on_its_way_is_not_written_once_more_by_who_comes_meanwhile() -> None:
