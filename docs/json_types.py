@@ -415,7 +415,7 @@ class DevTickJson(TypedDict):
 
 class VerdictJson(TypedDict):
     """Whether the log is what was written; fault: the first that is not; is_accepted: a person has accepted that;
-    engine_fault: what git finds wrong with the engine."""
+    engine_fault: what git finds wrong with the engine; anchored: the last row that each anchor file knew."""
 
     rows: int
     took_ms: int
@@ -423,6 +423,7 @@ class VerdictJson(TypedDict):
     is_accepted: bool
     notes: Sequence[str]
     engine_fault: str
+    anchored: Mapping[str, int]
 
 
 class RestoreJson(TypedDict):

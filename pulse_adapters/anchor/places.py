@@ -3,8 +3,11 @@
 import os
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from select import select
+from tempfile import TemporaryFile
 
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
 from pulse_core.model.errors import PulseError
@@ -16,7 +19,7 @@ JOURNAL_PLACE = "journal"
 PATIENCE = 60.0
 _LONGEST = 64 * 1024
 _MOST = 2**30
-"""Bytes of a file that are read at most: an anchor each minute for ten years is less."""
+"""Bytes of a place that are read at most: an anchor each minute for ten years is less."""
 
 
 def add_to_file(path: Path, line: str) -> bool:
@@ -27,7 +30,9 @@ def add_to_file(path: Path, line: str) -> bool:
     handle = open_plain(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         is_first = os.fstat(handle).st_size == 0
-        os.write(handle, f"{line}\n".encode())
+        whole = f"{line}\n".encode()
+        if os.write(handle, whole) < len(whole):
+            raise PulseError("only a part of the line was written: is there room?")
         os.fsync(handle)
         return is_first
     finally:
@@ -58,15 +63,42 @@ def add_to_journal(line: str, address: Path = JOURNAL) -> None:
         )
 
 
-def lines_of_journal(program: str = "journalctl") -> Iterator[str]:
-    """The lines that `add_to_journal` added, as far as this user may read them; raises PulseError if none can be."""
+def lines_of_journal(program: str = "journalctl", patience: float = PATIENCE) -> Iterator[str]:
+    """The lines that `add_to_journal` added, as far as this user may read them; raises PulseError if none can be.
+
+    patience: seconds that are waited in all.
+    """
     argv = [program, "--quiet", "--no-pager", "--output=cat", f"--identifier={NAME}"]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE, check=False)
-    except FileNotFoundError as error:
-        raise PulseError("the journal can't be read: there is no journalctl") from error
-    except subprocess.TimeoutExpired as error:
-        raise PulseError(f"the journal can't be read: no answer within {PATIENCE:g} s") from error
-    if done.returncode:
-        raise PulseError(f"the journal can't be read: {' '.join(done.stderr.split())[:200]}")
-    yield from done.stdout.splitlines()
+    with TemporaryFile() as said:
+        try:
+            reader = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said)
+        except FileNotFoundError as error:
+            raise PulseError("the journal can't be read: there is no journalctl") from error
+        with reader:
+            try:
+                assert reader.stdout
+                yield from _lines_from(reader.stdout.fileno(), patience)
+            except BaseException:
+                reader.kill()
+                raise
+        if reader.returncode:
+            said.seek(0)
+            words = " ".join(said.read(_LONGEST).decode(errors="replace").split())
+            raise PulseError(f"the journal can't be read: {words[:200]}")
+
+
+def _lines_from(pipe: int, patience: float) -> Iterator[str]:
+    left, read, rest = patience, 0, b""
+    while True:
+        began = time.monotonic()
+        if not select([pipe], [], [], left)[0]:
+            raise PulseError(f"the journal can't be read: not all of it came within {patience:g} s")
+        left = max(left - (time.monotonic() - began), 0)
+        if not (piece := os.read(pipe, _LONGEST)):
+            break
+        if (read := read + len(piece)) > _MOST:
+            raise PulseError(f"the journal has more than {_MOST // 2**20} MiB of anchors, which no home has")
+        *lines, rest = (rest[-_LONGEST:] + piece).split(b"\n")
+        yield from (line.decode(errors="replace") for line in lines)
+    if rest:
+        yield rest.decode(errors="replace")

@@ -2,9 +2,10 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
@@ -27,7 +28,7 @@ class VerifyResult(NamedTuple):
     """How many rows are good from the first on, what is wrong after them (nothing: empty), milliseconds.
 
     is_accepted: a person had accepted the damage; fits_itself: the rows fit each other, but not what others know of
-    them; notes: what else there is to say.
+    them; notes: what else there is to say; anchored: the last row that each anchor file knew.
     """
 
     rows: int
@@ -36,6 +37,7 @@ class VerifyResult(NamedTuple):
     is_accepted: bool = False
     fits_itself: bool = False
     notes: tuple[str, ...] = ()
+    anchored: Mapping[str, int] = MappingProxyType({})
 
 
 def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None) -> VerifyResult:

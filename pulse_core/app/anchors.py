@@ -13,24 +13,32 @@ NEW_BEGINNINGS = (DamageAccepted.kind, LogRestored.kind)
 
 
 class Compared(NamedTuple):
-    """How many anchors agree with the log; the first that does not, and one that need not, in words."""
+    """How many anchors agree with the log; the first that does not, and one that need not, in words; the last row known."""
 
     agreed: int = 0
     fault: str = ""
     note: str = ""
+    last: int = 0
 
 
 def compare_anchors(
-    log: EventReader, path: str, where: str, anchors: Iterable[Anchor], *, is_named: bool = True
+    log: EventReader,
+    path: str,
+    where: str,
+    anchors: Iterable[Anchor],
+    *,
+    is_named: bool = True,
+    known: int = 0,
 ) -> Compared:
     """Compare the log of the home at this path with the anchors found there.
 
     is_named: whether this home says that it has anchors there; else that of an earlier home at this path is no fault.
+    known: a row that was among them once, 0 if none was: where it is not, and older ones are, those are not all.
     """
     newest = next(log.events(limit=1, newest_first=True), None)
     begun = next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1, newest_first=True), None)
     first = next(log.events(limit=1), None)
-    agreed, note = 0, ""
+    agreed, last, note, has_older, has_known = 0, 0, "", False, not known
     for anchor in anchors:
         if newest is None or anchor.home != newest.host:
             if anchor.path == path and not is_named and first and first.at > anchor.at:
@@ -44,8 +52,9 @@ def compare_anchors(
                 return Compared(agreed, words, note)
             continue
         seq, chain = anchor.head
+        has_older, has_known = has_older or seq < known, has_known or seq == known
         if (there := log.chain_at(seq)) == chain:
-            agreed += 1
+            agreed, last = agreed + 1, max(last, seq)
         elif begun and begun.at > anchor.at:
             note = f"{where} knows row {seq} of the log before row {begun.seq} ({begun.kind})"
         elif there is None:
@@ -54,4 +63,7 @@ def compare_anchors(
         else:
             words = f"row {seq} is not the one that {where} knows: the log was written anew"
             return Compared(agreed, words, note)
-    return Compared(agreed, "", note)
+    if has_older and not has_known:
+        words = f"{where} does not know row {known} any more, which was in it when the log was last read as a whole"
+        return Compared(agreed, f"{words}: it was cut short, or replaced by an older one", note, last)
+    return Compared(agreed, "", note, last)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from pulse_core.model.event import Head
 
+_BEGIN = '{"home": '
 _TOO_MANY = 2**63
 """Rows that no log has, and no database can look for."""
 
@@ -30,7 +31,7 @@ def read_anchors(lines: Iterable[str]) -> Iterator[Anchor]:
     """The anchors among these lines, in order; a line that is none, or was cut short, is passed over."""
     for line in lines:
         try:
-            found = json.loads(line)
+            found = json.loads(line[max(line.rfind(_BEGIN), 0) :])  # behind one that was cut short
             head = Head(int(found["seq"]), bytes.fromhex(found["chain"]))
             anchor = Anchor(str(found["home"]), str(found["path"]), head, int(found["at"]))
         except (ValueError, LookupError, TypeError, RecursionError, OverflowError):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pulse_core.model.errors import Damaged
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.stored_data import read_data
@@ -77,12 +78,16 @@ class Event(NamedTuple):
 
     @property
     def payload(self) -> "Payload | None":
-        """The decoded payload; None for a kind that this version does not know."""
+        """The decoded payload; None for a kind that this version does not know. Raises Damaged for another kind's data."""
         from pulse_core.model.payload import (
             decode,  # loads pydantic, which a reader of events needs only here
         )
 
-        return decode(self.kind, self.data)
+        try:
+            return decode(self.kind, self.data)
+        except ValueError as error:
+            words = f"row {self.seq} has data that no {self.kind} has; it was written by hand, or by another version"
+            raise Damaged(f"{words}; see: upulse verify") from error
 
     def spelled(self) -> dict[str, Json]:
         """The event as JSON values for people and programs: `at` in ISO 8601 UTC, `data` decoded."""

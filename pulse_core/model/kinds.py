@@ -1,5 +1,6 @@
 """The core's kinds of events, and what each one says; a capability's kinds are in its own folder."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
@@ -69,6 +70,7 @@ class LogVerified(Payload, kind="log-verified", wakes=Wake.NEVER):
     rows: int
     took_ms: int
     fault: Text = ""
+    anchored: Mapping[str, int] = Field({}, description="the last row that each anchor file knew")
 
 
 class AnchorPlaces(Payload, kind="anchor-places", wakes=Wake.NEVER):

@@ -151,6 +151,7 @@ def verify(
     if as_json:
         shown = {"rows": verdict.rows, "took_ms": verdict.took_ms, "fault": verdict.fault}
         shown |= {"is_accepted": verdict.is_accepted, "notes": list(verdict.notes), "engine_fault": broken}
+        shown["anchored"] = dict(verdict.anchored)
         put_json(shown)
     elif verdict.fault:
         good = "fit each other" if verdict.fits_itself else "before it are good"

@@ -309,8 +309,8 @@ async def read_log(home: Home, spawner: Spawner) -> LogCheck:
     except ValueError:
         said = outcome.output.strip() or f"nothing, and exited with {outcome.exit}"
         raise PulseError(f"upulse verify said {said[-500:]}") from None
-    verified = LogVerified(rows=found["rows"], took_ms=found["took_ms"], fault=found["fault"])
-    return LogCheck(verified, found["is_accepted"])
+    fields = {name: found[name] for name in LogVerified.model_fields}
+    return LogCheck(LogVerified(**fields), found["is_accepted"])
 
 
 async def engine_fault(

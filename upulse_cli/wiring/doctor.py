@@ -1,6 +1,6 @@
 """The checks of the doctor, each from the adapter whose matter it is, in the order in which they are told."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.engine_user.account_setup import AccountChecks
@@ -13,10 +13,13 @@ from pulse_adapters.sqlite.checks import StoreChecks
 from pulse_adapters.systemd.checks import UnitChecks
 from pulse_core import __version__
 from pulse_core.app.context import HomeContext
-from pulse_core.app.doctor import Check, DaemonChecks
+from pulse_core.app.doctor import FAIL, OK, WARN, Check, DaemonChecks, Finding
 from pulse_core.app.state import current_state
 from pulse_core.model.moment import iso
 from upulse_cli.time_args import local, zone
+from upulse_cli.wiring.verify import compare_with_anchors
+
+ANCHOR_REMEDY = "find out who changed it, and what else; then put the anchor back, or upulse restore a backup"
 
 
 def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
@@ -31,6 +34,15 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
 
     def spell(at: int, date: bool) -> str:
         return f"{local(iso(at), date=date)} {zone()}"
+
+    def anchors() -> Iterator[Finding]:
+        known, is_odd = dict[str, int](), False
+        for fault, note in compare_with_anchors(home, known):
+            if words := fault or note:
+                is_odd = True
+                yield Finding("anchor", FAIL if fault else WARN, words, ANCHOR_REMEDY if fault else "")
+        if rows := [row for row in known.values() if row and not is_odd]:
+            yield Finding("anchor", OK, f"the log is what its anchors know, up to row {max(rows)}")
 
     host = HostChecks(home, daemon.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)
@@ -68,6 +80,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.verified,
         stores.checkpoints,
         stores.backup,
+        anchors,
         stores.vitals,
         stores.aside,
         repository.engine,

@@ -3,7 +3,7 @@
 Every daemon asks soon after its start, in a process of its own: what only some homes need is imported where it is used.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -37,15 +37,16 @@ def compared(home: HomeLayout, verdict: VerifyResult, anchors: Sequence[str] = (
         with suppress(PulseError):
             verdict = verdict._replace(is_accepted=bool(examine(home.events, home.objects).accepted))
         return verdict
-    notes = list[str]()
+    notes, anchored = list[str](), dict[str, int]()
     try:
-        for fault, note in (*compare_with_backup(home), *_anchors(home, anchors)):
+        for fault, note in chain(compare_with_backup(home), compare_with_anchors(home, anchored, anchors)):
             if fault:
-                return verdict._replace(fault=fault, notes=tuple(notes), fits_itself=True)
+                verdict = verdict._replace(fault=fault, fits_itself=True)
+                break
             notes += [note] if note else []
     except PulseError as error:
         notes.append(str(error))
-    return verdict._replace(notes=tuple(notes))
+    return verdict._replace(notes=tuple(notes), anchored=anchored)
 
 
 def last_anchored(home: HomeLayout, host: str) -> int:
@@ -63,10 +64,13 @@ def last_anchored(home: HomeLayout, host: str) -> int:
     return last
 
 
-def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]]:
+def compare_with_anchors(
+    home: HomeLayout, anchored: dict[str, int], asked: Sequence[str] = ()
+) -> Iterator[tuple[str, str]]:
     """What the anchors have against the log, or say of it: those that the settings, the log or the caller names.
 
     The journal is asked whoever names it: settings and log may be forged with all else in the home.
+    anchored: is given the last row that each file knows.
     """
     by_settings: Sequence[str] | None = None
     try:
@@ -78,6 +82,7 @@ def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]
         host = first.host if first else ""
         named = dict.fromkeys((*asked, *(by_settings or ()), *chain.from_iterable(recorded)))
         due = {*asked, *_due(home, log, recorded)}
+        anchored.update(_last_anchored(log))
         for place in (*named, *({JOURNAL_PLACE} - named.keys())):
             where = f"the anchor {'in the journal' if place == JOURNAL_PLACE else place}"
             is_named, why = place in named, ""
@@ -89,7 +94,10 @@ def _anchors(home: HomeLayout, asked: Sequence[str]) -> Iterator[tuple[str, str]
                         continue
                 from pulse_core.app.anchors import compare_anchors  # and with it the models of all events
 
-                found = compare_anchors(log, str(home.path), where, anchors, is_named=is_named)
+                known = anchored.get(place, 0)
+                found = compare_anchors(log, str(home.path), where, anchors, is_named=is_named, known=known)
+                if place != JOURNAL_PLACE:  # which forgets by rules of its own
+                    anchored[place] = found.last
                 yield found.fault, found.note
                 if not (found.agreed or found.note or found.fault):
                     why = f"{where} knows nothing of this log"
@@ -116,6 +124,16 @@ def _due(home: HomeLayout, log: SqliteEventReader, recorded: Sequence[tuple[str,
     if (home.path / NAME).exists() or next(log.events(EventQuery(kinds=NEW_BEGINNINGS), limit=1), None):
         return ()
     return set(recorded[-1]) - {JOURNAL_PLACE}
+
+
+def _last_anchored(log: SqliteEventReader) -> Mapping[str, int]:
+    """The last row that each anchor file knew when the daemon last read the whole log."""
+    checked = next(log.events(EventQuery(kinds=("log-verified",)), limit=1, newest_first=True), None)
+    data = checked.spelled()["data"] if checked else None
+    rows = data.get("anchored") if isinstance(data, dict) else None
+    return (
+        {place: row for place, row in rows.items() if isinstance(row, int)} if isinstance(rows, dict) else {}
+    )
 
 
 def _lines_of(place: str) -> Iterator[str]:

@@ -1,6 +1,8 @@
 """Lines that are kept outside of a home: in a file, and in the journal."""
 
 import os
+import resource
+import signal
 import socket
 from pathlib import Path
 
@@ -44,6 +46,17 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path, make: object) -> Non
         list(lines_of_file(path))
 
 
+def test_a_line_of_which_only_a_part_was_written_is_an_error(tmp_path: Path) -> None:
+    assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN  # as Python has it
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5, before[1]))
+    try:
+        with pytest.raises(PulseError, match="only a part"):
+            add_to_file(tmp_path / "anchor", "a line")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
 def test_the_journal_is_told_who_speaks(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
         journal.bind(str(tmp_path / "journal"))
@@ -59,5 +72,15 @@ def test_the_journal_is_read_by_who_has_spoken(tmp_path: Path) -> None:
     asked, line = lines_of_journal(str(program))
     assert "--identifier=pulse-anchor" in asked
     assert line == "a line"
+    program.write_text("#!/bin/sh\nexec yes")
+    endless = lines_of_journal(str(program))
+    assert next(endless) == "y"
+    endless.close()  # type: ignore[attr-defined]
+    program.write_text("#!/bin/sh\necho first; exec sleep 60")
+    with pytest.raises(PulseError, match=r"within 0\.1 s"):
+        list(lines_of_journal(str(program), 0.1))
+    program.write_text("#!/bin/sh\necho it is broken >&2; exit 1")
+    with pytest.raises(PulseError, match="it is broken"):
+        list(lines_of_journal(str(program)))
     with pytest.raises(PulseError, match="no journalctl"):
         list(lines_of_journal(str(tmp_path / "nothing")))

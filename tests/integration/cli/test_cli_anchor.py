@@ -1,5 +1,6 @@
 """A log whose chain was recomputed to the end, or a whole home that was forged: whoever knew a row of it can tell."""
 
+import asyncio
 import hashlib
 import json
 import shutil
@@ -12,9 +13,13 @@ from pathlib import Path
 
 import pytest
 
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, link, seal
+from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.anchor import Anchor
-from pulse_core.model.event import Head
+from pulse_core.model.event import Draft, Head
+from pulse_core.model.kinds import LogVerified
 from tests.integration.cli.cli_home import CliHome, eventually
 from upulse_cli.wiring import verify as verify_wiring
 
@@ -83,8 +88,47 @@ def test_what_the_home_says_of_its_backup_is_not_all_that_counts(quiet: CliHome,
 def test_a_home_that_was_forged_as_a_whole_is_found_by_its_anchor(quiet: CliHome) -> None:
     anchored(quiet, "junk", head_of(quiet.path).line(), '{"home": "cut sho')
     quiet.upulse("verify")
+    assert found_by_doctor(quiet)["level"] == "ok"
     forge(quiet.path)
     assert "is not the one that the anchor" in quiet.upulse("verify", code=1).out
+    assert "is not the one that the anchor" in found_by_doctor(quiet, code=1)["words"]
+
+
+def found_by_doctor(home: CliHome, code: int = 0) -> dict[str, str]:
+    (anchor,) = [
+        one for one in home.upulse("doctor", "--json", code=code).json["findings"] if one["name"] == "anchor"
+    ]
+    return dict(anchor)
+
+
+def test_an_anchor_file_that_lacks_what_it_knew_is_said(quiet: CliHome) -> None:
+    older = head_of(quiet.path)
+    quiet.upulse("pause", "--why", "later")
+    newest = head_of(quiet.path)
+    path = anchored(quiet, older.line(), newest.line())
+    checked = quiet.upulse("verify", "--json").json
+    assert checked["anchored"] == {str(path): newest.head.seq}
+    asyncio.run(record_check(quiet.path, checked["anchored"]))
+    last = head_of(quiet.path)
+    for lines, is_cut in (
+        ((older, newest), False),
+        ((older,), True),
+        ((older, last), True),  # as after a start of the daemon
+        ((last,), False),  # begun anew, as the daemon has told
+    ):
+        path.write_text("".join(f"{one.line()}\n" for one in lines))
+        said = quiet.upulse("verify", "--json", code=int(is_cut)).json["fault"]
+        assert (f"does not know row {newest.head.seq} any more" in said) == is_cut
+        assert found_by_doctor(quiet, code=int(is_cut))["level"] == ("fail" if is_cut else "ok")
+
+
+async def record_check(home: Path, anchored: dict[str, int]) -> None:
+    """Record what the daemon finds when it reads the whole log."""
+    opened = SqliteEventLog.open(
+        home / "events.db", clock=SystemClock(), objects=FileObjects(home / "objects")
+    )
+    async with opened as log:
+        await log.append(Draft(LogVerified(rows=4, took_ms=1, anchored=anchored)))
 
 
 @contextmanager

@@ -23,3 +23,7 @@ GOOD = Anchor("home", "/path", Head(3, b"x" * 32), 7)
 )
 def test_a_line_that_is_no_anchor_is_passed_over(line: str) -> None:
     assert list(read_anchors([line, GOOD.line()])) == [GOOD]
+
+
+def test_a_line_behind_one_that_was_cut_short_is_read() -> None:
+    assert list(read_anchors([GOOD.line()[:-5] + GOOD.line()])) == [GOOD]
