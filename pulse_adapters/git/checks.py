@@ -25,6 +25,7 @@ class RepositoryChecks:
             yield Finding("engine", OK, "none; upulse init makes one")
             return
         # Slow to import, and there may be no engine.
+        from pulse_adapters.git.git_files import repository_fault
         from pulse_adapters.git.repository import Repository
         from pulse_adapters.git.revisions import ALTERED, altered_revisions
 
@@ -32,11 +33,14 @@ class RepositoryChecks:
             repository = Repository(self.home)
             is_foreign = repository.is_staging_foreign()
             main, advice = repository.head(), [] if is_foreign else list(repository.staging().advice())
-            in_force = self.in_force()
+            in_force, fault = self.in_force(), repository_fault(self.home) or repository.unreadable()
         except PulseError as error:
             yield Finding("engine", WARN, str(error), MEND)
             return
-        if in_force and in_force != main:
+        if fault:
+            remedy = "mend it by hand, or move engine/ away and put the one of a backup there"
+            yield Finding("engine", FAIL, fault, remedy)
+        elif in_force and in_force != main:
             words = f"{in_force[:12]} is in force, but main is {main[:12]}"
             yield Finding(
                 "engine", WARN, words, "promote what you want in force; main is moved by promotes alone"

@@ -22,14 +22,20 @@ _LINK, _FILE, _PROGRAM, _FOLDER = b"120000", b"100644", b"100755", b"40000"
 
 def read_main(home: Path) -> str:
     """The commit of main; empty if the files don't tell it."""
-    folder = home / "engine" / ".git"
-    for file in (folder / _MAIN, folder / "packed-refs"):
+    return _commit_of(home / "engine" / ".git", _MAIN)
+
+
+def _commit_of(folder: Path, branch: str) -> str:
+    """The commit of a branch, by its full name (`refs/…`); empty if the files don't tell it."""
+    if not branch.startswith("refs/") or ".." in branch:
+        return ""
+    for file in (folder / branch, folder / "packed-refs"):
         try:
-            lines = read_plain(file, LARGEST).decode().splitlines()
+            lines = read_plain(file, LARGEST).decode(errors="replace").splitlines()
         except (OSError, ValueError):
             continue
         if file.name == "packed-refs":
-            lines = [line.split(" ")[0] for line in lines if line.endswith(f" {_MAIN}")]
+            lines = [line.split(" ")[0] for line in lines if line.endswith(f" {branch}")]
         return lines[0] if lines and COMMIT.fullmatch(lines[0]) else ""
     return ""
 
@@ -48,14 +54,15 @@ def repository_fault(home: Path) -> str:
     folder = home / "engine" / ".git"
     if not folder.exists():
         return f"{folder} is gone"
-    try:
-        head = read_plain(folder / "HEAD", LARGEST).decode().strip()
-    except (OSError, ValueError) as error:
-        return f"{folder}/HEAD can't be read ({error})"
-    if not (head.startswith("ref: refs/") or COMMIT.fullmatch(head)):
-        return f"{folder}/HEAD names no branch and no commit"
     if not read_main(home):
         return f"{folder} does not say which commit main is"
+    try:
+        head = read_plain(folder / "HEAD", LARGEST).decode().rstrip(" \t\r\n")
+    except (OSError, ValueError) as error:
+        return f"{folder}/HEAD can't be read ({error})"
+    branch = head.removeprefix("ref: ")
+    if not COMMIT.fullmatch(_commit_of(folder, branch) if branch != head else head):
+        return f"{folder}/HEAD names no branch that is there, and no commit"
     if not (folder / "objects").is_dir():
         return f"{folder}/objects is gone"
     return ""

@@ -42,6 +42,8 @@ class Repository:
 
     def fault(self, commit: str) -> str:
         """What git finds wrong with this commit, main, staging, and all that they hold; empty if nothing is."""
+        if fault := self.unreadable():
+            return fault
         has_staging = self._git.commit(STAGING) is not None
         heads = (commit, MAIN, *([STAGING] if has_staging else []))
         said = self._git.run("fsck", "--no-progress", "--no-dangling", "--no-reflogs", *heads)
@@ -50,6 +52,15 @@ class Repository:
         if has_staging or not self._git.staging.exists():
             return ""
         return f"the branch staging of {self._git.folder} can't be read: what is not promoted yet may be lost"
+
+    def unreadable(self) -> str:
+        """What git can't read of the repository besides its objects: its branches, its settings; empty if it can."""
+        refs = self._git.run("for-each-ref")
+        if refs.exit or refs.error:
+            return f"git can't read all branches of {self._git.folder}: {' '.join(refs.error.split())[:500]}"
+        if fault := settings_fault(self._git):
+            return f"git can't read {self._git.folder}/config, which only your own calls of git need: {fault}"
+        return ""
 
     def head_in_files(self) -> str:
         """The same, read from the files alone; empty if that can't be told so."""
@@ -143,3 +154,23 @@ class Repository:
         if len(known) > 1:
             raise Ambiguous("commit", word, [one[:12] for one in known[:5]])
         return known[0] if known else None
+
+
+_BOOLS = re.compile(r"(?i)true|yes|on|false|no|off|[0-9]*")
+
+
+def settings_fault(git: Git) -> str:
+    """Why git could not work with the repository's own settings, which only its owner's calls read; empty if it could."""
+    said = git.run("config", "--file", str(git.folder / "config"), "--no-includes", "--null", "--list")
+    if said.exit:
+        return " ".join(said.error.split())[:500]
+    for key, _, value in (entry.partition("\n") for entry in said.text.split("\0")):
+        is_good = {
+            "core.repositoryformatversion": value in ("0", "1", ""),
+            "core.bare": value.lower() in ("false", "no", "off", "0", ""),
+            "core.filemode": _BOOLS.fullmatch(value),
+            "core.logallrefupdates": value.lower() == "always" or _BOOLS.fullmatch(value),
+        }.get(key, True)
+        if not is_good:
+            return f"{key} is {value!r}"
+    return ""

@@ -37,6 +37,14 @@ def test_a_sound_engine_is_well(tmp_path: Path) -> None:
     assert (found.level, found.words[:8]) == (OK, "main is ")
 
 
+def test_settings_of_the_repository_that_git_cannot_read_are_told(tmp_path: Path) -> None:
+    home = made(tmp_path)
+    (home.path / "engine" / ".git" / "config").write_text("[coreY\n")
+    (found,) = engine(home)
+    assert found.level == FAIL
+    assert "config, which only your own calls of git need: fatal: bad config line 1" in found.words
+
+
 def test_a_home_without_one_is_well_too(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     home.create()

@@ -46,10 +46,15 @@ def overwrite(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
+def flip(path: Path, old: bytes, new: bytes) -> None:
+    path.write_bytes(path.read_bytes().replace(old, new))
+
+
 SEEN_IN_FILES: Mapping[str, Callable[[Path, str], object]] = {
     "is gone": lambda folder, commit: shutil.rmtree(folder),
     "HEAD can't be read": lambda folder, commit: (folder / "HEAD").unlink(),
     "HEAD names no branch": lambda folder, commit: (folder / "HEAD").write_bytes(bytes(20)),
+    "names no branch that is there": lambda folder, commit: flip(folder / "HEAD", b"main", b"mahn"),
     "which commit main is": lambda folder, commit: (folder / "refs/heads/main").unlink(),
     "objects is gone": lambda folder, commit: shutil.rmtree(folder / "objects"),
 }
@@ -59,6 +64,9 @@ SEEN_BY_GIT: Mapping[str, Callable[[Path, str], object]] = {
         loose(folder, git(folder, "rev-parse", "main^{tree}")), b"x" * 40
     ),
     "object missing": lambda folder, commit: loose(folder, commit).unlink(),
+    "can't read all branches": lambda folder, commit: (folder / "packed-refs").write_text('" pack-refs\n'),
+    "bad config line 1": lambda folder, commit: flip(folder / "config", b"[core]", b"[coreY"),
+    "core.bare is 'falsd'": lambda folder, commit: flip(folder / "config", b"false", b"falsd"),
 }
 
 
