@@ -75,7 +75,7 @@ def compute_status(
     windows = {key: Window((Sample(0, key, now, data),)) for key, data in vitals.items()}
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     usages = vitals.get(PROCESS_USAGE, {})
-    shared = overlaps(settings.process)
+    shared, due = overlaps(settings.process), due_restarts(snapshot, looks)
     status: HomeStatus = {
         "daemon": daemon,
         "paused": _pause_status(control),
@@ -94,6 +94,7 @@ def compute_status(
                 looked,
                 shared.get(process.name, ""),
                 usages.get(process.name, {}),
+                due,
             )
             for process in settings.process
         ],
@@ -158,13 +159,14 @@ def process_status(
     looked: Moment | None,
     shared: str = "",
     usage: Mapping[str, Json] = MappingProxyType({}),
+    due: Verdict | None = None,
 ) -> GuardedProcessStatus:
     """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
 
     It is unknown if nobody has looked at it lately. shared: what it is recognised by as another one is, in words;
-    usage: its entry in the newest sample of what processes take.
+    usage: its entry in the newest sample of what processes take; due: as for `process_condition`.
     """
-    condition, history = process_condition(process, snapshot, look), snapshot.process(process.name)
+    condition, history = process_condition(process, snapshot, look, due), snapshot.process(process.name)
     since = history.up or history.down
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
@@ -202,24 +204,39 @@ def probe_words(look: Mapping[str, Json]) -> str:
     return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
+def due_restarts(snapshot: Snapshot, looks: Mapping[str, Mapping[str, Json]]) -> Verdict:
+    """The restarts that are due and that nobody holds back, in the order in which they spend the budget."""
+    holds, wishes = tuple(current_holds(snapshot)), []
+    for process in snapshot.settings.process:
+        look = looks.get(process.name, {})
+        condition = evaluate_status(process, snapshot, look)
+        if condition.state is ProcessState.DUE and longest_hold(restart_key(process.name), holds) is None:
+            wishes.append(restart_effect(process, condition.why, look, snapshot))
+    return Verdict(tuple(wishes))
+
+
 def process_condition(
-    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json]
+    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json], due: Verdict | None = None
 ) -> ProcessCondition:
-    """How the process stands; what is due is silenced if somebody holds it back, and waits if the budget does."""
-    condition = evaluate_status(process, snapshot, look)
+    """How the process stands; what is due is silenced if somebody holds it back, and waits if the budget does.
+
+    due: what `due_restarts` says, with which it shares the budget; None: it is alone.
+    """
+    condition, key = evaluate_status(process, snapshot, look), restart_key(process.name)
     if condition.state is not ProcessState.DUE:
         return condition
-    if last := longest_hold(restart_key(process.name), current_holds(snapshot)):
-        state, whose, left = ProcessState.SILENCED, last.whose, last.left_us
+    if last := longest_hold(key, current_holds(snapshot)):
+        state, by, whose, left = ProcessState.SILENCED, last.whose, last.whose, last.left_us
     else:
-        wish = Verdict((restart_effect(process, condition.why, look, snapshot),))
-        budget = action_budget(budget_of(wish.effects[0]), wish, snapshot)
-        if not budget.held:
+        wish = restart_effect(process, condition.why, look, snapshot)
+        budget = action_budget(budget_of(wish), due or Verdict((wish,)), snapshot)
+        if key not in budget.held:
             return condition
-        state, left = ProcessState.WAITING, budget.frees_us(snapshot.now)
-        whose = f"the budget of {budget.limit} a minute ([budget] actions_per_minute)"
+        state, place = ProcessState.WAITING, list(budget.held).index(key)
+        by, left = f"the budget of {budget.limit} a minute", budget.frees_us(snapshot.now, place)
+        whose = f"{by} ([budget] actions_per_minute)"
     why = f"{condition.why}; held back by {whose}, for another {duration_text(left)}"
-    return ProcessCondition(state, left, why)
+    return ProcessCondition(state, left, why, held_by=by)
 
 
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:

@@ -58,6 +58,8 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
     told = incidents(home, down.at) if down else ()
     ongoing = [one for one in told if (one.about, one.subject, one.over) == ("process", name, False)]
     held = longest_hold(restart_key(name), current_holds(curr))
+    now = standing.get("held") if standing else None
+    paused = f"a pause of {curr.control.by}" if curr.control.paused else None
     request = newest(log, name, tuple(REQUESTS))
     return {
         "kind": "process",
@@ -65,7 +67,8 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "state": standing["state"] if standing else "unknown",
         "since": standing["since"] if standing else None,
         "why": standing["why"] if standing else "the daemon does not guard it yet; see: upulse daemon reload",
-        "held_by": held.whose if held else f"a pause of {curr.control.by}" if curr.control.paused else None,
+        "held_by": now["by"] if now else held.whose if held else paused,
+        "held_since": now["since"] if now else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
         "request": request.spelled() if request else None,
     }

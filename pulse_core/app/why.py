@@ -33,7 +33,7 @@ from pulse_core.settings.settings import Settings
 
 NEWS = (
     "process-died", "process-up", "process-stopped", "process-stop-requested", "process-start-requested",
-    "process-restart-requested",
+    "process-restart-requested", "restart-delayed",
 )  # fmt: skip
 """What a rule may have seen of a process."""
 
@@ -214,7 +214,8 @@ def _meant(
         return None, wish
     if about := subject_report(home, log, name, status):
         wished = effect_about(log, about["name"])
-        is_held = about.get("held_by") or about["state"] == "waiting"
+        is_backing_off = about["state"] in ("backing-off", "flapping")
+        is_held = (about.get("held_by") or about["state"] == "waiting") and not is_backing_off
         if wished and is_held and (died := newest(log, about["name"], (ProcessDied.kind,))):
             # What was done about an earlier death explains nothing.
             wished = wished if wished.seq > died.seq else None

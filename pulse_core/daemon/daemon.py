@@ -13,6 +13,7 @@ from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
+from pulse_core.daemon.restart_delays import RestartDelays
 from pulse_core.daemon.safe_mode import left_out
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import NO_HOST, EngineController
@@ -91,6 +92,7 @@ class Daemon:
         self.budget = SelfMonitor(
             p.current_settings, lambda: self.watch.newest(SYSTEM_RESOURCE), self.reporter
         )
+        self.restart_delays = RestartDelays()
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
         wake, answered = self.ticker.waker, self.ticker.answered
@@ -131,7 +133,11 @@ class Daemon:
         folding = RuleFolds(SURVIVAL, inside, submit, p.rules)
         sources = Sources(p.view, lambda: self.watch.windows, p.current_settings, p.clock)
         stores = Stores(p.vitals, p.objects, p.version, lambda: self.housekeeping.flush_soon())
-        return Ticker(sources, folding, stores, self.reporter, self._is_reflex_alone, self.supervise)
+        failed, alone = self.reporter, self._is_reflex_alone
+        return Ticker(sources, folding, stores, failed, alone, self.supervise, self._note_delays)
+
+    def _note_delays(self, curr: Snapshot) -> None:
+        self.reporter.put(*self.restart_delays.ended(curr))
 
     def _is_reflex_alone(self) -> bool:
         return self.budget.shed.level >= REFLEX_ALONE
@@ -332,6 +338,8 @@ class Daemon:
 
     async def _end(self) -> None:
         p = self.parts
+        if delays := self.restart_delays.end(p.clock.now()):
+            await self.reporter.record("daemon", *delays)
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.journal.leave()
         await self.housekeeping.keep()
@@ -405,6 +413,8 @@ class Daemon:
         look = self.watch.newest(ProcessAlive.key)
         looked = look.moment if look else None
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
+        for process in whole["processes"]:
+            process["held"] = self.restart_delays.of(process["name"])
         whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out

@@ -67,6 +67,11 @@ class Reporter:
             words = f"{left_out:,} more failures of this kind within a second are not recorded one by one"
             self._queue.put_nowait(Draft(ErrorReported(message=words), subject=f"{family}s"))
 
+    def put(self, *drafts: Draft) -> None:
+        """Record these soon; never blocks, never raises."""
+        for draft in drafts[: self._queue.maxsize - self._queue.qsize()]:
+            self._queue.put_nowait(draft)
+
     async def record(self, whose: str, *drafts: Draft) -> None:
         """Record drafts of `whose`, or hold them while the log can't be written; report it if neither is possible."""
         try:

@@ -67,11 +67,19 @@ class LogStatus(TypedDict):
     refusing: NotRequired[str]
 
 
+class HeldStatus(TypedDict):
+    """What holds a restart back, as `a pause of ada`, and since when."""
+
+    by: str
+    since: str
+
+
 class GuardedProcessStatus(TypedDict):
     """A guarded process; `why` is the watchdog's reason for its state, `leftovers` are the pids of earlier lives.
 
     usage: what its tree takes, as the newest sample says: bytes of memory, cores, threads, descriptors, processes; None
-    while it is down, or nobody has looked lately.
+    while it is down, or nobody has looked lately; held: what holds its restart back, as far as the daemon that answers
+    knows.
     """
 
     name: str
@@ -82,6 +90,7 @@ class GuardedProcessStatus(TypedDict):
     why: str
     leftovers: NotRequired[Sequence[int]]
     usage: NotRequired[Mapping[str, float | None] | None]
+    held: NotRequired[HeldStatus | None]
 
 
 class UnguardedStatus(TypedDict):

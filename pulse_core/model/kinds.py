@@ -181,6 +181,14 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
     )
 
 
+class RestartDelayed(Payload, kind="restart-delayed", wakes=Wake.NEVER):
+    """The restart of a dead process was held back for a tenth of a second or more. Subject: its name."""
+
+    held_by: Text = Field(description="what held it back, as `a pause of ada`")
+    since: int = Field(description="from when on, UTC microseconds")
+    held_us: int = Field(description="for how long, microseconds")
+
+
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):
     """A guarded process was stopped on purpose by its own manager (a unit inactive with success)."""
 

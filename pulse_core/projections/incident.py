@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import CauseJson, IncidentJson, MeasureJson
 from pulse_core.model.moment import Moment, iso
@@ -86,7 +87,8 @@ class Incident:
     was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
     event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
-    delays: what held back the answers to it, and for how long at most;
+    held: what held back restarts, and for how many microseconds; delays: what held back other answers to it, in words, and
+    for how long at most;
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     by_person: a person requested the start that comes next.
@@ -113,6 +115,7 @@ class Incident:
     ended_by: str = ""
     requests: list[str] = field(default_factory=list)
     requests_since: list[str] = field(default_factory=list)
+    held: dict[str, int] = field(default_factory=dict)
     delays: list[str] = field(default_factory=list)
     worked: Moment | None = None
     by_person: bool = False
@@ -189,7 +192,8 @@ class Incident:
             "printed": self.printed,
             "measures": [measure.spelled() for measure in self.measures.values()],
             "requests": self.requests,
-            "delays": self.delays,
+            "delays": [f"held back for {duration_text(us)} by {by}" for by, us in self.held.items()]
+            + self.delays,
             "helped": self.helped,
             "ended_by": self.ended_by,
         }

@@ -31,6 +31,7 @@ from pulse_core.projections.conditions import FOR
 from pulse_core.projections.incident import (
     FADED_US,
     MOST_REQUESTS,
+    OTHERS,
     QUIET_US,
     TOLD,
     Incident,
@@ -60,10 +61,13 @@ REQUESTS = {
 }
 ABOUTS = ("process", "condition", "log", "error")
 STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
+DELAYED = "restart-delayed"
 DAEMON = "daemon"
 PULSE = "pulse"
 """Who writes what the daemon decides."""
-KINDS = frozenset({*BEGINS, *ENDS, *ENGINE, *REQUESTS, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"})
+KINDS = frozenset(
+    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"}
+)
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 
@@ -168,6 +172,8 @@ class IncidentFold:
                 self._unseen(self._began(about, row), row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
+        elif kind == DELAYED:
+            self._delayed(row)
         elif kind in REQUESTS:
             self._requested(row)
         elif kind in ENGINE:
@@ -290,6 +296,16 @@ class IncidentFold:
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wants it down")
 
+    def _delayed(self, row: Event) -> None:
+        story = self.state.trials.get(row.subject) or self._current("process", row.subject)
+        data = decoded(row)
+        by, since, us = str(data.get("held_by", "")), int(data.get("since", 0)), int(data.get("held_us", 0))
+        if story is None or since + us < story.began.at or (story.over and since > story.last.at):
+            return  # it was not held back for this
+        if by not in story.held and len(story.held) >= MOST_REQUESTS:
+            by = OTHERS
+        story.held[by] = story.held.get(by, 0) + us
+
     def _guarded(self, row: Event, names: frozenset[str]) -> None:
         """Settings are in force that guard these processes: what was wrong with others is over."""
         for name in self.state.trials.keys() - names:
@@ -390,7 +406,7 @@ class IncidentFold:
         reason, _, held = str(data.get("reason", "")).partition(HELD_BACK)
         measure.effect, measure.reason = row.id, reason
         measure.times += 1
-        if held:
+        if held and story.about != "process":  # what held that back has an event of its own
             delay = f"held back for up to {duration_text(row.moment.since(story.last))}: {held}"
             story.delays = [*story.delays[1 - MOST_REQUESTS :], delay]
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)

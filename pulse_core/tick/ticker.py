@@ -115,7 +115,7 @@ class Ticker:
     is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded. `last_whole` is the last
     snapshot that it has folded.
     failed(whose, message) is called for rules that raise and ticks that could not be recorded; supervise runs the loop
-    of the whole onion, which the reflex must outlive.
+    of the whole onion, which the reflex must outlive; folded is called after each reflex.
     """
 
     def __init__(
@@ -126,9 +126,10 @@ class Ticker:
         failed: Failed,
         reflex_alone: Callable[[], bool] = lambda: False,
         supervise: Supervise = unsupervised,
+        folded: Callable[[Snapshot], None] = lambda curr: None,
     ) -> None:
         self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
-        self.reflex_alone, self.supervise = reflex_alone, supervise
+        self.reflex_alone, self.supervise, self.folded = reflex_alone, supervise, folded
         self.waker = Waker()
         self.prev: Snapshot | None = None
         self.number = 0
@@ -201,6 +202,7 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
+        self.folded(curr)
         self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)

@@ -259,7 +259,7 @@ def died(how: str, name: str = "victim", held: str = "") -> str:
     return (
         f"process {name}: {how}, resolved after T\n"
         f"  restart-process acked: {name} is dead: {how}\n"
-        + (f"  held back for up to T: {held}\n" if held else "")
+        + (f"  held back for T by {held}\n" if held else "")
         + "  recovered\n"
     )
 
@@ -385,12 +385,17 @@ def stopped_for_a_while(it: Operator) -> None:
     it.up("victim", other_than=pid)
 
 
+HELD_US = 200_000
+"""Longer than what is too short to be told."""
+
+
 def killed_until_resumed(it: Operator) -> None:
     it.up()
     it.upulse("pause", "--why", "trying something")
     pid = it.kill()
     it.happened("process-died", 2)
     it.sees_it_broken()
+    it.until(lambda: now_us() - it.broken > HELD_US, "it is held back for a while")
     it.about_to_mend()
     it.upulse("resume")
     it.up("victim", other_than=pid)
@@ -409,6 +414,7 @@ def killed_until_the_silence_is_removed(it: Operator) -> None:
     pid = it.kill()
     it.happened("process-died", 2)
     it.sees_it_broken()
+    it.until(lambda: now_us() - it.broken > HELD_US, "it is held back for a while")
     it.about_to_mend()
     it.upulse("silence", "remove", id_.strip())
     it.up("victim", other_than=pid)
@@ -733,7 +739,7 @@ TABLE: tuple[Breakage, ...] = (
         "killed in a pause, then resumed",
         SLEEPER,
         killed_until_resumed,
-        answered("process N was killed by SIGKILL", held="Pulse was paused by root"),
+        answered("process N was killed by SIGKILL", held="a pause of root"),
     ),
     Breakage(
         "killed in a pause",

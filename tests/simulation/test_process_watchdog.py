@@ -753,3 +753,31 @@ def test_what_pulse_has_not_started_has_printed_nothing_that_is_known() -> None:
         assert "printed" not in json.loads(died.data)
 
     simulate(story, ONE)
+
+
+def test_what_holds_a_restart_back_is_told_while_it_lasts_and_recorded_when_another_takes_over() -> None:
+    async def story(world: World) -> None:
+        daemon = await world.start()
+        await asyncio.sleep(300)
+        await world.ask(Paused())
+        world.host.kill("worker")
+        world.host.kill("gateway")
+        await asyncio.sleep(40)
+        held = [one["held"] for one in daemon.report()["processes"]]
+        assert [one and one["by"] for one in held] == ["a pause of person", "a pause of person"]
+        world.host.dying.add("gateway")
+        await world.ask(Resumed())
+        await asyncio.sleep(3)
+        world.host.dying.clear()
+        await asyncio.sleep(60)
+        assert not any(one["held"] for one in daemon.report()["processes"])
+        told = [(event.subject, json.loads(event.data)) for event in world.events("restart-delayed")]
+        assert [(name, one["held_by"], round(one["held_us"] / 1e6)) for name, one in told] == [
+            ("worker", "a pause of person", 40),
+            ("gateway", "a pause of person", 40),
+            ("gateway", "the pause between two restarts", 1),
+            ("gateway", "the pause between two restarts", 2),
+            ("worker", "gateway, on which it depends", 3),
+        ]
+
+    simulate(story, TWO)

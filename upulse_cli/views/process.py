@@ -27,6 +27,8 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
         head.append(f"  since {local(one['since'])} {zone()} ({ago(one['since'])})")
     yield head.append(f"  {count(one['restarts'], 'restart')}")
     yield _entry("why", one["why"] or "nothing is known of it")
+    if held := one.get("held"):
+        yield _entry("held", f"back since {local(held['since'])} ({ago(held['since'])}) by {held['by']}")
     if tree := one["tree"]:
         descriptors = "" if tree["descriptors"] is None else f"  {count(tree['descriptors'], 'descriptor')}"
         sums = f"{format_size(tree['memory'])}  CPU {duration_text(tree['cpu_us'])}  {count(tree['threads'], 'thread')}"

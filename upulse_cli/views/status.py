@@ -116,6 +116,8 @@ def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:
     for one in processes:
         since = ago(one.get("since")) if one["state"] != "unknown" else ""
         pid, why = one["pid"] or None, one.get("why", "")
+        if held := one.get("held"):
+            why += f"; held back since {local(held['since'])}"
         if left := one.get("leftovers"):
             why += f"; of earlier lives {', '.join(map(str, left))}"
         taken = usage_cells(one.get("usage") or {}) if known else ()

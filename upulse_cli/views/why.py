@@ -42,8 +42,10 @@ def _standing(about: Told) -> Tree:
 
 def _standing_lines(about: Told) -> Iterator[str]:
     yield from filter(None, [about["why"]])
-    held = about.get("held_by")
-    if held and held not in about["why"] and "Pulse is paused" not in about["why"]:
+    held, since = about.get("held_by"), about.get("held_since")
+    if since:
+        yield f"held back since {local(since)} ({ago(since)}) by {held}"
+    elif held and held not in about["why"] and "Pulse is paused" not in about["why"]:
         yield f"held back by {held}"
     if incident := about.get("incident"):
         times = f", {incident['times']} times" if incident["times"] > 1 else ""

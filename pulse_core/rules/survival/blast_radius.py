@@ -43,9 +43,11 @@ class ActionBudget(NamedTuple):
     spent: Sequence[Moment]
     held: Mapping[str, str]
 
-    def frees_us(self, now: Moment) -> int:
-        """Microseconds until an action that was taken counts no more."""
-        return MINUTE - now.since(self.spent[0]) if self.spent else MINUTE
+    def frees_us(self, now: Moment, place: int = 0) -> int:
+        """Microseconds until the held-back effect at this place has its turn, after those before it."""
+        minutes, place = divmod(place, self.limit)
+        ages = [now.since(then) for then in self.spent] + [0] * (self.limit - len(self.spent))
+        return (minutes + 1) * MINUTE - ages[len(ages) - self.limit + place]
 
 
 def blast_radius_with(holds: Holds) -> Rule:

@@ -63,7 +63,8 @@ class ProcessState(Enum):
 class ProcessStatus(NamedTuple):
     """A state, microseconds until it may change by itself (None: only after an event), and why.
 
-    stop: stop it in this tick; tell: Pulse's own actions did not help, so notify a person.
+    stop: stop it in this tick; tell: Pulse's own actions did not help, so notify a person; held_by: what holds its restart
+    back, the same words for as long as it does.
     """
 
     state: ProcessState
@@ -71,6 +72,7 @@ class ProcessStatus(NamedTuple):
     why: str = ""
     tell: bool = False
     stop: bool = False
+    held_by: str = ""
 
 
 LONG_US = 10 * US_PER_SECOND
@@ -226,13 +228,20 @@ def _requested_status(
     waiting = ProcessState.WAITING if history.up is None else ProcessState.UP
     asked = _describe_request(request)
     if curr.control.paused:
-        return ProcessStatus(waiting, why=f"{asked}, and Pulse is paused by {curr.control.by}")
+        why = f"{asked}, and Pulse is paused by {curr.control.by}"
+        return ProcessStatus(waiting, why=why, held_by=f"a pause of {curr.control.by}")
     restarting = curr.state.processes.restarting.values()
     if process.name in restarting:
         return ProcessStatus(ProcessState.RESTARTING, why=f"{asked}; its restart {_progress(process, curr)}")
     if missing := [name for name in process.depends_on if not _is_settled(name, curr)]:
-        return ProcessStatus(waiting, why=f"{asked}; waits for {', '.join(missing)}")
+        return _waiting(waiting, f"{asked}; ", missing)
     return ProcessStatus(ProcessState.DUE, why=asked)
+
+
+def _waiting(state: ProcessState, beginning: str, missing: Sequence[str]) -> ProcessStatus:
+    """It waits for what it depends on."""
+    names = ", ".join(missing)
+    return ProcessStatus(state, why=f"{beginning}{WAITS}{names}", held_by=f"{names}, on which it depends")
 
 
 def _describe_request(request: RestartRequest) -> str:
@@ -262,7 +271,7 @@ def _dead_status(
         dead_for = duration_text(curr.now.since(history.down or paused))
         story = _describe_history(history, _failed_start(history, look), look.get("holder", ""))
         why = f"{story}; down for {dead_for}, and Pulse is paused by {curr.control.by}"
-        return ProcessStatus(ProcessState.WAITING, why=why)
+        return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
     grace = max(process.start_grace, START_GRACE_US)
@@ -273,7 +282,7 @@ def _dead_status(
         why = f"autostart = false; start it: upulse process start {process.name}"
         return ProcessStatus(ProcessState.STOPPED, why=why)
     if missing := [name for name in process.depends_on if curr.process(name).up is None]:
-        return ProcessStatus(ProcessState.WAITING, why=f"{WAITS}{', '.join(missing)}")
+        return _waiting(ProcessState.WAITING, "", missing)
     if process.depends_on and history.down and (left := ORDER_US - curr.now.since(history.down)) > 0:
         return ProcessStatus(ProcessState.WAITING, left, "died just now, as what it depends on may have")
     if history.request:
@@ -302,9 +311,11 @@ def _backoff_status(
     left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
     if left <= 0:
         return ProcessStatus(ProcessState.DUE, why=story, tell=tell)
-    state = ProcessState.BACKING_OFF if spent_at is None else ProcessState.FLAPPING
+    state, held_by = ProcessState.BACKING_OFF, "the pause between two restarts"
+    if spent_at is not None:
+        state, held_by = ProcessState.FLAPPING, "its own budget of restarts"
     why = f"{story}; next try in {duration_text(left)}"
-    return ProcessStatus(state, left, why, tell)
+    return ProcessStatus(state, left, why, tell, held_by=held_by)
 
 
 def _failed_attempts(history: ProcessHistory) -> int:

@@ -8,6 +8,7 @@ from pulse_core.app.compute_status import Beat, compute_status, process_status
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import WARN, DaemonChecks
 from pulse_core.app.status import silent_daemon
+from pulse_core.model.home_status import DaemonStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.projections.effects import Effects
@@ -46,6 +47,25 @@ def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> 
         told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {"pid": 1}, NOW)
         held = "; held back by the budget of 2 a minute ([budget] actions_per_minute), for another 40 s"
         assert (told["state"], held in told["why"]) == (state, state == "waiting")
+
+
+def test_of_several_that_the_budget_holds_back_each_is_told_when_its_turn_comes() -> None:
+    names = [f"p{number}" for number in range(5)]
+    settings = Settings.model_validate(
+        {"process": [{"name": name, "start": [name]} for name in names], "budget": {"actions_per_minute": 2}}
+    )
+    acted = (NOW.plus(-20 * SECOND), NOW.plus(-10 * SECOND))
+    facts = State(processes=Processes(dict.fromkeys(names, DEAD)), effects=Effects(acted=acted))
+    beat, looks = Beat(), {"process-alive": {name: {"pid": 1} for name in names}}
+    daemon: DaemonStatus = {"state": "running", "pid": 1, "since": None, "version": "1"}
+    told = compute_status(settings, facts, NOW, beat, daemon, looks, NOW)["processes"]
+    assert [one["why"].rpartition(", for another ")[2] for one in told] == [
+        "40 s",
+        "50 s",
+        "100 s",
+        "110 s",
+        "2.7 min",
+    ]
 
 
 def test_what_is_left_of_earlier_lives_is_told() -> None:

@@ -33,6 +33,7 @@ from pulse_core.model.kinds import (
     ProcessStartRequested,
     ProcessStopRequested,
     ProcessUp,
+    RestartDelayed,
     RuleQuarantined,
     SafeModeEntered,
     SafeModeLeft,
@@ -339,11 +340,34 @@ def test_a_restart_that_is_known_to_be_up_before_it_is_acked_helped() -> None:
     assert one["helped"]
 
 
-def test_what_had_held_back_an_answer_is_part_of_the_incident() -> None:
-    held = RESTART.model_copy(update={"reason": "web is dead; held back until now: Pulse was paused by ada"})
-    (one,) = told_of((0, DIED, "web"), (52 * SECOND, held, held.key), (53 * SECOND, UP, "web"))
+def test_what_had_held_back_an_answer_to_a_condition_is_told_with_the_longest_that_it_can_have() -> None:
+    reason = "/x is full; held back until now: Pulse was paused by ada"
+    clean = Effect(action="clean-paths", key="clean-paths:disk:/x", params={}, reason=reason)
+    (one,) = told_of((0, FULL, "disk:/x"), (52 * SECOND, clean, clean.key))
     assert one["delays"] == ["held back for up to 52 s: Pulse was paused by ada"]
     assert one["delays"][0] in lines(one)
+
+
+def test_each_cause_that_held_a_restart_back_is_told_with_its_time_also_if_it_healed_by_itself() -> None:
+    def delayed(by: str, began: int, ended: int) -> tuple[int, Payload, str]:
+        since, held_us = 10**15 + began * SECOND, (ended - began) * SECOND
+        return ended * SECOND, RestartDelayed(held_by=by, since=since, held_us=held_us), "web"
+
+    held = RESTART.model_copy(update={"reason": "web is dead; held back until now: Pulse was paused by ada"})
+    rows = (
+        (0, DIED, "web"),
+        delayed("a pause of ada", 0, 40),
+        delayed("the budget of 2 a minute", 40, 50),
+        delayed("a pause of ada", 50, 52),
+    )
+    delays = ["held back for 42 s by a pause of ada", "held back for 10 s by the budget of 2 a minute"]
+    (one,) = told_of(*rows, (52 * SECOND, held, held.key), (53 * SECOND, UP, "web"))
+    assert one["delays"] == delays
+    assert delays[1] in lines(one)
+    (one,) = told_of(rows[0], (52 * SECOND, UP, "web"), *rows[1:])
+    assert (one["delays"], one["ended"] is None) == (delays, False)
+    (one,) = told_of(rows[0], (SECOND, UP, "web"), delayed("a pause of ada", 2, 9))
+    assert one["delays"] == []
 
 
 def test_a_death_while_no_daemon_ran_is_told_with_the_bounds_of_its_time() -> None:
