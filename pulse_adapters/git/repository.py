@@ -55,7 +55,7 @@ class Repository:
 
     def unreadable(self) -> str:
         """What git can't read of the repository besides its objects: its branches, its settings; empty if it can."""
-        refs = self._git.run("for-each-ref")
+        refs = self._git.run("for-each-ref", "--format=%(refname)")
         if refs.exit or refs.error:
             return f"git can't read all branches of {self._git.folder}: {' '.join(refs.error.split())[:500]}"
         if fault := settings_fault(self._git):
