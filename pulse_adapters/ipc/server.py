@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from pulse_adapters.ipc.connection_limit import ConnectionLimit
+from pulse_adapters.ipc.loop_share import LoopShare
 from pulse_adapters.ipc.peer import Peer, peer_of
 from pulse_adapters.ipc.protocol import (
     END,
@@ -99,7 +100,7 @@ async def _serving(
 ) -> AsyncIterator[None]:
     connections = _ConnectionHandler(partial(peer_of, owner=owner, group=group), handler, on_error, limits)
     listening.listen(_QUEUE)
-    letting_in = asyncio.create_task(_let_in(listening, connections.wire), name="letting callers in")
+    letting_in = asyncio.create_task(_let_in(listening, connections), name="letting callers in")
     try:
         yield
     finally:
@@ -109,7 +110,7 @@ async def _serving(
         await connections.limit.close()
 
 
-async def _let_in(listening: socket.socket, wire: Callable[[], Wire]) -> None:
+async def _let_in(listening: socket.socket, connections: "_ConnectionHandler") -> None:
     """Let callers in one by one, with a pause after each: a crowd waits in the kernel, and never has the whole loop."""
     loop = asyncio.get_running_loop()
     while True:
@@ -120,8 +121,9 @@ async def _let_in(listening: socket.socket, wire: Callable[[], Wire]) -> None:
             continue
         began = loop.time()
         with suppress(OSError):  # this caller is gone
-            await loop.connect_accepted_socket(wire, connection)
+            await loop.connect_accepted_socket(connections.wire, connection)
         await asyncio.sleep(min(max(_SHORTEST_PAUSE_S, 3 * (loop.time() - began)), _LONGEST_PAUSE_S))
+        await connections.share.turn()
 
 
 class _ConnectionHandler:
@@ -130,7 +132,7 @@ class _ConnectionHandler:
     def __init__(self, peer_of: PeerOf, handler: Handler, on_error: OnError, limits: WireLimits) -> None:
         self._peer_of, self._handler, self._on_error, self._limits = peer_of, handler, on_error, limits
         self.limit = ConnectionLimit(limits)
-        self._turn = asyncio.Lock()
+        self.share = LoopShare(limits.share, limits.burst)
 
     def wire(self) -> Wire:
         """A wire for the next caller."""
@@ -148,10 +150,7 @@ class _ConnectionHandler:
         try:
             while True:
                 line = await wire.line()
-                async with (
-                    self._turn
-                ):  # in one pass of the loop one request begins, whoever sends how many ahead
-                    await asyncio.sleep(0)
+                await self.share.turn()
                 await self._answer(wire, line)
         except ConnectionClosed:
             pass

@@ -15,7 +15,8 @@ class WireLimits:
 
     idle counts from one request to the end of the next line, stuck while an answer is not read. `agents` is the
     part of `connections` that callers below PERSON may take, so that they can't lock the owner out; `followers` is
-    the part that may be taken by requests without an end, so that there is always room for a question.
+    the part that may be taken by requests without an end, so that there is always room for a question. share, burst: seconds
+    of the loop that all callers together may take in each second, and beyond that at once.
     """
 
     line: int = 1 << 20
@@ -26,6 +27,8 @@ class WireLimits:
     agents: int = 48
     followers: int = 48
     unsent: int = 1 << 16
+    share: float = 0.1
+    burst: float = 0.5
 
 
 class ConnectionClosed(Exception):

@@ -19,6 +19,6 @@ class ByteBudget:
         self._at = now
         return self._room
 
-    def spend(self, size: int) -> None:
+    def spend(self, size: float) -> None:
         """Take so many bytes, also more than there is room for: then it takes longer to be had again."""
         self._room -= size
