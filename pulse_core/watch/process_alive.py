@@ -35,8 +35,9 @@ OTHERS_US = 60 * US_PER_SECOND
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
 SEARCH_KINDS = NUDGING_KINDS | {SettingsLoaded.kind}
 """After these, and after a death, there may be leftovers at once."""
-LEFTOVERS_US = 60 * US_PER_SECOND
-"""The time between two searches for leftovers otherwise: each reads the state of every process that bears a mark."""
+LEFTOVERS_US, SEARCH_PAUSE_US = 60 * US_PER_SECOND, US_PER_SECOND // 2
+"""The time between two searches for leftovers otherwise, and at least: each reads the state of every process that bears a
+mark, and a death waits for it."""
 
 
 @dataclass(eq=False)
@@ -64,6 +65,7 @@ class ProcessAlive:
     _starting: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
+    _needs_search: bool = field(default=False, init=False)
     _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
 
@@ -78,6 +80,8 @@ class ProcessAlive:
         usual = self.settings().watch.process_interval / US_PER_SECOND
         if (due := self.health.wait_us) is not None:
             usual = min(usual, max(due / US_PER_SECOND, SOON))
+        if self._needs_search:
+            usual = min(usual, SEARCH_PAUSE_US / US_PER_SECOND)
         if self._starting:
             return min(usual, STARTING_INTERVAL)
         return min(usual, DOUBT_INTERVAL) if any((self._streaks or {}).values()) else usual
@@ -86,7 +90,7 @@ class ProcessAlive:
         """Probe at once after a restart, or when the death of the replaced process is recorded; a listener of the log."""
         kinds = {event.kind for event in events}
         if not kinds.isdisjoint(SEARCH_KINDS):
-            self._searched = None
+            self._needs_search = True
         if SettingsLoaded.kind in kinds:
             self._compared = None
         if not kinds.isdisjoint(NUDGING_KINDS):
@@ -137,11 +141,13 @@ class ProcessAlive:
         self._starting = any(
             history.starting and not is_up(sights[name]) for name, history in histories.items()
         )
-        is_due = self._searched is None or now.since(self._searched) >= LEFTOVERS_US
+        rest = SEARCH_PAUSE_US if self._needs_search else LEFTOVERS_US
+        is_due = self._searched is None or now.since(self._searched) >= rest
         if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
             mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
             gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
             self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
+            self._needs_search = False
             is_other = any(mains.get(name) != main for name, main in self._others)
             if self._compared is None or is_other or now.since(self._compared) >= OTHERS_US:
                 told, self._compared = await self.table.others(processes, mains), now
@@ -205,7 +211,7 @@ class ProcessAlive:
 
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)
-        self._searched = None
+        self._needs_search = True
         self.nudge.set()
 
     def _data(

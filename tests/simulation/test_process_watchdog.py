@@ -582,6 +582,30 @@ def test_many_reloads_are_one_a_second_and_each_request_is_answered() -> None:
     simulate(story, ONE)
 
 
+def test_whatever_is_started_and_ends_leftovers_are_searched_for_twice_a_second() -> None:
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(10)
+        leftovers, searched = world.host.leftovers, list[float]()
+
+        def counted(mains: Mapping[str, ProcessId | None]) -> Mapping[str, tuple[ProcessId, ...]]:
+            searched.append(asyncio.get_running_loop().time())
+            return leftovers(mains)
+
+        world.host.leftovers = counted  # type: ignore[method-assign]
+        for _ in range(25):
+            world.host.kill("gateway")
+            last = asyncio.get_running_loop().time()
+            await asyncio.sleep(0.2)
+        assert starts(world) > 20
+        assert 8 <= len(searched) <= 12
+        await asyncio.sleep(0.6)
+        assert last < searched[-1] < last + 0.6
+
+    often = {"max": 1000, "within": "10m", "backoff": "0s", "healthy_after": "0s", "grace": "0s"}
+    simulate(story, {"process": [{**ONE["process"][0], "restart": often}]})
+
+
 def test_a_manager_at_work_has_its_grace_and_hides_no_death() -> None:
     async def story(world: World) -> None:
         await world.start()
