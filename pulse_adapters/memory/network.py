@@ -12,18 +12,21 @@ from pulse_core.ports.transport import OutgoingMessage
 class MemoryTransport:
     """Implements `pulse_core.ports.Transport`.
 
-    lost: why messages to a URL do not arrive, by the URL; seconds: how long it takes; arrived: what did, in order;
-    asked: how often it was sent out.
+    lost: why messages to a URL do not arrive, by the URL; seconds: how long it takes; hang: how long a URL takes besides;
+    arrived: what did, in order; asked: how often it was sent out.
     """
 
     lost: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.5
+    hang: dict[str, float] = field(default_factory=dict)
     arrived: list[OutgoingMessage] = field(default_factory=list)
     asked: int = 0
 
     async def deliver(self, messages: Sequence[OutgoingMessage]) -> Sequence[str]:
         self.asked += 1
-        await asyncio.sleep(self.seconds)
+        await asyncio.sleep(
+            self.seconds + max((self.hang.get(one.url, 0.0) for one in messages), default=0.0)
+        )
         answers = [self.lost.get(message.url, "") for message in messages]
         self.arrived += [message for message, error in zip(messages, answers, strict=True) if not error]
         return answers

@@ -3,7 +3,9 @@
 import logging
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from importlib.util import find_spec
 
 from pulse_core.settings.secrets import mask_secret
@@ -20,6 +22,19 @@ def resolve_url(name: str, environment: Mapping[str, str] = os.environ) -> str:
     if not name.startswith(VARIABLE):
         return name
     return environment.get(name.removeprefix(VARIABLE), "").strip()
+
+
+def address_names(urls: Sequence[str]) -> Mapping[str, str]:
+    """What each address is called in the log and to people: without its secrets, and as no other one is.
+
+    Of addresses that look alike without them two bytes of a checksum are told: too little to find out a password.
+    """
+    masked = {url: mask_secret(url) for url in urls}
+    alike = {name for name, times in Counter(masked.values()).items() if times > 1}
+    return {
+        url: f"{name}#{sha256(url.encode()).hexdigest()[:4]}" if name in alike else name
+        for url, name in masked.items()
+    }
 
 
 def delivery_faults(settings: Settings, environment: Mapping[str, str] = os.environ) -> Sequence[str]:

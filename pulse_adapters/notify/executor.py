@@ -3,13 +3,14 @@
 import asyncio
 import logging
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from pydantic import ValidationError
 
-from pulse_adapters.notify.addresses import delivery_faults, resolve_url
+from pulse_adapters.notify.addresses import address_names, delivery_faults, resolve_url
 from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.message_types import CutTo, Seq
@@ -17,14 +18,17 @@ from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.actions import NOTIFY, NoticeParams
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, local_text
 from pulse_core.model.names import NOTICE_SEVERITIES
+from pulse_core.model.text import count
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
+from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety
 from pulse_core.ports.transport import OutgoingMessage, Tone, Transport
 from pulse_core.projections.effects import decode_plain_effect
-from pulse_core.projections.notices import PREFIX
+from pulse_core.projections.notices import PREFIX, Notices, ReplacedNotices
+from pulse_core.projections.state import State
 from pulse_core.settings.secrets import mask_secret
 from pulse_core.settings.settings import Settings
 
@@ -93,22 +97,31 @@ TITLE, ENTRY, ALONE = 250, 400, 4_000
 
 
 class RecordedNotice(NamedTuple):
-    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), its content; where it goes."""
+    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), its content; where it goes,
+    with what is said there of those that it took the place of; left_out: what is said at the address of the message."""
 
     id: str
     seq: int
     at: int
     said: NoticeParams
-    addresses: Sequence[str] = ()
+    addresses: Mapping[str, str] = {}
+    left_out: str = ""
 
 
-Send = Callable[[Sequence[RecordedNotice]], Awaitable[Mapping[str, str]]]
-"""Sends notices, oldest first; returns why each (by its id) did not arrive, or empty."""
+Answers = Mapping[str, str]
+"""Why each address did not take what was sent to it, or empty if it did."""
+Send = Callable[[Sequence[RecordedNotice]], Awaitable[Answers]]
+"""Sends notices, oldest first."""
+NOT_TRIED = "it did not take the last message, so it is tried by itself"
 
 
 class Notify(Executor):
     """Sends notices that begin together as one message; one that reached some addresses is sent to the others only.
 
+    A new notice goes to the addresses that took the last message, and to all only if there is none of these: it does not
+    wait for an address that does not answer. The next attempt, with others that failed, tries those that it lacks.
+
+    view: returns the projections, which say which addresses an open notice has reached, whichever daemon sent it.
     `log_notices` is a listener of the log: it logs each notice as soon as it is recorded, however long that waits to be
     sent. failed(source, message) is called for settings that prevent sending, and for notices that are given up.
     """
@@ -123,16 +136,19 @@ class Notify(Executor):
         failed: Callable[[str, str], None] = lambda whose, message: None,
         environment: Mapping[str, str] = os.environ,
         logger: logging.Logger | None = None,
+        view: Callable[[], State] = State,
     ) -> None:
         self._settings, self._transport, self._clock = settings, transport, clock
-        self._failed, self._environment = failed, environment
+        self._failed, self._environment, self._view = failed, environment, view
         self._logger = logger or logging.getLogger("pulse.notice")
         self._host = os.uname().nodename
         self._said: dict[str, None] = {}
-        self._reached: dict[str, set[str]] = {}
+        self._failing: set[str] = set()
+        """The addresses that did not take the last message."""
         self._faults: Sequence[str] = ()
         self._strange: set[str] = set()
-        self._message: PendingMessage | None = None
+        self._messages: dict[bool, PendingMessage] = {}
+        """The messages that are being made: of new notices, and of those that were tried before."""
 
     def policy(self, params: NoticeParams) -> Policy:
         """At least once; to outside addresses retried for days, at growing intervals."""
@@ -161,77 +177,91 @@ class Notify(Executor):
             del self._said[next(iter(self._said))]
 
     async def execute(self, effect: Effect, params: NoticeParams, event: Event) -> Result:
-        """Log it, if that was not done, and send it to every address that it has not reached."""
+        """Log it, if that was not done, and send it to the addresses that it has not reached."""
         self._say(event.id, params)
-        settings = self._settings()
-        addresses = settings.notice_urls_for(params.severity, effect.key.removeprefix(PREFIX))
+        settings, state = self._settings(), self._view()
+        addresses = self._addresses(params.severity, effect.key.removeprefix(PREFIX), state.notices)
         if not addresses:
-            self._forget(event.id)
+            self._said.pop(event.id, None)
             why = "no route takes it" if settings.notice_urls else "[notify] has no urls"
             return Result({"only": f"logged: {why}"})
-        if self._message is None or self._message.closed:
-            self._message = PendingMessage(self._send)
-        if error := await self._message.take(
-            RecordedNotice(event.id, event.seq, event.at, params, addresses)
-        ):
-            raise self._failure(effect, event, error, addresses)
-        self._forget(event.id)
-        return Result({"sent_to": [mask_secret(address) for address in addresses]})
+        names = address_names(settings.notice_urls)
+        before = state.notices.sent_to.get(event.id, ())
+        due = {address: left_out for address, left_out in addresses.items() if names[address] not in before}
+        is_repeated = (one := state.effects.open.get(event.id)) is not None and one.attempt > 1
+        message = self._messages.get(is_repeated)
+        if message is None or message.closed:
+            message = self._messages[is_repeated] = PendingMessage(partial(self._send, is_repeated))
+        answers = await message.take(RecordedNotice(event.id, event.seq, event.at, params, due))
+        reached = [names[address] for address in due if not answers[address]]
+        wrong = {address: answers[address] for address in due if answers[address]}
+        if wrong:
+            error = "; ".join(f"{names[address]}: {why}" for address, why in wrong.items())
+            raise self._failure(effect, event, error, {"sent_to": reached} if reached else {}, wrong)
+        self._said.pop(event.id, None)
+        return Result({"sent_to": [*before, *reached]})
 
-    def _forget(self, id_: str) -> None:
-        self._said.pop(id_, None)
-        self._reached.pop(id_, None)
+    def _addresses(self, severity: str, topic: str, notices: Notices) -> Mapping[str, str]:
+        """The addresses of a notice, and what is said there of those that it took the place of.
 
-    def _failure(self, effect: Effect, event: Event, error: str, addresses: Sequence[str]) -> PulseError:
-        reached = self._reached.get(event.id, set())
-        if reached | self._strange >= set(addresses):  # all that a service knows
-            self._forget(event.id)
-            return GivenUp(f"{error}; no other attempt would do better")
-        if self._clock.now().since(event.moment) < KEPT_US:
-            return PulseError(error)
-        self._failed("notify", f"the notice {effect.key!r} is given up after 7 days: {error}")
-        self._forget(event.id)
-        return GivenUp(f"{error}; given up after 7 days")
+        An address that lacks one of these is sent the newest one, whatever its severity.
+        """
+        settings, replaced = self._settings(), notices.replaced.get(topic, ReplacedNotices(0, {}))
+        now = settings.notice_urls_for(severity, topic)
+        names, found = address_names(settings.notice_urls), dict[str, str]()
+        for address in settings.notice_urls:
+            meant = sum(
+                replaced.counts.get(one, 0)
+                for one in NOTICE_SEVERITIES
+                if address in settings.notice_urls_for(one, topic)
+            )
+            left_out = meant - (got := replaced.counts.get(names[address], 0))
+            if left_out > 0 or address in now:
+                found[address] = left_out_words(left_out, 0 if got else replaced.first)
+        return found
 
-    async def _send(self, notices: Sequence[RecordedNotice]) -> Mapping[str, str]:
-        """Send to each address the notices that it lacks; returns why each did not arrive everywhere."""
+    def _failure(
+        self, effect: Effect, event: Event, error: str, result: Mapping[str, Json], wrong: Collection[str]
+    ) -> PulseError:
+        if self._strange >= set(wrong):  # all that a service knows were reached
+            why = "no other attempt would do better"
+        elif self._clock.now().since(event.moment) < KEPT_US:
+            return PartlyDone(error, result)
+        else:
+            why = "given up after 7 days"
+            self._failed("notify", f"the notice {effect.key!r} is {why}: {error}")
+        self._said.pop(event.id, None)
+        return GivenUp(f"{error}; {why}", result)
+
+    async def _send(self, is_repeated: bool, notices: Sequence[RecordedNotice]) -> Answers:
+        """Send to each address the notices that it lacks."""
         self._report_faults()
-        addresses = dict.fromkeys(address for notice in notices for address in notice.addresses)
-        messages: dict[str, OutgoingMessage] = {}
-        for address in addresses:
-            url = resolve_url(address, self._environment)
+        addresses = {address for notice in notices for address in notice.addresses}
+        urls = {one: resolve_url(one, self._environment) for one in self._settings().notice_urls}
+        tried = [one for one, url in urls.items() if one in addresses and url]
+        if not is_repeated:
+            tried = [one for one in tried if one not in self._failing] or tried
+        now, messages = self._clock.now().at, []
+        for one in tried:
             due = [
-                notice
+                notice._replace(left_out=notice.addresses[one])
                 for notice in notices
-                if address in notice.addresses and address not in self._reached.get(notice.id, ())
+                if one in notice.addresses
             ]
-            if url and due:
-                messages[address] = compose_message(url, due, self._host, self._clock.now().at)
-        answers = await self._transport.deliver(tuple(messages.values()))
-        wrong = dict(zip(messages, answers, strict=True))
-        for address, error in wrong.items():
+            messages.append(compose_message(urls[one], due, self._host, now))
+        answers = dict(zip(tried, await self._transport.deliver(messages), strict=True))
+        for address, error in answers.items():
             if not error:
-                for notice in notices:
-                    if address not in notice.addresses:
-                        continue
-                    self._reached.setdefault(notice.id, set()).add(address)
-            elif error == NOT_UNDERSTOOD and address not in self._strange:
+                self._failing.discard(address)
+            elif error != NOT_UNDERSTOOD:
+                self._failing.add(address)
+            elif address not in self._strange:
                 self._strange.add(address)
                 self._failed(
                     "notify", f"no notices go to {mask_secret(address)}: {error}; see upulse config check"
                 )
-        while len(self._reached) > REMEMBERED:
-            del self._reached[next(iter(self._reached))]
-        return {notice.id: self._missing(notice, wrong) for notice in notices}
-
-    def _missing(self, notice: RecordedNotice, wrong: Mapping[str, str]) -> str:
-        """Which addresses it has not reached, and why."""
-        reached = self._reached.get(notice.id, ())
-        return "; ".join(
-            f"{mask_secret(address)}: {wrong.get(address) or 'its variable is not set'}"
-            for address in notice.addresses
-            if address not in reached
-        )
+        unset = "its variable is not set"
+        return {one: answers.get(one, NOT_TRIED if urls.get(one) else unset) for one in addresses}
 
     def _report_faults(self) -> None:
         """Report each fault of the settings once, until it is over."""
@@ -255,17 +285,17 @@ class PendingMessage:
         self.closed = False
         self._sending = asyncio.create_task(self._sent(), name="message to people")
 
-    async def _sent(self) -> Mapping[str, str]:
+    async def _sent(self) -> Answers:
         await asyncio.sleep(0)
         self.closed = True
         return await self._send(sorted(self._notices, key=lambda notice: notice.seq))
 
-    async def take(self, notice: RecordedNotice) -> str:
-        """Send this notice with the others; returns why it did not arrive, or empty."""
+    async def take(self, notice: RecordedNotice) -> Answers:
+        """Send this notice with the others."""
         self._notices.append(notice)
         self._waiting += 1
         try:
-            return (await asyncio.shield(self._sending))[notice.id]
+            return await asyncio.shield(self._sending)
         finally:
             self._waiting -= 1
             if not self._waiting and not self._sending.done():
@@ -281,16 +311,31 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
     if len(notices) > 1:
         waited = "1 of them is" if late == 1 else f"{late} of them are"
         entries = []
-        for _, _, at, said, _ in notices:
+        for notice in notices:
+            said = notice.said
             title = truncate(said.title, TITLE)
             text = f"{title}: {said.text}" if said.text else said.title
-            entries.append(f"{local_text(at)}  {truncate(text, ENTRY)}")
+            left_out = f" ({notice.left_out})" if notice.left_out else ""
+            entries.append(f"{local_text(notice.at)}  {truncate(text, ENTRY)}{left_out}")
         body = "\n\n".join([f"{waited} of more than 5 minutes ago.", *entries] if late else entries)
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
-    words = truncate(notice.said.text or notice.said.title, ALONE)
-    body = f"{words}\n\nIt is of {local_text(notice.at)}." if late else words
+    body = truncate(notice.said.text or notice.said.title, ALONE)
+    notes = [
+        f"It is of {local_text(notice.at)}." if late else "",
+        f"{notice.left_out}." if notice.left_out else "",
+    ]
+    body = "\n\n".join([body, *filter(None, notes)])
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)
+
+
+def left_out_words(left_out: int, first: int) -> str:
+    """How many earlier notices were left out, in words; empty if none was. first: when the first one was requested, if
+    that was left out."""
+    if left_out <= 0:
+        return ""
+    since = f" since {local_text(first)}" if first else ""
+    return f"{count(left_out, 'earlier notice')} of this{since} {'was' if left_out == 1 else 'were'} left out"
 
 
 def tone_of(notices: Sequence[NoticeParams]) -> Tone:

@@ -43,7 +43,7 @@ class RuleTrace(NamedTuple):
             "effects": [
                 {
                     **{name: getattr(effect, name) for name in ("key", "action", "rule", "reason")},
-                    "open": effect.key in seen.effects.keys,
+                    "open": seen.effects.excludes(effect),
                 }
                 for effect in self.verdict.effects
             ],

@@ -39,7 +39,7 @@ def filter_effects(fold_result: FoldResult, curr: Snapshot, defined: Mapping[str
             withheld.append(WithheldEffect(effect, why))
         else:
             kept.append(effect)
-            why = KEY_OPEN if effect.key in curr.effects.keys else ""
+            why = KEY_OPEN if curr.effects.excludes(effect) else ""
         if why:
             notes.append((effect.rule, f"{effect.key} is not requested: {why}"))
     if not notes:

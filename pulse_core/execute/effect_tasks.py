@@ -26,7 +26,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.payload import Payload, encode
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety, Unsure
+from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.effects import OpenEffect, Phase, Source
 from pulse_core.projections.state import CurrentState, State
@@ -103,7 +103,7 @@ class Attempt:
         except Unsure as error:
             return EffectUnknown(why=str(error))
         except GivenUp as error:
-            return EffectFailed(error=str(error))
+            return EffectFailed(error=str(error), result=error.result)
         except asyncio.CancelledError:
             if (task := asyncio.current_task()) and task.cancelling():
                 raise
@@ -130,11 +130,12 @@ class Attempt:
             )
 
     def _failed(self, failure: Exception, dice: Random) -> Payload:
-        error = describe_error(failure)
+        error, result = describe_error(failure), failure.result if isinstance(failure, PartlyDone) else {}
         if self.number > self.policy.retries or self.policy.safety is Safety.AT_MOST_ONCE:
-            return EffectFailed(error=error, not_startable=isinstance(failure, NotStartable))
+            return EffectFailed(error=error, result=result, not_startable=isinstance(failure, NotStartable))
         pause = self.policy.pauses.jittered(self.number, dice.random())
-        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=round(pause * US_PER_SECOND))
+        retry_us = round(pause * US_PER_SECOND)
+        return EffectAttemptFailed(attempt=self.number, error=error, retry_us=retry_us, result=result)
 
 
 def acked_payload(result: Result, seconds: float) -> EffectAcked:

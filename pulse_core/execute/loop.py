@@ -15,7 +15,7 @@ from pulse_core.execute.effect_tasks import (
     executing_draft,
     objection,
 )
-from pulse_core.execute.notice_batching import is_outgoing_notice, next_batch
+from pulse_core.execute.notice_batching import is_failed, is_outgoing_notice, next_batch
 from pulse_core.execute.open_bound import OpenBound
 from pulse_core.execute.refusals import Refusals
 from pulse_core.execute.retry_limit import RetryLimit
@@ -74,9 +74,9 @@ class ExecutorLoop:
 
     Rules and people have their own; what waits for a living process to end takes no slot.
 
-    Outgoing notices are sent one message at a time, without taking a slot: however long a message takes, no survival
-    action waits for it. failed: told of effects that nobody can carry out, and of slots that are held for long;
-    end_remains: as `EffectTasks` has it.
+    Outgoing notices are sent one message at a time, and one of those that failed before, without taking a slot: however
+    long a message takes, no survival action waits for it. failed: told of effects that nobody can carry out, and of slots
+    that are held for long; end_remains: as `EffectTasks` has it.
 
     Run `run` in a TaskGroup; after `stop` it begins nothing more and returns when the running ones have ended.
     """
@@ -106,7 +106,8 @@ class ExecutorLoop:
         self._reserved: dict[str, Attempt | None] = {}
         self._late: set[str] = set()
         """Effects that may be recorded as begun once the log answers again, and are not."""
-        self._message: frozenset[str] = frozenset()
+        self._messages: dict[bool, frozenset[str]] = {}
+        """The notices of the message that is being sent: those that did not fail before, and those that did."""
         self._group: asyncio.TaskGroup | None = None
 
     def on_events(self, events: Sequence[Event]) -> None:
@@ -116,6 +117,10 @@ class ExecutorLoop:
         for event in events if self._late else ():
             if event.kind == EffectExecuting.kind and event.subject in self._late:
                 self._begin_late(event.subject)
+        for event in events if self.workers.running else ():
+            is_replaced = event.kind == EffectCancelled.kind and event.cause != event.subject
+            if is_replaced and event.subject in self.workers:
+                self.workers.cancel(event.subject)
 
     def _begin_late(self, id_: str) -> None:
         """Begin an effect whose beginning was recorded after nobody had waited for that any more."""
@@ -196,7 +201,9 @@ class ExecutorLoop:
         if not wishes:
             return ()
         ids = [wish.id for wish in wishes]
-        claimed = self.journal.with_ids(self._claim(wishes))
+        claimed = self.journal.with_ids(
+            self._claim([one for wish in wishes for one in (*gate.replaced_by(wish), wish)])
+        )
         try:
             await gate.record(claimed, self.journal.append_in_time)
             self._begin(ids)
@@ -207,7 +214,7 @@ class ExecutorLoop:
             # Survival's idempotent effects are held in memory, and begun.
             may_act = self.workers.may_act_unrecorded
             bold = [one.id for one in wishes if isinstance(one.payload, Effect) and may_act(one.payload)]
-            self._act_unrecorded(ids, bold, [one for one in claimed if one.id in bold or one.subject in bold])
+            self._act_unrecorded(ids, bold, [one for one in claimed if one.id in bold or one.cause in bold])
             raise
         finally:
             self._give_up(ids)
@@ -274,10 +281,6 @@ class ExecutorLoop:
         """Free what was reserved for those that have not begun."""
         self._unreserve(ids)
         self.slots.release(id_ for id_ in ids if id_ not in self.workers)
-
-    def _leaving(self) -> frozenset[str]:
-        """The notices of the message that is being sent."""
-        return frozenset(id_ for id_ in self._message if id_ in self.workers or id_ in self._reserved)
 
     def _goes_out(self, effect: OpenEffect) -> bool:
         return is_outgoing_notice(effect, self.settings())
@@ -367,17 +370,26 @@ class ExecutorLoop:
         return wait
 
     def _gather(self, notices: Sequence[OpenEffect], state: State, now: Moment, drafts: list[Draft]) -> int:
-        """Draft the next message, unless one is under way; or the microseconds until there may be one."""
-        if state.control.paused is not None or self._leaving():
+        """Draft the next message of notices that are new, and that of those that failed, unless one is under way.
+
+        Returns the microseconds until there may be one. They are apart since an address that does not answer takes long.
+        """
+        if state.control.paused is not None:
             return 0
-        message = next_batch(notices, state, self.settings(), now)
-        self._message = frozenset(effect.id for effect in message.effects)
-        self._reserved.update(dict.fromkeys(self._message))
-        drafts += [
-            replace(executing_draft(effect.id, self.journal.new_id(), effect.attempt + 1), moment=now)
-            for effect in message.effects
-        ]
-        return message.wait_us or 0
+        waits = list[int]()
+        for failed in (False, True):
+            if any(id_ in self.workers or id_ in self._reserved for id_ in self._messages.get(failed, ())):
+                continue
+            of_lane = [one for one in notices if is_failed(one) is failed]
+            message = next_batch(of_lane, state, self.settings(), now)
+            self._messages[failed] = frozenset(effect.id for effect in message.effects)
+            self._reserved.update(dict.fromkeys(self._messages[failed]))
+            drafts += [
+                replace(executing_draft(effect.id, self.journal.new_id(), effect.attempt + 1), moment=now)
+                for effect in message.effects
+            ]
+            waits.append(message.wait_us or 0)
+        return min(filter(None, waits), default=0)
 
     async def _commit(self, drafts: Sequence[Draft]) -> None:
         ids = [draft.subject for draft in drafts if isinstance(draft.payload, EffectExecuting)]

@@ -39,7 +39,7 @@ async def remind_of_guidance(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
         key = f"{PREFIX}guidance:{project.pending_id}"
         if left > 0:
             verdict = verdict.after_wait(left)
-        elif key not in curr.effects.settled_at:
+        elif key not in curr.effects.settled_at and key not in curr.effects.keys:
             files = " and ".join(project.pending)
             text = f"{files} in {root}/.pulse changed {duration_text(longest)} ago, and no agent has acknowledged it"
             params = {"title": f"{files} of {root[-100:]} not acknowledged", "text": text}

@@ -56,8 +56,11 @@ async def hold_unguided_runs(prev: Snapshot, curr: Snapshot, inner: Inner) -> Ve
         for root in roots:
             project = pending[root]
             of = f"{run.id}:{project.pending_id}"
-            if f"{KEYS[settings.then]}:{of}" in curr.effects.settled_at:
+            key = f"{KEYS[settings.then]}:{of}"
+            if key in curr.effects.settled_at:
                 continue
+            if key in curr.effects.keys:
+                break
             waited = curr.now.at - max(project.pending_since, run.moment.at)
             if (left := settings.after - waited) > 0:
                 verdict = verdict.after_wait(min(left, settings.after))

@@ -404,6 +404,9 @@ class EffectAttemptFailed(Payload, kind="effect-attempt-failed"):
     attempt: int
     error: Text
     retry_us: int = Field(description="microseconds until the next attempt")
+    result: dict[str, Json] = Field(
+        default_factory=dict, description="what was done of it nevertheless, as of a notice `sent_to`"
+    )
 
 
 class EffectAcked(Payload, kind="effect-acked"):
@@ -434,6 +437,9 @@ class EffectCancelled(Payload, kind="effect-cancelled"):
     """The action was not begun and will not be. Settles the effect."""
 
     why: Text
+    replaced: bool = Field(
+        default=False, description="whether a newer effect of its key, which is the next one, takes its place"
+    )
 
 
 class EffectCancelRequested(Payload, kind="effect-cancel-requested", by=Role.PERSON, wakes=Wake.NEVER):

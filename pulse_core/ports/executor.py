@@ -61,7 +61,15 @@ class Unsure(Exception):
     """Raised by an executor that can't tell whether its action happened; never retried."""
 
 
-class GivenUp(PulseError):
+class PartlyDone(PulseError):
+    """Raised by an executor whose action failed in part; result: what was done of it, as a `Result` has it."""
+
+    def __init__(self, message: str, result: Mapping[str, Json] = {}) -> None:
+        super().__init__(message)
+        self.result = dict(result)
+
+
+class GivenUp(PartlyDone):
     """Raised by an executor whose action failed and is not worth another attempt, whatever its policy says."""
 
 

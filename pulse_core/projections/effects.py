@@ -20,7 +20,7 @@ from pulse_core.model.kinds import (
     EffectUnknown,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import OUTWARD, SETTLING
+from pulse_core.model.names import NOTIFY, OUTWARD, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.text_cache import cached_by_text
 
@@ -126,6 +126,19 @@ class OpenEffect(NamedTuple):
         return decode_effect(self.event.data)
 
 
+def gives_way(before: OpenEffect, wish: Effect) -> bool:
+    """Whether an open effect gives way to this one: a notice of a topic to one of the same key, unless it is being sent.
+
+    One that failed before is sent to the addresses that failed, and gives way even then. One of no topic gives way only
+    once it has failed: nothing bounds how often a rule wishes for it.
+    """
+    if not before.action == wish.action == NOTIFY or before.event.subject != wish.key:
+        return False
+    if before.phase is Phase.EXECUTING:
+        return before.attempt > 1
+    return before.phase is Phase.RETRYING or wish.key.startswith(f"{NOTIFY}:")
+
+
 @dataclass(frozen=True, slots=True)
 class Effects:
     """Open effects in the order of the log, the index of their keys, and counts of the settled ones.
@@ -152,6 +165,11 @@ class Effects:
     def by_key(self, key: str) -> OpenEffect | None:
         """The open effect with this key, if there is one."""
         return self.open.get(self.keys.get(key, ""))
+
+    def excludes(self, wish: Effect) -> bool:
+        """Whether an open effect of its key keeps this one from being recorded."""
+        before = self.by_key(wish.key)
+        return wish.key in self.keys and not (before and gives_way(before, wish))
 
     def count(self, *phases: Phase) -> int:
         """How many open effects are in one of these phases."""

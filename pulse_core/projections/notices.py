@@ -1,17 +1,28 @@
-"""Notices by topic, so that none is sent twice and each is followed by one that it is over."""
+"""Notices by topic, so that none is sent twice and each is followed by one that it is over.
 
+An unsettled notice gives way to a newer one of its topic: an address that takes nothing for days keeps none from the
+others, and gets the newest of each topic, with how many were left out for it, once it takes messages again.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect, EffectAcked, EffectAttemptFailed, EffectExecuting
+from pulse_core.model.kinds import (
+    Effect,
+    EffectAcked,
+    EffectAttemptFailed,
+    EffectCancelled,
+    EffectExecuting,
+)
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NOTIFY, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
 
-PREFIX = "notify:"
+PREFIX = f"{NOTIFY}:"
 TOPICS = 1_000
 HOUR = 3_600 * US_PER_SECOND
 MESSAGES = 10_000
@@ -29,13 +40,22 @@ class Notice(NamedTuple):
     severity: str = DEFAULT_SEVERITY
 
 
+class ReplacedNotices(NamedTuple):
+    """Notices that gave way to a newer one of their topic: when the first was requested, UTC microseconds; how many there
+    were by severity, and how many of them each address got."""
+
+    first: int
+    counts: Mapping[str, int]
+
+
 @dataclass(frozen=True, slots=True)
 class Notices:
     """By topic, the newest at the end (the last 1,000); open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that
     repeat what had failed, and those that turned out to have no address. Notices that go out as one message begin at the
-    same moment; begun: that of each unsettled one, by effect id."""
+    same moment; begun: that of each unsettled one, by effect id; sent_to: the addresses that an unsettled one has reached,
+    by effect id; replaced: by topic, those that gave way to the unsettled one."""
 
     of: Mapping[str, Notice] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
@@ -43,6 +63,8 @@ class Notices:
     reached: Moment | None = None
     sent: tuple[Moment, ...] = ()
     begun: Mapping[str, Moment] = field(default_factory=dict)
+    sent_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    replaced: Mapping[str, ReplacedNotices] = field(default_factory=dict)
 
     def __getitem__(self, topic: str) -> Notice | None:
         return self.of.get(topic)
@@ -58,6 +80,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
         return state  # as nearly always: these effects do something else
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
     reached, sent, begun = state.reached, state.sent, dict(state.begun)
+    sent_to, replaced = dict(state.sent_to), dict(state.replaced)
     for event in events:
         if event.kind == Effect.kind:
             if _is_notice(event):
@@ -66,6 +89,8 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             continue
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
+            if got := decode_plain(event.data).get("result", {}).get("sent_to"):
+                sent_to[event.subject] = (*sent_to.get(event.subject, ()), *got)
         elif event.kind == EffectExecuting.kind:
             begun[event.subject] = now = event.moment
             # A retry is no new message, nor is a notice that is part of the newest one.
@@ -73,7 +98,14 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
                 sent = (*(then for then in sent[1 - MESSAGES :] if now.since(then) < HOUR), now)
         elif event.kind in SETTLING:
-            del open_[event.subject]
+            topic, got = open_.pop(event.subject), sent_to.pop(event.subject, ())
+            if event.kind == EffectCancelled.kind and decode_plain(event.data).get("replaced"):
+                last = of.get(topic) or Notice(event.moment, event.moment)
+                earlier = replaced.get(topic) or ReplacedNotices(last.last.at, {})
+                counts = Counter(earlier.counts) + Counter((last.severity, *got))
+                replaced[topic] = earlier._replace(counts=dict(counts))
+            else:
+                replaced.pop(topic, None)
             failed.pop(event.subject, None)
             began = begun.pop(event.subject, None)
             result = decode_plain(event.data).get("result", {}) if event.kind == EffectAcked.kind else {}
@@ -81,7 +113,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 reached = event.moment
             elif result.get("only") and began not in begun.values():
                 sent = tuple(then for then in sent if then != began)
-    return Notices(of, open_, failed, reached, sent, begun)
+    return Notices(of, open_, failed, reached, sent, begun, sent_to, replaced)
 
 
 def _concerns(state: Notices, events: Sequence[Event]) -> bool:

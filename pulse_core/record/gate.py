@@ -16,6 +16,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     ONE_LINE,
     Effect,
+    EffectCancelled,
     EffectCancelRequested,
     EventRedacted,
     ProcessRestartRequested,
@@ -28,7 +29,7 @@ from pulse_core.model.payload import Role
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.log import EventLog
-from pulse_core.projections.effects import OpenEffect
+from pulse_core.projections.effects import OpenEffect, gives_way
 from pulse_core.projections.state import CurrentState, State
 from pulse_core.settings.settings import Settings
 
@@ -52,6 +53,7 @@ def refuse_open_effect(draft: Draft, role: Role, state: State, settings: Setting
         raise Refused(f"the effect {draft.subject} is open; cancel it, or wait until it is settled")
 
 
+REPLACED = "a newer notice of it takes its place"
 LONGEST_SUBJECT = 500
 LONGEST_STOP_DAYS = 3_650
 COMMIT = re.compile(r"(?:[0-9A-Za-z_][0-9A-Za-z_.-]{0,99})?")
@@ -230,9 +232,12 @@ class Gate:
         for claim in wanted:
             if wanted.count(claim) > 1:
                 raise Refused(f"{claim} is wished twice at once; one after the other may have it")
-            if holder := self._holder(claim):
+            if (holder := self._holder(claim)) and not any(_gives_way(holder, one) for one in drafts):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
-        return [RecordedDraft(event) for event in await self.record(signed)]
+        fresh = [one for one in signed if not (one.id and await self.log.has(one.id))]
+        replaced = [one for draft in fresh for one in self.replaced_by(draft)]
+        events = await self.record([*replaced, *signed])
+        return [RecordedDraft(event) for event in events[len(replaced) :]]
 
     async def _before(self, drafts: Sequence[Draft], refused: PulseError) -> Sequence[RecordedDraft]:
         """What was recorded of drafts that are refused only because they were recorded before, as after a lost answer."""
@@ -249,15 +254,23 @@ class Gate:
         return recorded.event
 
     def unclaimed(self, drafts: Iterable[Draft]) -> Sequence[Draft]:
-        """The drafts of a rule whose claims no other effect has, neither an open one nor an earlier one of these."""
+        """The drafts of a rule whose claims no other effect has, neither an earlier one of these nor one that stays open."""
         fresh, claimed = [], set(self._under_way)
         holder = cache(self._holder)  # all open effects are searched for it
         for draft in drafts:
             mine = all_claims((draft,))
-            if claimed.isdisjoint(mine) and not any(map(holder, mine)):
+            held_by = filter(None, map(holder, mine))
+            if claimed.isdisjoint(mine) and all(_gives_way(one, draft) for one in held_by):
                 claimed.update(mine)
                 fresh.append(draft)
         return fresh
+
+    def replaced_by(self, draft: Draft) -> Sequence[Draft]:
+        """The end of the open effect that gives way to this draft, if there is one; to be recorded before it."""
+        before = self.current_state().effects.by_key(draft.subject)
+        if before is None or not _gives_way(before, draft):
+            return ()
+        return (Draft(EffectCancelled(why=REPLACED, replaced=True), before.id, draft.id or None),)
 
     def _holder(self, claim: Claim) -> OpenEffect | None:
         """The open effect that has this claim."""
@@ -311,7 +324,11 @@ class Gate:
             raise LogUnavailable(
                 f"the effect with the key {draft.payload.key!r} is not on disk yet; ask again"
             )
-        return effect.event if effect and effect.id != draft.id else None
+        return effect.event if effect and effect.id != draft.id and not _gives_way(effect, draft) else None
+
+
+def _gives_way(before: OpenEffect, draft: Draft) -> bool:
+    return isinstance(draft.payload, Effect) and gives_way(before, draft.payload)
 
 
 def check_executable(executors: Mapping[str, Executor], effect: Effect) -> None:

@@ -16,6 +16,7 @@ from pulse_core.model.kinds import (
     ConditionRaised,
     Effect,
     EffectAcked,
+    EffectCancelled,
     EffectExecuting,
     EffectFailed,
 )
@@ -144,13 +145,14 @@ class Story:
         self.verdict = verdict
         self.layers, self._prev = tuple(trace), curr
         self._ticks += 1
-        keys = curr.effects.keys
         self.emitted = tuple(
             effect
             for effect in self.verdict.effects
-            if effect.key not in keys and (effect.survival or not too_soon(effect, curr))
+            if not curr.effects.excludes(effect) and (effect.survival or not too_soon(effect, curr))
         )
         for effect in self.emitted:
+            if before := curr.effects.by_key(effect.key):
+                self.event(EffectCancelled(why="a newer one takes its place", replaced=True), before.id)
             self.event(effect, effect.key)
         for layer in self.layers:
             if layer.outcome == "error":

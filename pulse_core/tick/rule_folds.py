@@ -75,7 +75,7 @@ class RuleFolds:
         self.survival, self.inside, self.rules = tuple(survival), inside, tuple(rules)
         self.submit = submit
         self.is_recording = False
-        self._emitted: dict[str, Moment | None] = {}
+        self._emitted: dict[str, KeySeen] = {}
         self._names = frozenset(map(rule_name, self.rules))
         self._answered: Snapshot | None = None
         self._again_us = 0
@@ -132,15 +132,10 @@ class RuleFolds:
         passed = [effect for effect in verdict.effects if not effect.survival or effect.key in ABOUT_RULES]
         # An emitted effect that is missing in the snapshot, taken before it was recorded, may be settled by now: it
         # would be done twice.
-        settled = curr.effects.settled_at
-        self._emitted = {
-            key: at
-            for key, at in self._emitted.items()
-            if key not in curr.effects.keys and settled.get(key) == at
-        }
+        self._emitted = {key: seen for key, seen in self._emitted.items() if _seen_of(key, curr) == seen}
         self.is_recording = True
         emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
-        self._emitted.update((one.key, settled.get(one.key)) for one in emitted)
+        self._emitted.update((one.key, _seen_of(one.key, curr)) for one in emitted)
         known = self._emitted.keys() | curr.effects.keys.keys()
         self._answered = curr if all(one.key in known for one in answer.effects) else None
         self._again_us = answer.tick_ms * 1000
@@ -149,16 +144,23 @@ class RuleFolds:
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
 
     async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
-        """The effects that are not open yet, recorded."""
-        keys = curr.effects.keys
-        news = tuple(effect for effect in effects if effect.key not in keys)
+        """The effects of which no other one is open, recorded."""
+        news = tuple(effect for effect in effects if not curr.effects.excludes(effect))
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
 
 
+KeySeen = tuple[str | None, Moment | None]
+"""The open effect of a key in a snapshot, and when one was last settled."""
+
+
+def _seen_of(key: str, curr: Snapshot) -> KeySeen:
+    return curr.effects.keys.get(key), curr.effects.settled_at.get(key)
+
+
 def with_cause(effect: Effect, curr: Snapshot) -> Effect:
     """The effect with the event that it follows from, if its rule names none and there is one."""
-    if effect.because or effect.key in curr.effects.keys or not (cause := cause_of_effect(effect, curr)):
+    if effect.because or curr.effects.excludes(effect) or not (cause := cause_of_effect(effect, curr)):
         return effect
     return effect.model_copy(update={"because": cause})
 

@@ -21,6 +21,7 @@ from pulse_core.model.kinds import (
     Resumed,
 )
 from pulse_core.ports.prober import ProbeResult, Trouble
+from pulse_core.projections.state import State
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import RESOURCES, Hand, Machine, consumer
 from tests.simulation.senses import of_logs, of_network
@@ -88,7 +89,14 @@ class Day:
 
     async def begin(self) -> None:
         """A daemon, with the real notifier."""
-        notify = Notify(lambda: self.world.settings, self.transport, self.world.clock, environment={})
+
+        def view() -> State:
+            assert self.world.daemon is not None
+            return self.world.daemon.parts.view()
+
+        notify = Notify(
+            lambda: self.world.settings, self.transport, self.world.clock, environment={}, view=view
+        )
         self.world.executors["notify"] = notify
         daemon = await self.world.start()
         daemon.journal.listen_once(notify.log_notices)

@@ -122,7 +122,8 @@ def machine_executors(
     append: Append = cannot_append,
 ) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people. append: of the daemon that runs."""
-    spawner, notify = Spawner(), Notify(current_settings, ChildTransport(), SystemClock(), failed)
+    spawner = Spawner()
+    notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
     boot = SystemClock().now().boot
 
     def lives() -> Mapping[str, Life]:

@@ -88,7 +88,7 @@ def tick_report(
     own: Mapping[str, type[BaseModel]] = MappingProxyType({}),
 ) -> TickSeen:
     """What rules said, as it is told. own: params of the tree's own executors."""
-    effects, open_ = fold_result.verdict.effects, curr.effects.keys
+    effects = fold_result.verdict.effects
     held = list[WithheldEffect]()
     passed = allowed_by_survival(prev, curr, fold_result.verdict, held) if effects else ()
     held_by = {one.key: "survival lets nothing through" for one in effects}
@@ -99,7 +99,9 @@ def tick_report(
             return TriedEffect(effect, "refused", why)
         if why := held_by.get(effect.key, ""):
             return TriedEffect(effect, "held", why)
-        return TriedEffect(effect, "open", KEY_OPEN) if effect.key in open_ else TriedEffect(effect, "new")
+        if curr.effects.excludes(effect):
+            return TriedEffect(effect, "open", KEY_OPEN)
+        return TriedEffect(effect, "new")
 
     return TickSeen(
         curr,

@@ -44,7 +44,7 @@ class WishTracker:
     def begun(self, prev: Snapshot, curr: Snapshot, verdict: Verdict) -> Sequence[WishedEffect]:
         """The wishes of this verdict that begin and would be recorded if it were in force."""
         passed = allowed_by_survival(prev, curr, verdict) if verdict.effects else ()
-        fresh = {effect.key: effect for effect in reversed(passed) if effect.key not in curr.effects.keys}
+        fresh = {effect.key: effect for effect in reversed(passed) if not curr.effects.excludes(effect)}
         before, self._standing = self._standing, {key: curr.effects.settled_at.get(key) for key in fresh}
         return [
             WishedEffect(key, curr.tick, iso(curr.now.at), one.rule, one.action, one.reason)

@@ -17,10 +17,12 @@ from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program, module_program
 from pulse_core.actions import NoticeParams
-from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
+from pulse_core.ports.executor import PartlyDone
 from pulse_core.ports.transport import OutgoingMessage, Tone
+from pulse_core.projections.notices import Notices
+from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 from tests.postbox import Postbox, bomb, drip, fail, flood, hang_up, postbox
 
@@ -198,15 +200,16 @@ async def test_the_executor_sends_what_is_begun_together_and_retries_what_is_mis
     box.manners["two"] = fail
     clock = SystemClock()
     environment = {**os.environ, "ONE": box.url("one")}
-    notify = Notify(lambda: settings, ChildTransport(), clock, environment=environment)
+    state = State()
+    notify = Notify(lambda: settings, ChildTransport(), clock, environment=environment, view=lambda: state)
 
-    async def carry_out(number: int) -> PulseError | None:
+    async def carry_out(number: int) -> PartlyDone | None:
         params = {"title": f"n{number}", "text": "words"}
         effect = Effect(action="notify", key=f"n{number}", params=params)
         event = Event(number, f"id-{number}", *clock.now(), "effect", effect.key, "", "", None, "")
         try:
             await notify.execute(effect, NoticeParams(**params), event)
-        except PulseError as error:
+        except PartlyDone as error:
             return error
         return None
 
@@ -215,6 +218,8 @@ async def test_the_executor_sends_what_is_begun_together_and_retries_what_is_mis
     assert all("json://***: " in str(error) and "500" in str(error) for error in errors)
     assert [path for path, _ in box.posts] in (["one", "two"], ["two", "one"])
     assert all(title.startswith("3 notices from ") for title in box.titles)
+    assert [error and error.result for error in errors] == [{"sent_to": ["env:ONE"]}] * 3
+    state = State(notices=Notices(sent_to={f"id-{number}": ("env:ONE",) for number in range(3)}))
     box.manners.clear()
     box.posts.clear()
     assert await asyncio.gather(*(carry_out(number) for number in range(3))) == [None] * 3

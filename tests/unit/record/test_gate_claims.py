@@ -10,7 +10,7 @@ from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_adapters.memory.log import MemoryLog
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
-from pulse_core.model.kinds import Effect, EffectCancelled
+from pulse_core.model.kinds import Effect, EffectCancelled, EffectExecuting
 from pulse_core.model.payload import Role
 from pulse_core.record.gate import Gate, RecordedDraft
 from pulse_core.record.view import View
@@ -25,7 +25,8 @@ class Scene:
     def __init__(self) -> None:
         self.log, view = MemoryLog(VirtualClock(lambda: 0.0)), View()
         self.log.listen(view.on_events)
-        executors = {action: MemoryExecutor(action) for action in (RESTART, "stop-process", "note")}
+        names = (RESTART, "stop-process", "note", "notify")
+        executors = {action: MemoryExecutor(action) for action in names}
         self.gate = Gate(self.log, view, Settings, executors, self.log.clock)
 
     async def by_hand(self, *effects: Effect) -> Sequence[RecordedDraft]:
@@ -78,3 +79,18 @@ async def test_what_declares_nothing_is_excluded_by_its_key_alone() -> None:
     scene = Scene()
     notes = [Effect(action="note", key=key, params={"process": "gateway"}) for key in ("a", "b", "a")]
     assert await scene.by_rules(restart("k"), *notes) == ["k", "a", "b"]
+
+
+async def test_a_newer_notice_takes_the_place_of_one_that_waits_and_one_that_is_sent_again_does_not() -> None:
+    scene = Scene()
+    notice = Effect(action="notify", key="notify:x", params={"title": "x"})
+    first = Draft(notice, id="id-of-a-client-1")
+    for draft in (first, Draft(notice, id="id-of-a-client-2"), first):
+        await scene.gate.append(Role.PERSON, "ada", [draft])
+    assert [event.kind for event in scene.log.events] == ["effect", "effect-cancelled", "effect"]
+    assert scene.log.events[1].subject == first.id
+    await scene.log.append(Draft(EffectExecuting(), subject="id-of-a-client-2"))
+    assert (await scene.by_hand(notice))[0].existing
+    other = Effect(action="notify", key="of no topic", params={"title": "x"})
+    await scene.by_hand(other)
+    assert (await scene.by_hand(other))[0].existing

@@ -408,6 +408,7 @@ def test_an_end_that_waited_for_its_beginning_to_be_told_still_says_what_was_don
     story = short(a_machine(), DISK)
     story.tick()
     story.acked("clean-paths:/")
+    story.begun(TOPIC)
     story.cleared(DISK)
     assert keys(story) == []  # the first notice is still on its way
     story.restart()

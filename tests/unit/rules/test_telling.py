@@ -94,12 +94,24 @@ def test_what_nobody_was_told_of_is_not_called_off() -> None:
 def test_the_end_is_told_as_soon_as_its_beginning_was() -> None:
     story = full()
     story.tick()
+    story.begun(KEY)
     story.cleared("disk")
     story.tick()
-    story.expect_nothing()  # its key is open: the first notice waits for the network
+    story.expect_nothing()  # its key is open: the first notice is being sent
     story.acked(KEY)
     story.tick()
     story.expect("notify", over=True)
+
+
+def test_the_end_takes_the_place_of_a_beginning_that_still_waits() -> None:
+    story = full()
+    story.tick()
+    story.cleared("disk")
+    story.tick()
+    story.expect("notify", over=True)
+    assert [event.kind for event in story.events[-3:]] == ["condition-cleared", "effect-cancelled", "effect"]
+    story.tick()
+    story.expect_nothing()
 
 
 @pytest.mark.parametrize("moment", ["told", "reminded", "over"])
