@@ -15,18 +15,21 @@ import pytest
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
+from tests import forked_daemons
+from tests.forked_daemons import ForkedDaemon
 from tests.processes import pauses
 
 
 class Served:
-    """A home, its daemon, and words with it."""
+    """A home, its daemon, and words with it. is_forked: False has the daemon executed, by an interpreter of its own."""
 
     def __init__(self, path: Path) -> None:
         self.home = Home(path)
         self.mark = f"UPULSE_TEST={path}"
         self.python = sys.executable
         self.said = path / "daemon.out"
-        self.daemon: subprocess.Popen[bytes] | None = None
+        self.is_forked = True
+        self.daemon: subprocess.Popen[bytes] | ForkedDaemon | None = None
 
     def configure(self, text: str) -> None:
         self.home.create()
@@ -34,12 +37,15 @@ class Served:
 
     def start(self, *options: str) -> "Served":
         name, _, value = self.mark.partition("=")
-        log = self.said.open("ab")
-        argv = [self.python, "-m", "upulse_cli.serve", "--home", str(self.home.path), *options]
-        self.daemon = subprocess.Popen(
-            argv, cwd="/", env={**os.environ, name: value}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-        )
-        log.close()
+        words, env = ["--home", str(self.home.path), *options], {**os.environ, name: value}
+        with self.said.open("ab") as log:
+            if self.is_forked and self.python == sys.executable:
+                self.daemon = forked_daemons.start(words, env, log.fileno())
+            else:
+                argv = [self.python, "-m", forked_daemons.SERVE, *words]
+                self.daemon = subprocess.Popen(
+                    argv, cwd="/", env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                )
         self.eventually(self.answers, "the daemon answers")
         return self
 

@@ -105,6 +105,7 @@ def test_scrapers_that_hammer_and_stall_do_not_slow_the_loops(served: Served) ->
 def test_the_daemon_speaks_no_tls_and_imports_nothing_of_the_metrics(served: Served) -> None:
     port = free_port()
     served.configure(f'[heartbeat]\nurl = "https://127.0.0.1:{port}/"\nevery = "1s"\n{metrics(free_port())}')
+    served.is_forked = False
     served.start()
     served.eventually(lambda: errors(served, "heartbeat"), "a beat that fails")
     assert served.daemon is not None

@@ -72,6 +72,7 @@ class Trees:
 @pytest.fixture(params=["with control groups", "without"])
 def trees(request: pytest.FixtureRequest, served: Served, tmp_path: Path) -> Iterator[Trees]:
     without = request.param == "without"
+    served.is_forked = not without  # a fork is in the group of the process that forks
     with where_none_can_be_made(skip_without_groups()) if without else nullcontext():
         yield Trees(served, tmp_path)
         served.close()

@@ -100,6 +100,7 @@ def test_a_terminals_signal_ends_the_daemon_unless_it_began_with_it_ignored(
 ) -> None:
     """`upulse daemon start --foreground &` in a script: Ctrl-C is for what runs in the foreground, SIGTERM is for us."""
     served.configure("# nothing\n")
+    served.is_forked = False
     before = signal.signal(number, signal.SIG_IGN)
     try:
         served.start()

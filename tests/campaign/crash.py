@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,8 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.events import new_id
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import PulseError
+from tests import forked_daemons
+from tests.forked_daemons import ForkedDaemon
 
 KINDS = ("process-died", "process-up", "effect", "effect-executing", "effect-acked")
 POINTS = tuple(f"{side}:{what}" for what in (*KINDS, "spawn") for side in ("before", "after"))
@@ -48,7 +49,7 @@ class Campaign:
     dice: Random
     promised: list[str] = field(default_factory=list)
     slowest: float = 0.0
-    daemon: "subprocess.Popen[bytes] | None" = None
+    daemon: ForkedDaemon | None = None
 
     def prepare(self) -> None:
         self.home.create()
@@ -60,19 +61,9 @@ class Campaign:
 
     def start(self, point: str = "never", nth: int = 1) -> bool:
         """A daemon fated to die at this point; whether it lived long enough to answer."""
-        argv = [
-            sys.executable,
-            "-m",
-            "tests.campaign.dying_daemon",
-            point,
-            str(nth),
-            "--home",
-            str(self.home.path),
-        ]
-        began = time.monotonic()
-        log = (self.home.path / "daemon.out").open("ab")
-        self.daemon = subprocess.Popen(argv, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
-        log.close()
+        words, began = (point, str(nth), "--home", str(self.home.path)), time.monotonic()
+        with (self.home.path / "daemon.out").open("ab") as log:
+            self.daemon = forked_daemons.start(words, os.environ, log.fileno(), "tests.campaign.dying_daemon")
         while self.daemon.poll() is None:
             if self.ask("status") is not None:
                 self.slowest = max(self.slowest, time.monotonic() - began)

@@ -14,7 +14,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.model.event import Draft, Event
 from pulse_core.ports.host import ProcessId
-from upulse_cli.serve import main
+from upulse_cli import serve
 
 
 class Fate:
@@ -53,7 +53,12 @@ def wrap(fate: Fate) -> None:
     Spawner.start = fated_start  # type: ignore[method-assign]
 
 
-if __name__ == "__main__":
+def main() -> int:
+    """A daemon with this fate; its exit code."""
     wrap(Fate(sys.argv[1], int(sys.argv[2])))
     del sys.argv[1:3]
+    return serve.main()
+
+
+if __name__ == "__main__":
     sys.exit(main())

@@ -1,8 +1,8 @@
 """A real daemon that is killed at each point of a run, and an agent that is: nothing is done twice, forgotten or lost."""
 
+import os
 import signal
 import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from pulse_core.app.append import append
+from tests import forked_daemons
 from tests.integration.cli import cli_home
 from tests.integration.cli.cli_home import CliHome, eventually
-from tests.processes import child_of_test
 from upulse_cli.options import open_home
 
 POINTS = (
@@ -69,16 +69,16 @@ def test_a_daemon_killed_at_any_point_of_a_run_neither_repeats_nor_forgets_it(
     for point in POINTS:
         append(open_home(str(home.path)), "safe-mode-left", data={"why": "it is the test that kills it"})
         tasks.append(home.upulse("task", "add", "app", point.replace(":", " ")).out.strip())
-        argv = (sys.executable, "-m", "tests.campaign.dying_daemon", point, "1", "--home", str(home.path))
-        child = subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        with child_of_test(child) as daemon:
-            try:
-                daemon.wait(timeout=60)
-            except (
-                subprocess.TimeoutExpired
-            ):  # the disk hangs for a while, and it waits: any moment will do as well
-                daemon.kill()
-        assert daemon.returncode == -signal.SIGKILL
+        words = (point, "1", "--home", str(home.path))
+        with open(os.devnull, "wb") as nowhere:
+            daemon = forked_daemons.start(words, os.environ, nowhere.fileno(), "tests.campaign.dying_daemon")
+        try:
+            daemon.wait(60)
+        except (
+            subprocess.TimeoutExpired
+        ):  # the disk hangs for a while, and it waits: any moment will do as well
+            daemon.kill()
+        assert daemon.wait(60) == -signal.SIGKILL
     home.upulse("daemon", "start")
     (tmp_path / "kill").touch()
     tasks.append(home.upulse("task", "add", "app", "kill").out.strip())
