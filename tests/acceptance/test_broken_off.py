@@ -9,11 +9,11 @@ from tests.campaign.broken_off import broken_backups, broken_restores
 
 @pytest.mark.timeout(600)
 def test_a_backup_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
-    assert len(list(broken_backups(tmp_path, stride=5))) > 2
+    assert len(list(broken_backups(tmp_path, stride=20))) > 2
 
 
 @pytest.mark.timeout(600)
 def test_a_restore_that_is_killed_has_changed_nothing_or_can_only_be_finished(tmp_path: Path) -> None:
-    found = list(broken_restores(tmp_path, stride=5))
+    found = list(broken_restores(tmp_path, stride=10))
     assert any("was broken off" in words for words in found)
     assert any("altered" in words for words in found)

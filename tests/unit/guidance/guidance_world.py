@@ -16,6 +16,7 @@ from pulse_core.settings.settings import Settings
 
 ROOT = "/project"
 START = 1_800_000_000_000_000
+SETTINGS = Settings()
 
 
 def sha(text: str) -> str:
@@ -65,7 +66,7 @@ class GuidanceWorld:
     def _append(self, draft: Draft) -> None:
         self.between()
         state = State().with_values({GUIDANCE.name: self.state_}, len(self.events))
-        ADMITS[draft.payload.kind](draft, Role.PERSON, state, Settings())
+        ADMITS[draft.payload.kind](draft, Role.PERSON, state, SETTINGS)
         data, seq = encode(draft.payload), len(self.events) + 1
         id_ = draft.id or f"row-{seq}"
         assert id_ not in {event.id for event in self.events}

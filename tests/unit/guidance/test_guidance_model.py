@@ -7,6 +7,7 @@ import pytest
 from pulse_core.guidance.projection import RECENT
 from pulse_core.guidance.protocol import FILES, INVALIDATING, TEMPLATES, time_of
 from pulse_core.guidance.service import GuidanceService
+from tests.long_form import sample
 from tests.unit.guidance.guidance_world import ROOT, GuidanceWorld, sha
 
 PROCESSES = 3
@@ -78,7 +79,7 @@ class Scene:
         return self.random.choice([None, "evt_no", *known[-3:]])
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(sample(40, 400)))
 def test_nothing_is_recorded_twice_and_no_acknowledgement_is_lost(seed: int) -> None:
     scene = Scene(seed)
     world = scene.world
