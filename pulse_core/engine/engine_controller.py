@@ -376,7 +376,7 @@ def refusal(request: Event, engine: Engine) -> str:
         # Nothing is in force in a home whose first daemons were in safe mode: then the author saw main, and may go on.
         if engine.commit and payload.previous != engine.commit:
             return f"another commit is in force by now ({engine.commit[:12]}); look at it, and promote again"
-        return ""
+        return f"{engine.commit[:12]} is in force already" if request.subject == engine.commit else ""
     if not (target := target_of(request, engine)):
         return "there is no earlier commit to go back to"
     return f"{target[:12]} is in force already" if target == engine.commit else ""

@@ -77,11 +77,15 @@ def check_stop(draft: Draft, role: Role, state: State, settings: Settings) -> No
 
 
 def check_commit(draft: Draft, role: Role, state: State, settings: Settings) -> None:
-    """Refuse a request for what is no name of a commit."""
-    previous = draft.payload.previous if isinstance(draft.payload, PromoteRequested) else ""
-    for name in (draft.subject, previous):
-        if not COMMIT.fullmatch(name):
+    """Refuse a request for what is no name of a commit, and for the promote of the one that is in force."""
+    asked = draft.payload if isinstance(draft.payload, PromoteRequested) else None
+    for name in (draft.subject, asked.previous if asked else ""):
+        if not COMMIT.fullmatch(name) or (name and not name.strip("0")):
             raise Refused(f"{name[:100]!r} is no commit; give its id")
+    if asked and not draft.subject:
+        raise Refused("which commit? give its id as the subject")
+    if asked and draft.subject == state.engine.commit:
+        raise Refused(f"{draft.subject[:12]} is in force already")
 
 
 CHECKS: Mapping[str, Check] = {
@@ -207,7 +211,7 @@ class Gate:
             drafts = [scope.bounded(draft, self.current_state()) for draft in drafts]
         for draft in drafts:
             is_granted = scope is not None and draft.payload.kind in scope.granted
-            self._check(Role.PERSON if is_granted else role, draft)
+            await self._check(Role.PERSON if is_granted else role, draft)
         wanted = all_claims(drafts)
         while under_way := [self._under_way[claim] for claim in wanted if claim in self._under_way]:
             await under_way[0].wait()  # so that the open effects are known
@@ -302,7 +306,7 @@ class Gate:
         commit.add_done_callback(ended)
         return await asyncio.shield(commit)
 
-    def _check(self, role: Role, draft: Draft) -> None:
+    async def _check(self, role: Role, draft: Draft) -> None:
         payload = draft.payload
         check_subject(draft)
         if payload.by > role:
@@ -314,7 +318,11 @@ class Gate:
                 raise Refused(f"{', '.join(forged)}: only a rule's effect says that; leave it out")
             check_executable(self.executors, payload)
         elif check := CHECKS.get(payload.kind):
-            check(draft, role, self.current_state(), self.settings())
+            try:
+                check(draft, role, self.current_state(), self.settings())
+            except PulseError:
+                if not (draft.id and await self.log.has(draft.id)):  # asked again, after the answer was lost
+                    raise
 
     def _open(self, draft: Draft) -> Event | None:
         if not isinstance(draft.payload, Effect):

@@ -104,6 +104,7 @@ async def test_of_a_key_only_one_effect_is_open_and_who_asks_again_is_given_it(
         (draft(1, "pausd"), UnknownName),
         (draft(1, odd=1), Refused),
         ({**draft(1), "id": "1"}, Refused),
+        ({**draft(1), "id": "00000000-0000-0000-0000-000000000000"}, Refused),
         (draft(0, why="another"), Conflict),
     ],
 )

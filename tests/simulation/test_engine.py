@@ -10,9 +10,10 @@ import pytest
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.engine.engine_controller import CRASHED, NO_HOST
-from pulse_core.model.errors import NotStartable, PulseError
+from pulse_core.model.errors import NotStartable, PulseError, Refused
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import Effect, PromoteRequested, RollbackRequested
+from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
@@ -85,6 +86,25 @@ def test_a_promote_swaps_the_rules_and_main_follows() -> None:
         assert [host.closed for host in bench.hosts.started] == [True, False]
 
     bench.tell(story)
+
+
+def test_the_commit_in_force_is_not_promoted_again_and_an_answer_that_was_lost_is_given_again() -> None:
+    async def story(world: World) -> None:
+        await started(world)
+        assert world.daemon is not None
+        gate = world.daemon.gate
+        for commit, words in (("first", "first is in force already"), ("0" * 40, "no commit"), ("", "which")):
+            with pytest.raises(Refused, match=words):
+                await gate.append(Role.PERSON, "ada", [Draft(PromoteRequested(previous="first"), commit)])
+        asked = Draft(PromoteRequested(previous="first"), "second", id="01a20053-73c7-7546-996e-8d2deeafccbd")
+        (first,) = await gate.append(Role.PERSON, "ada", [asked])
+        await asyncio.sleep(2)
+        assert [event.subject for event in world.events("promote")] == ["first", "second"]
+        (again,) = await gate.append(Role.PERSON, "ada", [asked])
+        assert first.event == again.event
+        assert len(world.events("promote-requested")) == 1
+
+    Bench(second=(wishes,)).tell(story)
 
 
 def test_no_tick_is_missed_by_a_promote() -> None:
