@@ -25,6 +25,8 @@ from pulse_core.tick.rule_folds import FoldOutcome, RuleFolds
 
 SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND = 512 * 1024 * 1024, 16 * 1024
 """What the snapshots of ticks that act may take of the disk at once, and in the long run: less than 2 GiB a day."""
+MOST_UNSTORED = 10
+"""Ticks whose snapshots may wait for a slow disk; of others only the record is stored."""
 ASKED_AT_ONCE, ASKED_A_SECOND = 10, 10
 """Ticks for which those outside of the daemon may hurry it, at once and in the long run; the others come after the gap."""
 
@@ -138,7 +140,10 @@ class Ticker:
         self.durations = DurationHistogram()
         self.last_whole: Snapshot | None = None
         self._newest: dict[str, Sequence[LayerOutcome]] = {}
-        self._handed: tuple[Snapshot, TickRecord] | None = None
+        self._handed: tuple[Snapshot, TickRecord, asyncio.Task[TickRecord] | None] | None = None
+        self._storing: set[asyncio.Task[TickRecord]] = set()
+        self._group: asyncio.TaskGroup | None = None
+        self._turn = asyncio.Lock()
         self._news = asyncio.Event()
         self._recorded = asyncio.Event()
         self._due = 0.0
@@ -173,6 +178,7 @@ class Ticker:
     async def run(self) -> None:
         """Tick until stopped, the first time at once."""
         async with asyncio.TaskGroup() as group:
+            self._group = group
             whole = group.create_task(self._fold_wholes_for_ever(), name="whole fold")
             await self.tick("start")
             self.begun.set()
@@ -208,13 +214,14 @@ class Ticker:
         record = self._record(curr, reason, folded, began)
         self.took_us.append(record.took_us)
         self.durations.add(record.took_us)
-        record = await self._stored(record, curr)
+        self.stores.vitals.record(record)
+        storing = self._store_beside(record, curr) if record.effects else None
         if wait_us := self.folding.whole_due_us(curr, reason != "timer"):
             self._due = min(self._due, began + wait_us / 1e6)
         elif self.reflex_alone():
             self._newest.pop("whole", None)
         else:
-            self._handed = (curr, record)
+            self._handed = (curr, record, storing)
             self._news.set()
 
     def _snapshot(self) -> Snapshot:
@@ -239,7 +246,9 @@ class Ticker:
                     self.folding.is_recording = False
                     self._recorded.set()
 
-    async def _fold_whole(self, curr: Snapshot, reflex: TickRecord) -> None:
+    async def _fold_whole(
+        self, curr: Snapshot, reflex: TickRecord, storing: "asyncio.Task[TickRecord] | None"
+    ) -> None:
         began = _now()
         folded = await self._fold(self.folding.whole, self.last_whole or curr, curr)
         self.last_whole = curr
@@ -254,6 +263,8 @@ class Ticker:
             tick_ms=tick_ms,
             took_us=reflex.took_us + round((_now() - began) * 1e6),
         )
+        if storing:
+            record = replace(record, snapshot=(await storing).snapshot)
         await self._stored(record, curr)
         if (due := began + tick_ms / 1000) < self._due:
             self._due = due
@@ -288,14 +299,25 @@ class Ticker:
             engine="",
         )
 
+    def _store_beside(self, record: TickRecord, curr: Snapshot) -> "asyncio.Task[TickRecord] | None":
+        """Store the snapshot of a reflex in a task: the next one does not wait for the disk."""
+        if self._group is None or len(self._storing) >= MOST_UNSTORED:
+            self.failed("tick", "its snapshot could not be kept: the disk is too slow")
+            return None
+        task = self._group.create_task(self._stored(record, curr), name=f"snapshot of tick {record.tick}")
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+        return task
+
     async def _stored(self, record: TickRecord, curr: Snapshot) -> TickRecord:
         """Store the record, with its snapshot if effects were emitted; those are being carried out already."""
         if record.effects and not record.snapshot:
             await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
-            try:
-                record = replace(record, snapshot=await self._kept(curr))
-            except (PulseError, OSError) as error:
-                self.failed("tick", f"its snapshot could not be kept: {error}")
+            async with self._turn:
+                try:
+                    record = replace(record, snapshot=await self._kept(curr))
+                except (PulseError, OSError) as error:
+                    self.failed("tick", f"its snapshot could not be kept: {error}")
         self.stores.vitals.record(record)
         if record.effects:
             self.stores.kept()

@@ -21,6 +21,8 @@ from pulse_core.tick import ticker
 from tests.simulation.world import World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
+AT_ONCE = {"backoff": "0s", "healthy_after": "0s", "grace": "0s"}
+BOTH = {"process": [{"name": name, "start": [name], "restart": AT_ONCE} for name in ("gateway", "worker")]}
 
 
 def wishing(key: str, **more: Any) -> Rule:
@@ -270,6 +272,35 @@ def test_a_stop_in_the_midst_of_recording_leaves_no_effect_that_no_tick_tells_of
         assert await world.objects.get(record.snapshot or "")
 
     simulate(story, {}, rules=(wishing("x"),))
+
+
+def test_a_death_does_not_wait_for_the_disk_that_takes_the_snapshot_of_an_earlier_tick() -> None:
+    async def story(world: World) -> None:
+        put, puts = world.objects.put, list[bytes]()
+
+        async def put_slowly(blob: bytes) -> str:
+            puts.append(blob)
+            await asyncio.sleep(0.5)
+            return await put(blob)
+
+        world.objects.put = put_slowly  # type: ignore[method-assign]  # a disk that takes its time
+        await world.start()
+        await asyncio.sleep(200)
+        puts.clear()
+        for name in ("gateway", "worker", "gateway"):
+            world.host.kill(name)
+            await asyncio.sleep(0.05)
+            assert world.host.starts[-1][0] == name
+        assert len(puts) == 1
+        await asyncio.sleep(5)
+        records = [record for record in await world.vitals.ticks(100) if record.effects]
+        assert len(records) == len({record.snapshot for record in records}) >= 4
+        for record in records:
+            kept = await world.objects.get(record.snapshot or "")
+            assert kept
+            assert json.loads(kept)["tick"] == record.tick
+
+    simulate(story, BOTH)
 
 
 def test_snapshots_take_so_much_of_the_disk_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
