@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pulse_adapters.rule_host.process import RuleChild
+from pulse_adapters.rule_host.process import PLUGIN, RuleChild
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import RULES, MakeGroup, no_host_group
@@ -123,7 +123,10 @@ class ChildHosts:
 
         reply = await child.ask({}, LoadReply, self.load)
         if reply is None:
-            raise CannotLoad((await child.reason_of_end()).message)
+            fault = await child.reason_of_end()
+            plugin = fault.whose.removeprefix(PLUGIN)
+            while_ = f", while it imported the plugin {plugin}; see: upulse plugins"
+            raise CannotLoad(fault.message if plugin == fault.whose else f"{fault.message}{while_}")
         if reply.error is not None:
             raise CannotLoad(reply.error)
         child.units = tuple(reply.units())

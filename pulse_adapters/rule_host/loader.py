@@ -10,14 +10,12 @@ from typing import Any, NamedTuple
 from pydantic_core import to_json
 
 from pulse_adapters.rule_host.guarded_rule import Report
-from pulse_adapters.rule_host.time_budget import TimeBudget, TimeBudgetExceeded
+from pulse_adapters.rule_host.time_budget import LOADING, TimeBudget, TimeBudgetExceeded
 from pulse_adapters.workers.source_locations import Places, describe_error, with_place
 from pulse_core.composition import OWN_NAMES
 from pulse_core.engine.plugin import Plugin, Projection
 from pulse_core.rules.onion import Rule, rule_name
 
-LOADING = 65_000
-"""The unit under way while code is loaded."""
 MOST_RULES = 1_000
 _FILE = "engine.py"
 
@@ -53,9 +51,11 @@ def load(
     rules: dict[str, Rule] = {}
     projections = dict(_projections(getattr(engine, "PROJECTIONS", {}), _FILE))
     loaded = []
-    for name, entry in plugins.items():
+    for place, (name, entry) in enumerate(plugins.items(), 1):
         try:
-            more_rules, more_projections = _guarded(partial(load_plugin, entry), budget, places)
+            more_rules, more_projections = _guarded(
+                partial(load_plugin, entry), budget, places, LOADING + place
+            )
             more = dict(rules)
             _add(more, more_rules, f"plugin {name}", besides=own)
             found = _projections(dict(more_projections), f"plugin {name}")
@@ -76,9 +76,9 @@ def load(
     )
 
 
-def _guarded(work: Callable[[], Any], budget: TimeBudget, places: Places) -> Any:
+def _guarded(work: Callable[[], Any], budget: TimeBudget, places: Places, unit: int = LOADING) -> Any:
     """What authors' code comes to in its time. Raises RulesNotLoadable."""
-    outer = budget.enter(LOADING)
+    outer = budget.enter(unit)
     try:
         return work()
     except BaseException as error:  # noqa: BLE001 - somebody else's code, which may raise what it likes

@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
+from pulse_adapters.rule_host.time_budget import LOADING
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import LARGEST_REPLY, Message
 from pulse_adapters.workers.host_groups import HostGroup
@@ -16,6 +17,7 @@ T = TypeVar("T")
 
 LIMITS = Limits(finite=False, brackets=20_000)
 """A rule may wish for what is no number: then it is told of that, and its host goes on."""
+PLUGIN = "plugin:"
 GRACE = 0.02
 """Seconds of a deadline that are kept for the child's own work."""
 SLOW = 0.75
@@ -32,6 +34,7 @@ class RuleChild(HostProcess):
     def __init__(self, plugins: Mapping[str, str], scratch: Scratch) -> None:
         self.scratch, self.group = scratch, HostGroup()
         self.units: Sequence[EngineFault] = ()
+        self._plugins = tuple(plugins)
         env = host_environment(plugins, PYTHONHASHSEED="0", TMPDIR=scratch.path)
         super().__init__(host_program("pulse_adapters.rule_host.child", env, LIMITS))
 
@@ -62,7 +65,12 @@ class RuleChild(HostProcess):
 
     def culprit(self) -> EngineFault:
         mark = self.mark()
-        return self.units[mark - 1] if 0 < mark <= len(self.units) else EngineFault(ENGINE, "")
+        if 0 < mark <= len(self.units):
+            return self.units[mark - 1]
+        plugin = mark - 1 - LOADING
+        return EngineFault(
+            f"{PLUGIN}{self._plugins[plugin - 1]}" if 0 < plugin <= len(self._plugins) else ENGINE, ""
+        )
 
     async def shut_down(self) -> None:
         """End the child, kill it after a grace period, and remove its scratch folder."""

@@ -16,6 +16,8 @@ FAIR = 0.05
 _AGAIN = 0.002
 """Seconds after which one that went on all the same is stopped again."""
 _LEAST = 0.000_1
+LOADING = 65_000
+"""The unit under way while the engine is loaded; the ones after it are the plugins, in their order."""
 _NONE = bytes(MARK)
 OURS = (os.path.dirname(__file__), os.path.dirname(descriptors.__file__))
 DEAF = 4

@@ -292,6 +292,23 @@ async def test_plugins_rules_are_outermost_and_a_broken_plugin_is_left_out(
         assert fold_result.faults == (EngineFault("rule:calm", "ValueError: three (calm/nights.py:7)"),)
 
 
+@pytest.mark.parametrize(
+    ("code", "ends"),
+    [
+        ("import os\nos._exit(3)\n", "ended with status 3"),
+        ("import ctypes\nctypes.string_at(0)\n", "SIGSEGV"),
+    ],
+)
+async def test_the_plugin_that_ends_its_host_when_it_is_imported_is_named(
+    tmp_path: Path, plugin: Path, code: str, ends: str
+) -> None:
+    (plugin / "broken.py").write_text(code)
+    hosts = ChildHosts(plugins={"calm": "calm.nights:calm", "ending": "calm.broken:x", "gone": "no_such:x"})
+    revision = written(tmp_path / "engine", rule("return await inner(prev, curr)", "own"))
+    with pytest.raises(CannotLoad, match=f"{ends}.*while it imported the plugin ending; see: upulse plugins"):
+        await hosts.start(revision, at(1), history_of(()), {})
+
+
 BRINGING = """
 from pulse_core import Plugin, Projection
 
