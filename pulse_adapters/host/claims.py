@@ -1,10 +1,9 @@
 """For which guarded process a process is held, or was started: it is never found for another one."""
 
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import bearer_of
+from pulse_adapters.host.marked_processes import HomeMarks, bearer_of
 from pulse_adapters.host.process_identity import is_produced_by
 from pulse_adapters.workers.proc import is_alive, session_of
 from pulse_core.ports.host import ProcessId
@@ -19,10 +18,10 @@ class Claims:
         processes: Iterable[ProcessSettings],
         known: Mapping[str, ProcessId],
         lives: Lives | None,
-        home: Path | None,
+        marks: HomeMarks,
     ) -> None:
         self._processes = {one.name: one for one in processes}
-        self._home, self.known = home, known
+        self._marks, self.known = marks, known
         every = lives.lasts() if lives else {}
         self.unguarded = {name: life.found for name, life in every.items() if name not in self._processes}
         """What was started last for names that are not among these."""
@@ -43,10 +42,10 @@ class Claims:
         """The other one that this process is held for, or was started for and is not recorded; empty if there is none."""
         if holder := self._names.get(found):
             return holder if holder != name else ""
-        if self._home is None or (bearer := bearer_of(found.pid)) is None:
+        if self._marks.home is None or (bearer := bearer_of(found.pid)) is None:
             return ""
-        marked, _, home = bearer.name.partition("@")
-        starter = self._processes.get(marked) if home == str(self._home) and marked != name else None
+        marked = self._marks.name_of(bearer)
+        starter = self._processes.get(marked) if marked != name else None
         if starter is None or not starter.start:
             return ""
         is_main = session_of(found.pid) == found.pid and is_produced_by(starter.start, found.pid)

@@ -27,7 +27,7 @@ class LocalCommandProber:
     home: names this daemon's commands, so that the next one finds those that an abrupt end of this one has left.
     """
 
-    def __init__(self, spawner: Spawner, home: Path) -> None:
+    def __init__(self, spawner: Spawner, home: Path | str) -> None:
         self._spawner, self._home = spawner, home
         self._tasks: set[asyncio.Task[CommandAnswer]] = set()
         self._cleared: set[str] = set()

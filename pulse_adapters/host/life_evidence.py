@@ -10,19 +10,22 @@ from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.host.marked_processes import Bearer
-from pulse_adapters.workers.control_group import LIFE, home_name
+from pulse_adapters.workers.control_group import LIFE
 from pulse_adapters.workers.proc import own_line, read_proc_file, read_stat, uid_of
 from pulse_core.ports.host import ProcessId
 
 
-def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
-    """Whether this came out of a start of the home, and may be ended. bearers: all that are known, itself among them."""
+def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path, folders: Collection[str]) -> bool:
+    """Whether this came out of a start of the home, and may be ended.
+
+    bearers: all that are known, itself among them; folders: the names of those that the home's groups are in.
+    """
     pid = one.found.pid
     if pid in own_line():
         return False
+    if is_in_group(pid, one.effect, folders):
+        return True
     try:
-        if is_in_group(pid, one.effect, home):
-            return True
         if uid_of(pid) != os.getuid() or not os.path.samefile(f"/proc/{pid}/root{home}", home):
             return False
     except OSError:
@@ -30,11 +33,11 @@ def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path) -> bool:
     return _has_own_session(pid, {other.found.pid for other in bearers if other.effect == one.effect})
 
 
-def is_in_group(pid: int, effect: str, home: Path) -> bool:
-    """Whether the process is in the control group of the life that this effect began. Raises OSError without a home."""
-    group = f"/{home_name(home)}/{LIFE}{effect}/"
-    lines = (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines()
-    return any(group in f"{os.fsdecode(line)}/" for line in lines)
+def is_in_group(pid: int, effect: str, folders: Collection[str]) -> bool:
+    """Whether the process is in the control group of the life that this effect began, in a folder of such a name."""
+    groups = [f"/{folder}/{LIFE}{effect}/" for folder in folders]
+    lines = (read_proc_file(f"/proc/{pid}/cgroup") or b"").splitlines() if groups else ()
+    return any(group in f"{os.fsdecode(line)}/" for line in lines for group in groups)
 
 
 def is_led_by(pid: int, main: ProcessId) -> bool:

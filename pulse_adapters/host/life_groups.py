@@ -26,6 +26,7 @@ from pulse_adapters.workers.control_group import (
     NoControlGroups,
     all_home_groups,
     home_groups,
+    home_name,
     own_group,
 )
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
@@ -43,10 +44,18 @@ KILLED_S, PATIENCE_S = 0.1, 5.0
 
 
 class LifeGroups:
-    """The groups of a home's lives, each named by the effect that began it. They are made in a thread of their own."""
+    """The groups of a home's lives, each named by the effect that began it. They are made in a thread of their own.
 
-    def __init__(self, home: Path) -> None:
-        self._home, self._marked = home, MarkedProcesses()
+    identity: of the home's log, by which lives are found that daemons of it have begun in other places; empty without one.
+    folders: the names of the folders in which there are groups of it.
+    """
+
+    def __init__(self, home: Path, identity: str = "") -> None:
+        self._home, self._identity, self._marked = home, identity, MarkedProcesses()
+        self._name = ""
+        with suppress(OSError):  # there is no such home
+            self._name = home_name(home)  # which may be moved under the daemon
+        self.folders = frozenset(filter(None, [self._name]))
         self._groups: dict[str, ControlGroup] = {}
         self._complete: set[str] = set()
         self._pending: set[str] = set()
@@ -59,7 +68,7 @@ class LifeGroups:
     def fault(self) -> str:
         """Why limits have no effect on what is in a group; empty if they have. Blocks: for threads."""
         try:
-            missing = frozenset(CONTROLLERS) - home_groups(self._home).controllers()
+            missing = frozenset(CONTROLLERS) - self._made_folder().controllers()
         except (NoControlGroups, OSError) as error:
             return str(error)
         return f"control groups here don't limit {', '.join(sorted(missing))}" if missing else ""
@@ -105,12 +114,15 @@ class LifeGroups:
         if self._folder is None:
             try:
                 loop = asyncio.get_running_loop()
-                self._folder = loop.run_in_executor(self._thread, home_groups, self._home)
+                self._folder = loop.run_in_executor(self._thread, self._made_folder)
             except RuntimeError:  # it was closed meanwhile
                 return None
         if not self._folder.done():  # else the loop would do other things before the start
             await asyncio.wait([self._folder], timeout=READY_S)
         return self._folder.result() if self._folder.done() and not self._folder.exception() else None
+
+    def _made_folder(self) -> ControlGroup:
+        return home_groups(self._home, self._name, self._identity)
 
     def begin(self, life: Life, limits: GroupLimits = UNLIMITED, name: str = "") -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
@@ -135,7 +147,7 @@ class LifeGroups:
 
     def _move(self, life: Life, limits: GroupLimits, name: str) -> None:
         with suppress(NoControlGroups, OSError):
-            folder, own = home_groups(self._home), own_group()
+            folder, own = self._made_folder(), own_group()
             was_born = life.effect in self._complete
             if was_born:
                 self._groups[life.effect].tell_started(name, life)
@@ -211,8 +223,9 @@ class LifeGroups:
         if self._earlier is None:
             earlier = dict[str, Life]()
             with suppress(OSError):  # the home is gone
-                folders = all_home_groups(self._home)
+                folders = all_home_groups(self._home, self._identity)
                 self._folders = [one for one in folders if os.stat(one.path).st_uid == os.geteuid()]
+                self.folders |= {one.name for one in self._folders}
             for _, group in self._each():
                 name, life = group.started()
                 if life and group.is_populated():
@@ -243,9 +256,7 @@ class LifeGroups:
 
     def holds(self, effect: str, pid: int) -> bool:
         """Whether a process is in the group of this life, which an earlier daemon may have made."""
-        with suppress(OSError):  # the home is gone
-            return is_in_group(pid, effect, self._home)
-        return False
+        return is_in_group(pid, effect, self.folders)
 
     def give_up(self, effect: str) -> None:
         """Have nobody more moved into the group of a life that is over: who bears its mark from now on is none of it."""
@@ -256,12 +267,17 @@ class LifeGroups:
         """Kill all that is in the group of this life, which an earlier daemon may have made. Blocks: for threads."""
         self.give_up(effect)
         with suppress(NoControlGroups, OSError):
-            group = self._groups.get(effect) or home_groups(self._home).child(LIFE + effect)
+            group = self._groups.get(effect) or self._earlier_group(effect)
             if os.getpid() in group.members():
                 return  # this daemon was started by somebody in there
             until = time.monotonic() + PATIENCE_S
             while not group.end(KILLED_S) and time.monotonic() < until:
                 pass  # somebody was moved into it just after the others were killed
+
+    def _earlier_group(self, effect: str) -> ControlGroup:
+        earlier = (ControlGroup(os.path.join(one.path, LIFE + effect)) for one in self._folders)
+        there = next((group for group in earlier if os.path.isdir(group.path)), None)
+        return there or self._made_folder().child(LIFE + effect)
 
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""

@@ -15,11 +15,17 @@ from pathlib import Path
 from pulse_adapters.host.guarded_processes import early_exit, end_all
 from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
-from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses, bearer_of, find_bearers
+from pulse_adapters.host.marked_processes import (
+    Bearer,
+    HomeMarks,
+    MarkedProcesses,
+    bearer_of,
+    find_bearers,
+)
 from pulse_adapters.host.process_identity import start_sum
 from pulse_adapters.host.relays import Relays
 from pulse_adapters.host.spawner import Birthplace, ProcessEnded, Spawner
-from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
+from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.proc import descendants, has_group, is_alive, read_stat, session_of, start_time_of
 from pulse_adapters.workers.process_tree import Chosen, any_of, end_chosen, in_tree, live_process_table
 from pulse_core.model.errors import PulseError
@@ -41,7 +47,8 @@ class Lives:
 
     recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
     stand for each process; begun: the names of what is being started, by the effects that the log says do it; guarded: what
-    the settings say.
+    the settings say; identity: of the home's log, by which its processes are known wherever it lies, empty where there is
+    none; is_served: whether a daemon runs that has the log with this identity.
     """
 
     def __init__(
@@ -53,9 +60,12 @@ class Lives:
         mains: Callable[[], Mapping[str, ProcessId]] = lambda: {},
         begun: Callable[[], Mapping[str, str]] = lambda: {},
         guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
+        identity: str = "",
+        is_served: Callable[[str], bool] = lambda identity: False,
     ) -> None:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._mains, self.begun, self._guarded = mains, begun, guarded
+        self.home_marks, self._is_served = HomeMarks(home, identity), is_served
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
@@ -63,10 +73,7 @@ class Lives:
 
     def marks(self, name: str, effect: str) -> Mapping[str, str]:
         """The variables by which the processes of a new life are known."""
-        return {EFFECT_MARK: effect, PROCESS_MARK: self._mark(name)}
-
-    def _mark(self, name: str) -> str:
-        return f"{name}@{self._home}"
+        return {EFFECT_MARK: effect, **self.home_marks.variables(name)}
 
     def birthplace(self, name: str, effect: str) -> AbstractAsyncContextManager[Birthplace | None]:
         """The control group in which the life that this effect begins can be born; None without."""
@@ -176,7 +183,7 @@ class Lives:
         bearer = self._bearer_of(one)
         if life and ((bearer and bearer.effect == life.effect) or self.holds(process.name, one.pid)):
             return not is_open
-        if bearer and bearer.name == self._mark(process.name):
+        if bearer and self.home_marks.name_of(bearer) == process.name:
             seen = read_stat(one.pid)
             is_older = life is not None and one.started < life.found.started
             return is_older or seen is None or not seen.has_executed
@@ -202,8 +209,16 @@ class Lives:
 
     async def find_starts(self, name: str) -> tuple[ProcessId, ...]:
         """Those that bear the mark of this name, or are in a group of its lives: session leaders, then the oldest."""
-        marked = await find_bearers(name=self._mark(name))
-        grouped = [one.found for one in self._in_groups() if one.name == self._mark(name)]
+
+        def is_begun(one: Bearer) -> bool:
+            if (own := self.home_marks.name_of(one)) or self.home_marks.name_before(one) != name:
+                return own == name
+            return not self._is_served(
+                one.log
+            )  # else its home was moved away, and this one made in its place
+
+        marked = await find_bearers(which=is_begun)
+        grouped = [one.found for one in self._in_groups() if self.home_marks.name_of(one) == name]
         found = {*marked, *grouped}
         return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))
 
@@ -217,7 +232,7 @@ class Lives:
         if self._groups:
             standing = {life.effect for life in self.lasts().values() if is_alive(life.found)}
             found = self._groups.members_but_of(standing)
-            self._grouped = tuple(one._replace(name=self._mark(one.name)) for one in found)
+            self._grouped = tuple(self.home_marks.borne(one, one.name) for one in found)
         return self._grouped or ()
 
     async def stop(self, process: ProcessSettings, mains: Collection[ProcessId]) -> None:
@@ -317,9 +332,11 @@ class Lives:
         return life is not None and self._is_in_group_of(pid, life.effect)
 
     def _is_in_group_of(self, pid: int, effect: str) -> bool:
-        with suppress(OSError):  # the home is gone
-            return is_in_group(pid, effect, self._home)
-        return False
+        return is_in_group(pid, effect, self._folders)
+
+    @property
+    def _folders(self) -> Collection[str]:
+        return self._groups.folders if self._groups else ()
 
     def close(self) -> None:
         """Begin no more groups; what lives, lives on."""
@@ -367,11 +384,13 @@ class Lives:
 
     def _left(self, mains: Mapping[str, ProcessId | None]) -> Mapping[str, list[Bearer]]:
         renames = self._renames(lives := self._by_first_names())
-        names = {self._mark(name): name for name in mains}
-        names |= {self._mark(old): new for old, new in renames.items()}
+        names = {**{name: name for name in mains}, **renames}
         grouped = self._in_groups() if self._grouped is None else self._grouped
         known = {one.found: one for one in (*self._marked.bearers(), *grouped)}
-        bearers = [one for one in known.values() if names.get(one.name) in mains and is_alive(one.found)]
+        marked = {one.found: self.home_marks.name_of(one) for one in known.values()}
+        bearers = [
+            one for one in known.values() if names.get(marked[one.found]) in mains and is_alive(one.found)
+        ]
         # A life is of the process that its main one stands for, whatever that was called when it began.
         lasts = {renames.get(name, name): life for name, life in lives.items()} if renames else lives
         effects = {one.found: one.effect for one in bearers}
@@ -379,7 +398,7 @@ class Lives:
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
         left: dict[str, list[Bearer]] = {}
         for one in bearers:
-            main, life = mains[name := owners.get(one.effect, names[one.name])], lasts.get(name)
+            main, life = mains[name := owners.get(one.effect, names[marked[one.found]])], lasts.get(name)
             if main is not None:
                 shown = life.effect if life and life.found == main else effects.get(main)
                 is_over = self._is_older(one, main, shown)
@@ -387,7 +406,7 @@ class Lives:
                 is_over = (
                     life is None or life.effect == one.effect or self._is_older(one, life.found, life.effect)
                 )
-            if is_over and is_of_home(one, bearers, self._home):
+            if is_over and is_of_home(one, bearers, self._home, self._folders):
                 left.setdefault(name, []).append(one)
         return left
 
@@ -403,9 +422,4 @@ class Lives:
             return False
         leader = read_stat(session_of(one.found.pid) or 0)
         is_later = leader is not None and leader.alive and leader.started >= main.started
-        return not is_later or self._is_in_group(one)
-
-    def _is_in_group(self, one: Bearer) -> bool:
-        with suppress(OSError):  # the home is gone
-            return is_in_group(one.found.pid, one.effect, self._home)
-        return False
+        return not is_later or self._is_in_group_of(one.found.pid, one.effect)

@@ -2,10 +2,11 @@
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Container, Iterator
+from collections.abc import Callable, Collection, Container, Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
-from pulse_adapters.workers.environment import EFFECT_MARK, PROCESS_MARK
+from pulse_adapters.workers.environment import EFFECT_MARK, LOG_MARK, PROCESS_MARK
 from pulse_adapters.workers.proc import (
     TICKS_PER_SECOND,
     ProcStat,
@@ -28,11 +29,53 @@ PAUSES_S = tuple(0.002 * 2**number for number in range(7))
 
 
 class Bearer(NamedTuple):
-    """A process that an effect has begun; name: the `NAME@HOME` of the guarded process, empty for a command's."""
+    """A process that an effect has begun.
+
+    name: the `NAME@HOME` of the guarded process, empty for a command's; log: the identity of the log that the home had.
+    """
 
     found: ProcessId
     effect: str
     name: str
+    log: str = ""
+
+
+class HomeMarks(NamedTuple):
+    """The marks of the processes of one home: wherever it lies, its log decides whose they are.
+
+    home: None for any; log: the identity of its log, empty where that is not known.
+    """
+
+    home: Path | None
+    log: str = ""
+
+    def variables(self, name: str) -> Mapping[str, str]:
+        """Those that a start of this guarded process gets."""
+        return {PROCESS_MARK: f"{name}@{self.home}", **({LOG_MARK: self.log} if self.log else {})}
+
+    def borne(self, one: Bearer, name: str) -> Bearer:
+        """This one, with the marks of a guarded process of this home."""
+        return one._replace(name=f"{name}@{self.home}", log=self.log)
+
+    def name_of(self, one: Bearer) -> str:
+        """The guarded process of this home that it was begun for; empty if it is another's, or a command."""
+        return self._name(one.name, one.log)
+
+    def name_before(self, one: Bearer) -> str:
+        """The same of the log that was in this place before; that may be lost, or lie elsewhere with its home."""
+        is_of_other = one.log != self.log and one.log.rpartition(".")[2] == self.log.rpartition(".")[2]
+        return self._name(one.name, "") if self.log and is_of_other else ""
+
+    def are_on(self, pid: int, name: str) -> bool:
+        """Whether a process has those of this guarded process."""
+        raw = environment(pid)
+        return self._name(variable_in(raw, PROCESS_MARK), variable_in(raw, LOG_MARK)) == name
+
+    def _name(self, mark: str, log: str) -> str:
+        name, _, home = mark.partition("@")
+        if self.log and log:
+            return name if log == self.log else ""
+        return name if self.home is None or home == str(self.home) else ""  # as Pulse 0.x began it
 
 
 class _Read(NamedTuple):
@@ -139,7 +182,9 @@ def bearer_of(pid: int) -> Bearer | None:
 
 def _bearer(seen: ProcStat, raw: bytes) -> Bearer | None:
     effect = variable_in(raw, EFFECT_MARK) if seen.alive else ""
-    return Bearer(seen.found, effect, variable_in(raw, PROCESS_MARK)) if effect else None
+    if not effect:
+        return None
+    return Bearer(seen.found, effect, variable_in(raw, PROCESS_MARK), variable_in(raw, LOG_MARK))
 
 
 def variable_in(raw: bytes, variable: str) -> str:
@@ -147,8 +192,10 @@ def variable_in(raw: bytes, variable: str) -> str:
     return os.fsdecode(raw.partition(f"\0{variable}=".encode())[2].partition(b"\0")[0])
 
 
-async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = False) -> tuple[ProcessId, ...]:
-    """Those of this user that bear the mark of an effect, or of a guarded process: session leaders, then the oldest.
+async def find_bearers(
+    *, effect: str = "", which: Callable[[Bearer], bool] = lambda _: True, anybody: bool = False
+) -> tuple[ProcessId, ...]:
+    """Those of this user that bear the mark of an effect, or of any, and are such: session leaders, then the oldest.
 
     Anybody can set it: it is a hint to what the log says. anybody: those of other users, too, as far as this one may read
     their environments.
@@ -159,9 +206,7 @@ async def find_bearers(*, effect: str = "", name: str = "", anybody: bool = Fals
         return [
             one.found
             for one in marked.bearers()
-            if effect in ("", one.effect)
-            and name in ("", one.name)
-            and (anybody or uid_of(one.found.pid) == os.getuid())
+            if effect in ("", one.effect) and which(one) and (anybody or uid_of(one.found.pid) == os.getuid())
         ]
 
     await asyncio.to_thread(marked.search)

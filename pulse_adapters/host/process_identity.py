@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pulse_adapters.host.marked_processes import variable_in
 from pulse_adapters.host.process_search import command_line_of, find_matching, joined_argv, outside_pulse
-from pulse_adapters.workers.environment import PROCESS_MARK, START_MARK
+from pulse_adapters.workers.environment import START_MARK
 from pulse_adapters.workers.proc import environment, live_processes, own_line, uid_of
 from pulse_adapters.workers.process_memory import MEMORY
 from pulse_core.model.pattern import search_pattern
@@ -40,14 +40,14 @@ class Choice(NamedTuple):
 def choose(
     process: ProcessSettings,
     hits: Sequence[ProcessId],
-    mark: str = "",
+    is_marked: Callable[[int], bool] | None = None,
     left: Container[int] = (),
     holder: Callable[[ProcessId], str] = lambda _: "",
     is_over: Callable[[ProcessId], bool] = lambda _: False,
 ) -> Choice:
     """Choose among those that match: of the right user, none that came out of another one, and what `start` produces.
 
-    mark: the `PULSE_PROCESS` of this process, if what an earlier start of it left counts as a helper, not as it; left:
+    is_marked: whether one has the marks of an earlier start of it, if that counts as a helper, not as it; left:
     the start times of what the last start may have left in the background, which shows another command line; holder:
     the name of the other process that one is held for, empty if it is free; is_over: whether one is left of a life of it
     that is over.
@@ -64,9 +64,9 @@ def choose(
         mine = [one for one in without_offspring(mine, held) if one not in held]
         if not mine:
             return Choice((), "; ".join(held_words(one, name) for one, name in islice(held.items(), SHOWN)))
-    produced = {one for one in mine if _is_produced(process, one.pid, mark)}
-    if mark:
-        mine = [one for one in mine if one in produced or not carries(one.pid, mark)]
+    produced = {one for one in mine if _is_produced(process, one.pid, is_marked)}
+    if is_marked:
+        mine = [one for one in mine if one in produced or not is_marked(one.pid)]
     heads = without_offspring(mine)
     likely = without_offspring([one for one in mine if one in produced])
     likely = likely or [one for one in heads if one.started in left]
@@ -85,11 +85,11 @@ def choose(
     return Choice((), words, unlike=tuple(heads))
 
 
-def words_of_others(process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], mark: str) -> str:
+def words_of_others(
+    process: ProcessSettings, main: ProcessId, hits: Sequence[ProcessId], is_marked: Callable[[int], bool]
+) -> str:
     """Those that match beside the main process and came out of no start of it, in words; empty if there are none."""
-    mine = [
-        one for one in hits if one != main and not (not_of_user(process, one.pid) or carries(one.pid, mark))
-    ]
+    mine = [one for one in hits if one != main and not (not_of_user(process, one.pid) or is_marked(one.pid))]
     return _others([one for one in without_offspring([main, *mine]) if one != main])
 
 
@@ -164,11 +164,6 @@ def is_as_begun(process: ProcessSettings, pid: int) -> bool:
     )
 
 
-def carries(pid: int, mark: str, end: str = "\0") -> bool:
-    """Whether a process has this `PULSE_PROCESS`, `NAME@HOME`, in its environment; end: what must follow."""
-    return f"\0{PROCESS_MARK}={mark}{end}".encode() in environment(pid)
-
-
 def start_mark(process: ProcessSettings) -> Mapping[str, str]:
     """The variable by which a process shows with which settings it was started."""
     return {START_MARK: start_sum(process)}
@@ -222,10 +217,10 @@ def without_offspring(
     return [one for one in found if not has_head(one.pid)]
 
 
-def _is_produced(process: ProcessSettings, pid: int, mark: str) -> bool:
+def _is_produced(process: ProcessSettings, pid: int, is_marked: Callable[[int], bool] | None) -> bool:
     if not process.start:
         return True
-    is_own = bool(mark) and carries(pid, mark)
+    is_own = is_marked is not None and is_marked(pid)
     return is_produced_by(process.start, pid) and (is_own or not _is_elsewhere(process, pid))
 
 

@@ -21,13 +21,12 @@ from pulse_adapters.host.guarded_processes import (
 )
 from pulse_adapters.host.life_evidence import is_led_by
 from pulse_adapters.host.lives import Lives
-from pulse_adapters.host.marked_processes import variable_in
+from pulse_adapters.host.marked_processes import HomeMarks, variable_in
 from pulse_adapters.host.outputs import end_of_life
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_identity import (
     Choice,
     begun_otherwise,
-    carries,
     choose,
     hang_of_late,
     held_words,
@@ -82,8 +81,9 @@ class LinuxProcessTable:
         guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
         outputs: Path | None = None,
     ) -> None:
-        self._home, self._lives, self._guarded = home, lives, guarded
-        self._claims = Claims((), {}, None, None)
+        self._lives, self._guarded = lives, guarded
+        self._marks = lives.home_marks if lives and home else HomeMarks(home)
+        self._claims = Claims((), {}, None, self._marks)
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
@@ -109,7 +109,7 @@ class LinuxProcessTable:
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
-            self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._home)
+            self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks)
         self._take_over((one for one in processes if one.name not in known), sights)
         ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
@@ -223,8 +223,8 @@ class LinuxProcessTable:
                 sights[process.name] = ProcessObservation((found,), detail=words)
                 return
 
-    def _mark(self, name: str) -> str:
-        return f"{name}@{self._home}"
+    def _is_marked(self, name: str, pid: int) -> bool:
+        return self._marks.are_on(pid, name)
 
     def _has_just_died(self, process: ProcessSettings, known: Mapping[str, ProcessId]) -> bool:
         """Whether what was held here is dead, so that nobody is searched for before that is recorded.
@@ -310,11 +310,11 @@ class LinuxProcessTable:
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
-        mark = self._mark(process.name) if self._home else ""
+        is_marked = partial(self._is_marked, process.name) if self._marks.home else None
         stood, holder = self._claims.known.get(process.name), partial(self._claims.other, process.name)
         is_open = self._lives and self._lives.in_background(process, stood)
         left = self._background_starts(process) if is_open else ()
-        return choose(process, found, mark, left, holder, partial(self._is_left, process))
+        return choose(process, found, is_marked, left, holder, partial(self._is_left, process))
 
     def _is_left(self, process: ProcessSettings, one: ProcessId) -> bool:
         """Whether this came out of a life of it that is over."""
@@ -331,7 +331,7 @@ class LinuxProcessTable:
         """Whether there is a sign that this process came out of a start of it: a mark, the log, its time or its group."""
         life = self._lives.last(process.name) if self._lives else None
         return (
-            carries(one.pid, f"{process.name}@{self._home or ''}", end="\0" if self._home else "")
+            self._is_marked(process.name, one.pid)
             or (life is not None and life.found == one)
             or one.started in self._background_starts(process)
             or bool(self._lives and self._lives.holds(process.name, one.pid))
@@ -343,7 +343,7 @@ class LinuxProcessTable:
         """The names of those for which one process was found that nobody here has started, and words that tell it."""
         # What was started for a name of before is no stranger.
         begun = {life.found for life in self._lives.lasts().values()} if self._lives else set()
-        for process in processes if self._home else ():
+        for process in processes if self._marks.home else ():
             one = found.get(process.name, ())
             if not process.start or len(one) != 1 or one[0] in begun:
                 continue
@@ -444,7 +444,10 @@ class LinuxProcessTable:
             name: pattern for name, (one, _) in held.items() if (pattern := search_pattern(one.match or ""))
         }
         hits = await find_matching(texts, self._spawner.running) if texts else {}
-        words = {name: words_of_others(*held[name], found, self._mark(name)) for name, found in hits.items()}
+        words = {
+            name: words_of_others(*held[name], found, partial(self._is_marked, name))
+            for name, found in hits.items()
+        }
         standing = {name: (main,) for name, main in mains.items() if main}
         changed = (
             (one.name, begun_otherwise(one, main.pid)) for one in processes if (main := mains.get(one.name))

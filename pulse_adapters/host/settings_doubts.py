@@ -6,12 +6,12 @@ from functools import partial
 
 from pulse_adapters.host.environment_file import environment_of
 from pulse_adapters.host.listening_ports import listening_inodes, numeric_addresses, port_of, socket_owners
+from pulse_adapters.host.marked_processes import HomeMarks
 from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.port_holders import PROXIES
 from pulse_adapters.host.process_attributes import started_as
 from pulse_adapters.host.process_identity import (
     begun_otherwise,
-    carries,
     choose,
     doubtful_matches,
     is_as_begun,
@@ -52,7 +52,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         if (
             seen
             and pid
-            and not (is_produced_by(process.start, pid) or carries(pid, f"{process.name}@", end=""))
+            and not (is_produced_by(process.start, pid) or HomeMarks(None).are_on(pid, process.name))
         ):
             words.append(f"process {pid} of {process.pid_file} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
@@ -84,7 +84,7 @@ def _held_port(process: ProcessSettings) -> Iterator[str]:
     if not owners or choose(process, owners).found:
         return
     holder = owners[0].pid
-    if program_name(holder) not in PROXIES and not carries(holder, f"{process.name}@", end=""):
+    if program_name(holder) not in PROXIES and not HomeMarks(None).are_on(holder, process.name):
         yield f"{port_of(process)} is held by {described(holder)}"
 
 

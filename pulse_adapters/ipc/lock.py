@@ -88,10 +88,15 @@ class HomeLock:
 
         Raises HomeBusy if somebody else still has it once they were waited for, from call to call: a call never waits.
         Raises LockUnusable while what has the name can't be a lock: then nobody else can have it either. Where the home
-        itself is gone, it was moved with the lock in it.
+        itself is gone, or another one lies there, it was moved with the lock in it.
         """
+        home = self._path.parent.parent
         try:
-            if self._held is not None and self._path.parent.parent.exists():
+            if (
+                self._held is not None
+                and home.exists()
+                and not (self._folder and was_moved(self._folder, home))
+            ):
                 self._keep(self._held)
         except OSError as error:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
@@ -196,6 +201,15 @@ def _overwrite(file: int, words: bytes) -> None:
     except OSError:
         os.close(file)
         raise
+
+
+def was_moved(folder: int, home: Path) -> bool:
+    """Whether a home's folder, which is open, lies elsewhere now; one that was deleted does not. Raises OSError."""
+    mine, there = os.fstat(folder), os.readlink(f"/proc/self/fd/{folder}")
+    with suppress(FileNotFoundError):
+        if os.path.samestat(mine, os.stat(home)):
+            return False
+    return os.path.lexists(there) and os.path.samestat(mine, os.stat(there))
 
 
 def holder(path: Path) -> LockHolder | None:
@@ -306,11 +320,16 @@ def own_pid(path: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            path.unlink()
+            if path.read_text() == _own_line():  # else the home was moved, and another one lies there
+                path.unlink()
 
 
 def leave_pid(path: Path) -> None:
     """Write the process id into a file, as far as that can be done: nobody needs it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     with suppress(OSError), open(open_plain(path, flags), "w") as file:
-        file.write(f"{os.getpid()}\n")
+        file.write(_own_line())
+
+
+def _own_line() -> str:
+    return f"{os.getpid()}\n"

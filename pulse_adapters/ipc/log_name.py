@@ -27,7 +27,7 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
 
     Raises PulseError if a daemon of this user holds it.
     """
-    name, until = f"\0pulse-{os.geteuid()}-{log}", time.monotonic() + wait
+    name, until = _name_of(log), time.monotonic() + wait
     while True:
         own = socket.socket(socket.AF_UNIX)
         try:
@@ -42,11 +42,31 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
                 return own
             own.close()
         if time.monotonic() >= until:
+            other = _home_of(pid)
             raise PulseError(
-                f"{home} is a copy of a home whose daemon runs, as process {pid}, and both would start the same "
-                "processes; end that one first, or make another home (upulse init)"
+                f"{home} is a copy of {other or 'a home'} whose daemon runs, as process {pid}, and both would guard the "
+                f"same processes; end that one first{f' (upulse daemon stop --home {other})' if other else ''}, or "
+                "make another home (upulse init)"
             )
         await asyncio.sleep(_STEP)
+
+
+def is_held(log: str) -> bool:
+    """Whether a daemon of this user holds the name of this log here."""
+    return _holder(_name_of(log)) is not None
+
+
+def _name_of(log: str) -> str:
+    return f"\0pulse-{os.geteuid()}-{log}"
+
+
+def _home_of(pid: int) -> str:
+    """The home of a daemon, wherever it lies by now; empty if nobody can tell."""
+    with suppress(OSError):
+        for file in map(Path, _descriptors(str(pid))):
+            if file.parts[-2:] == ("run", "lock"):
+                return str(file.parent.parent)
+    return ""
 
 
 def _holder(name: str) -> int | None:

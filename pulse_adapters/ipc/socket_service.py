@@ -3,10 +3,11 @@
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pulse_adapters.ipc.lock import was_moved
 from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serve_without_file
 from pulse_adapters.workers.file_threads import FileThreads
@@ -49,10 +50,15 @@ class SocketService:
             request_handler = replace(request_handler, report=lambda: {**report(), "settings_faults": faults})
         while True:
             try:
-                async with self._served(request_handler, self.current_settings().socket):
+                async with AsyncExitStack() as opened:
+                    folder = os.open(self.home.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+                    opened.callback(os.close, folder)
+                    await opened.enter_async_context(
+                        self._served(request_handler, self.current_settings().socket)
+                    )
                     mine = os.stat(self.home.socket)
                     begun()
-                    while await self._is_there(mine, files):  # noqa: ASYNC110
+                    while await self._is_there(mine, folder, files):  # noqa: ASYNC110
                         await asyncio.sleep(coalesced(LOOK))
                 self.failed("socket", "its file was removed or replaced; it is made again")
             except (PulseError, OSError) as error:
@@ -61,16 +67,21 @@ class SocketService:
                     begun()
                     await asyncio.sleep(RETRY)
 
-    async def _is_there(self, mine: os.stat_result, files: FileThreads) -> bool:
+    async def _is_there(self, mine: os.stat_result, folder: int, files: FileThreads) -> bool:
         """Whether callers can find the socket: one that is removed or replaced tells nobody; a disk that fails says nothing.
 
-        With a home that was moved the socket was moved, too.
+        With a home that was moved the socket was moved, too. folder: the home's.
         """
         home, socket = self.home.path, self.home.socket
+
+        def look() -> bool:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                if os.path.samestat(mine, os.stat(socket)):
+                    return True
+            return was_moved(folder, home) or not home.exists()
+
         try:
-            return await files.ask(str(socket), lambda: os.path.samestat(mine, os.stat(socket)))
-        except (FileNotFoundError, NotADirectoryError):
-            return not home.exists()
+            return await files.ask(str(socket), look)
         except OSError:
             return True
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing, suppress
@@ -20,14 +21,25 @@ class SqliteCheckpoints:
 
     def __init__(self, path: Path, host: str = "") -> None:
         """host: the id of the home whose log they are of, to be saved with them."""
-        self._path, self._host = path, host
+        self._path, self._host, self._folder = path, host, _identity(path.parent)
 
     async def load(self) -> Mapping[str, Checkpoint]:
         return await finish_despite_cancel(asyncio.to_thread(read_checkpoints, self._path))
 
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be."""
-        await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints, self._host))
+        """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be.
+
+        In a home that has taken the place of ours, which was moved, they would tell of rows that its log never had.
+        """
+        if _identity(self._path.parent) == self._folder:
+            await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints, self._host))
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = os.stat(folder)
+        return found.st_dev, found.st_ino
+    return None
 
 
 def read_checkpoints(path: Path) -> dict[str, Checkpoint]:

@@ -29,6 +29,8 @@ DELEGATED = "user.delegate"
 """The attribute by which a service manager shows that a group belongs to the unit alone."""
 HOME = "user.pulse.home"
 """The attribute that names the home to which a folder of groups belongs."""
+LOG = "user.pulse.log"
+"""The attribute that says by `log_identity` of which log the lives in a folder of groups are, wherever its home lies."""
 STARTED = "user.pulse.started"
 """The attribute that says which guarded process was started in a group, and as what; that of a run has none."""
 LIFE, BESIDE = "life-", "beside-"
@@ -71,6 +73,13 @@ class ControlGroup:
         os.makedirs(group.path, exist_ok=True)
         group.limit(limits)
         return group
+
+    def identity(self) -> str:
+        """The identity of the log whose lives are in it, if it is the folder of a home; else empty."""
+        if self.name.startswith("pulse-"):
+            with suppress(OSError):
+                return os.fsdecode(os.getxattr(self.path, LOG))
+        return ""
 
     def started(self) -> tuple[str, Life | None]:
         """The name of the guarded process that was started in it, and as what; empty and None if it says none."""
@@ -211,8 +220,19 @@ def home_name(home: str | os.PathLike[str]) -> str:
     return "pulse-" + hashlib.sha256(f"{known.st_dev}:{known.st_ino}".encode()).hexdigest()[:16]
 
 
-def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
-    """The group in which this process may make groups for the home, made if it is not there. Raises NoControlGroups."""
+def log_identity(log: str) -> str:
+    """What the processes of a log are known by: it is moved and copied with its home, and has one daemon per PID namespace.
+
+    log: its UUID.
+    """
+    return f"{log}.{_pid_namespace()}"
+
+
+def home_groups(home: str | os.PathLike[str], name: str = "", identity: str = "") -> ControlGroup:
+    """The group in which this process may make groups for the home, made if it is not there. Raises NoControlGroups.
+
+    name: what `home_name` said, if the home may have been moved since; identity: of its log, where that is known.
+    """
     own = own_group()
     above = parent_of_groups(own)
     # What is moved from a group to another one asks for rights to what is above both.
@@ -221,7 +241,7 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     if above != own:
         above.enable_controllers()
     try:
-        group = above.child(home_name(home))
+        group = above.child(name or home_name(home))
     except OSError as error:
         raise NoControlGroups(f"no control group can be made below {above.path}: {error.strerror}") from error
     if not os.path.exists(os.path.join(group.path, "cgroup.kill")):
@@ -234,6 +254,8 @@ def home_groups(home: str | os.PathLike[str]) -> ControlGroup:
     group.leave_share(above)
     with suppress(OSError):
         os.setxattr(group.path, HOME, os.fsencode(os.path.abspath(home)))
+        if identity:
+            os.setxattr(group.path, LOG, identity.encode())
     return group
 
 
@@ -277,8 +299,11 @@ def leave_life(home: str | os.PathLike[str]) -> None:
             os.setxattr(beside.path, DELEGATED, b"1")
 
 
-def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
-    """Every folder of this home's groups, also of daemons that ran in another session or unit."""
+def all_home_groups(home: str | os.PathLike[str], identity: str = "") -> list[ControlGroup]:
+    """Every folder of this home's groups, also of daemons that ran in another session or unit.
+
+    identity: of its log; then those of all homes that the log was in, too.
+    """
     name = home_name(home)
     found: dict[int, ControlGroup] = {}
     places = [ControlGroup(mount).whole() for mount, _ in _mounts()]
@@ -287,7 +312,7 @@ def all_home_groups(home: str | os.PathLike[str]) -> list[ControlGroup]:
             0, parent_of_groups(own_group()).children()
         )  # the likeliest; whoever nests many can't hide it
     for group in chain.from_iterable(places):
-        if group.name == name:
+        if group.name == name or (identity and group.identity() == identity):
             with suppress(FileNotFoundError):
                 known = os.stat(group.path)
                 if os.geteuid() in (0, known.st_uid):

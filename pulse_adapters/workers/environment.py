@@ -19,6 +19,8 @@ NEVER_PASSED_ON = (
 NOTIFY_SOCKET could end the daemon's watchdog, and one with the agent's marks is taken for what that has left behind."""
 HANDS_MARK, EFFECT_MARK, PROCESS_MARK = "PULSE_HANDS", "PULSE_EFFECT", "PULSE_PROCESS"
 """By these variables it is known what an action host, an effect, or a start of a guarded process (`NAME@HOME`) has begun."""
+LOG_MARK = f"{PROCESS_MARK}_LOG"
+"""By this variable it is known of which log that is, wherever its home lies by now: see `control_group.log_identity`."""
 START_MARK = f"{PROCESS_MARK}_START"
 """By this variable it is known with which settings a guarded process was started."""
 UNLOGGED_MARK = f"{PROCESS_MARK}_UNLOGGED"

@@ -32,7 +32,7 @@ from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
-from pulse_adapters.workers.control_group import remove_home_groups
+from pulse_adapters.workers.control_group import log_identity, remove_home_groups
 from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import end_hosts_left_over
@@ -119,24 +119,31 @@ async def real_daemon(
     # In a thread of its own: nothing waits while a large file is read.
     current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
-    calls = DaemonCallbacks()
-    failed, window = calls.failed, calls.window
-    acting = machine_executors(home, current_settings, view, failed, calls.append)
-    lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
-    system = SystemResource(current_settings, lateness, acting.spawner, acting.consumers, view, own_window)
-    usage = ProcessUsageWatcher(
-        current_settings, acting.known, acting.lives.members, view, partial(window, ProcessUsageWatcher.key)
-    )
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home.path)
-        stack.callback(acting.close)
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
+        identity = log_identity(log.host)
+        calls = DaemonCallbacks()
+        failed, window = calls.failed, calls.window
+        acting = machine_executors(home, current_settings, view, failed, calls.append, identity)
+        stack.callback(acting.close)
+        lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
+        system = SystemResource(
+            current_settings, lateness, acting.spawner, acting.consumers, view, own_window
+        )
+        usage = ProcessUsageWatcher(
+            current_settings,
+            acting.known,
+            acting.lives.members,
+            view,
+            partial(window, ProcessUsageWatcher.key),
+        )
         await stack.enter_async_context(system)
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
-        stack.push_async_callback((commands := LocalCommandProber(acting.spawner, home.path)).close)
+        stack.push_async_callback((commands := LocalCommandProber(acting.spawner, identity)).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, commands)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
         engine = engine_of(home, clock, current_settings, calls.windows)

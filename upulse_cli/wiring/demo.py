@@ -31,7 +31,7 @@ def filled_settings(template: str, home: Path) -> str:
 
 def kill_started(home: Path) -> Sequence[int]:
     """Kill what the home's daemons have started, with what that has started; the pids of those that lived."""
-    left = [one.pid for one in asyncio.run(find_bearers(name=f"demo@{home}"))]
+    left = [one.pid for one in asyncio.run(find_bearers(which=lambda one: one.name == f"demo@{home}"))]
     for pid in left:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

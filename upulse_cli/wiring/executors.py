@@ -16,6 +16,7 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.programs import LifePrograms
 from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.ipc.log_name import is_held
 from pulse_adapters.notify.executor import ChildTransport, Notify
 from pulse_adapters.workers.host_groups import host_group
 from pulse_core.capabilities import capability_modules
@@ -89,6 +90,11 @@ async def cannot_append(draft: Draft) -> Event:
     raise PulseError(f"only a running daemon records {draft.payload.kind!r} for an executor")
 
 
+def is_log_served(identity: str) -> bool:
+    """Whether a daemon of this user runs that has the log with this identity."""
+    return is_held(identity.partition(".")[0])
+
+
 Failed = Callable[[str, str], None]
 """Is told whose failure it was, and what failed."""
 
@@ -120,8 +126,12 @@ def machine_executors(
     view: Callable[[], State],
     failed: Failed = lambda whose, words: None,
     append: Append = cannot_append,
+    identity: str = "",
 ) -> MachineExecutors:
-    """Everything that can act on the processes of this machine, and tell its people. append: of the daemon that runs."""
+    """Everything that can act on the processes of this machine, and tell its people.
+
+    append: of the daemon that runs; identity: of the home's log, where that is open.
+    """
     spawner = Spawner()
     notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
     boot = SystemClock().now().boot
@@ -140,9 +150,10 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    groups = LifeGroups(home.path)
+    groups = LifeGroups(home.path, identity)
     guarded = lambda: current_settings().process  # noqa: E731
-    last = Lives(spawner, home.path, lives, groups, known, lambda: view().restarts_begun, guarded)
+    begun = lambda: view().restarts_begun  # noqa: E731
+    last = Lives(spawner, home.path, lives, groups, known, begun, guarded, identity, is_log_served)
     programs = LifePrograms(spawner, groups)
     table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)

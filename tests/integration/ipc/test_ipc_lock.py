@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.locks import repository_lock
-from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder
+from pulse_adapters.ipc.lock import HomeLock, LockUnusable, holder, own_pid
 from pulse_core.model.errors import HomeBusy, NoHome
 from tests.processes import child_of_test
 from tests.read_only_mount import read_only
@@ -237,3 +237,31 @@ def test_what_takes_the_place_of_a_held_lock_is_said_and_the_name_is_taken_again
         assert (found := holder(path))
         assert found.pid == os.getpid()
     assert holder(path) is None
+
+
+def test_who_holds_a_home_that_was_moved_takes_none_that_is_made_in_its_place(tmp_path: Path) -> None:
+    home, moved = tmp_path / "home", tmp_path / "moved"
+    (home / "run").mkdir(parents=True)
+    with HomeLock(home / "run" / "lock", "1") as lock, own_pid(home / "run" / "pid"):
+        home.rename(moved)
+        with HomeLock(make_run(home) / "lock", "2") as other, own_pid(home / "run" / "pid"):
+            lock.keep()
+            other.keep()
+            for place in (home, moved):
+                assert (found := holder(place / "run" / "lock"))
+                assert found.version == {home: "2", moved: "1"}[place]
+        assert holder(home / "run" / "lock") is None
+        lock.keep()
+        assert holder(home / "run" / "lock") is None
+        (home / "run" / "pid").write_text("of another\n")
+        shutil.rmtree(moved)  # now it was deleted, and who has the place of it would guard the same
+        lock.keep()
+        assert (found := holder(home / "run" / "lock"))
+        assert found.version == "1"
+        (home / "run" / "pid").write_text("of another\n")
+    assert (home / "run" / "pid").read_text() == "of another\n"
+
+
+def make_run(home: Path) -> Path:
+    (home / "run").mkdir(parents=True)
+    return home / "run"

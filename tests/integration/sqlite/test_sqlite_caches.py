@@ -237,3 +237,17 @@ async def test_an_altered_object_is_damage_until_it_is_put_again(tmp_path: Path)
     await objects.put(b"hello")
     assert await objects.get(name) == b"hello"
     assert os.listdir(tmp_path / name[:2]) == [name[2:]]
+
+
+async def test_no_checkpoint_is_saved_into_a_home_that_has_taken_the_place_of_one_that_was_moved(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    checkpoints, kept = SqliteCheckpoints(home / "state.db"), {"x": Checkpoint(1, Head(7, b"x"), "{}")}
+    await checkpoints.save(kept)
+    home.rename(tmp_path / "moved")
+    home.mkdir()
+    await checkpoints.save(kept)
+    assert not list(home.iterdir())
+    assert await SqliteCheckpoints(tmp_path / "moved" / "state.db").load() == kept

@@ -19,7 +19,9 @@ from pulse_adapters.workers.control_group import (
     all_home_groups,
     end_left_over,
     home_groups,
+    home_name,
     is_left_over,
+    log_identity,
     maker_prefix,
     own_group,
     parent_of_groups,
@@ -155,6 +157,22 @@ def test_groups_are_found_wherever_the_home_made_them_and_no_other_homes_are(
         assert all_home_groups(other) == []
     finally:
         assert ControlGroup(os.path.dirname(elsewhere.path)).remove()
+
+
+def test_groups_of_a_log_are_found_wherever_its_home_lay_and_none_of_another_pid_namespace_are(
+    groups: ControlGroup, tmp_path: Path
+) -> None:
+    there, identity = make_home(tmp_path / "there"), log_identity("log")
+    name = home_name(there)
+    folder = home_groups(there, name, identity)
+    try:
+        assert all_home_groups(tmp_path) == [groups]
+        assert set(all_home_groups(tmp_path, identity)) == {groups, folder}
+        assert all_home_groups(tmp_path, "log.1") == all_home_groups(tmp_path, log_identity("x")) == [groups]
+        there.rename(tmp_path / "moved")
+        assert home_groups(there, name, identity) == folder
+    finally:
+        assert folder.end(PATIENCE)
 
 
 def test_groups_nested_deeper_than_anybody_nests_them_hold_nothing_up(
