@@ -16,9 +16,9 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.ports.host import ProcessId, ProcessUsage
 from pulse_core.projections.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
+from pulse_core.rules.measurements import usage_gauges
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.evaluate_usage import gauges
 
 STEP = 20
 """Processes that are read before the loop may do something else."""
@@ -76,7 +76,7 @@ class ProcessUsageWatcher:
             for entry in (last.data if last else {}).values()
             for name, streak in streaks(entry).items()
         }
-        of_all = [gauge for one in settings.process for gauge in gauges(one, said.get(one.name, {}))]
+        of_all = [gauge for one in settings.process for gauge in usage_gauges(one, said.get(one.name, {}))]
         drafts, now_over = conclude_gauges(
             of_all, (USAGE,), History(conditions, over, patience), self._clock.now()
         )

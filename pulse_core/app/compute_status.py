@@ -27,6 +27,7 @@ from pulse_core.projections.conditions import Condition
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.rules.measurements import described
 from pulse_core.rules.survival.blast_radius import action_budget, budget_of
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import (
@@ -72,7 +73,8 @@ def compute_status(
     them was known, if that is not now.
     """
     snapshot = Snapshot(0, known or now, settings, {}, state)
-    windows = {key: Window((Sample(0, key, now, data),)) for key, data in vitals.items()}
+    windows = {key: Window((Sample(0, key, known or now, data),)) for key, data in vitals.items()}
+    whole = Snapshot(0, now, settings, windows, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     usages = vitals.get(PROCESS_USAGE, {})
     shared, due = overlaps(settings.process), due_restarts(snapshot, looks)
@@ -111,13 +113,13 @@ def compute_status(
             "unknown": effects.unknown,
             "cancelled": effects.cancelled,
         },
-        "conditions": [_condition_status(name, one, now) for name, one in state.conditions.raised.items()],
+        "conditions": [_condition_status(name, one, whole) for name, one in state.conditions.raised.items()],
         "notices": {
             "standing": sum(not notice.over for notice in state.notices.of.values()),
             "waiting": len(state.notices.open),
             "held_back": hold_reason(state, settings, now) or failure_reason(state) or None,
         },
-        "capabilities": status_lines(Snapshot(0, now, settings, windows, state)),
+        "capabilities": status_lines(whole),
         "tick": {
             "count": beat.count,
             "last_ms": beat.took_us[-1] / 1000 if beat.took_us else None,
@@ -142,12 +144,12 @@ def _safe_mode_status(control: Control) -> SafeModeStatus | None:
     return {"since": iso(control.safe.at), "crashes": control.crashes, "left_out": control.left_out}
 
 
-def _condition_status(name: str, condition: Condition, now: Moment) -> ConditionStatus:
+def _condition_status(name: str, condition: Condition, curr: Snapshot) -> ConditionStatus:
     return {
         "name": name,
         "state": condition.state,
         "since": iso(condition.since.at),
-        "evidence": condition.described(now),
+        "evidence": described(name, condition, curr),
         "tried": len(condition.measures),
     }
 

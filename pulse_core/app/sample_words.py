@@ -1,18 +1,17 @@
 """What one sample says about a process or a condition, in words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 from pulse_core.app.compute_status import probe_words
 from pulse_core.model.json_types import Json
-from pulse_core.model.names import NETWORK, PROCESS_USAGE, SYSTEM_RESOURCE
+from pulse_core.model.names import NETWORK
 from pulse_core.model.text import count
 from pulse_core.model.vitals import Sample
-from pulse_core.projections.gauges import Gauge
+from pulse_core.rules.measurements import gauges_of
 from pulse_core.rules.survival.process_watchdog import WATCHER
 from pulse_core.settings.settings import Settings
-from pulse_core.watch import evaluate_resources, evaluate_usage
 
 SHOWN = 6
 """Values of a sample that nobody here knows which are told."""
@@ -21,21 +20,13 @@ SHOWN = 6
 def sample_words(sample: Sample, abouts: tuple[str, ...], settings: Settings) -> str:
     """The words; abouts: names of what it may be about, the likeliest first."""
     with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
-        measured = {gauge.name: gauge.words for gauge in _gauges(sample, settings)}
+        measured = {gauge.name: gauge.words for gauge in gauges_of(sample, settings)}
         for about in abouts:
             if words := measured.get(about) or _entry_words(sample, about):
                 return words
         if sample.key == NETWORK and sample.data:
             return _network_words(sample.data)
     return _values(sample.data)
-
-
-def _gauges(sample: Sample, settings: Settings) -> Iterator[Gauge]:
-    if sample.key == SYSTEM_RESOURCE:
-        yield from evaluate_resources.gauges(sample.data, settings.resources)
-    elif sample.key == PROCESS_USAGE:
-        for process in settings.process:
-            yield from evaluate_usage.gauges(process, sample.data.get(process.name, {}))
 
 
 def _entry_words(sample: Sample, about: str) -> str:

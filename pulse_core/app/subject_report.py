@@ -20,6 +20,7 @@ from pulse_core.projections.conditions import Measure
 from pulse_core.projections.incidents import PULSE, REQUESTS
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
+from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import rule_name, run_synchronously
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import restart_key
@@ -100,7 +101,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:
         **common,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.since.at),
-        "why": one.described(curr.now),
+        "why": described(name, one, curr),
         "measures": [_measure(measure) for measure in one.measures],
         "next": list(_notes_about(name, curr)),
     }

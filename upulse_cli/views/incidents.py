@@ -96,5 +96,8 @@ def _seen(told: Mapping[str, Any]) -> str:
 
 
 def _cause(cause: Mapping[str, Any]) -> str:
-    again = f", {cause['times']} times until {local(cause['last'])}" if cause["times"] > 1 else ""
-    return f"{local(cause['first'])}  {cause['evidence']}{again}"
+    first, words, times = local(cause["first"]), cause["evidence"], cause["times"]
+    if times == 1:
+        return f"{first}  {words}"
+    again = f"{words}, the last of" if cause["varies"] else f"{without_id(words)},"
+    return f"{first} to {local(cause['last'])}  {again} {times} times"

@@ -23,6 +23,7 @@ from pulse_core.projections.conditions import (
     Measure,
 )
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import (
     is_told,
@@ -111,7 +112,7 @@ def _shortage_notices(
     """The warning, and later, once, the notice that nothing has helped."""
     title = title_of(name)
     if due.vain is None:
-        text = f"{condition.described(curr.now)}. {describe_plan(name, curr)}"
+        text = f"{described(name, condition, curr)}. {describe_plan(name, curr)}"
         return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE)
     tried = tried_against(name, curr)
     what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"

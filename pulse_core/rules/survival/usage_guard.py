@@ -5,6 +5,7 @@ from pulse_core.model.names import PROCESS_USAGE, RESTART_PROCESS, USAGE
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_unless_told
 from pulse_core.rules.survival.restart_plan import (
@@ -35,7 +36,7 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
             if plan.tell:
                 did = describe_tries(condition, RESTART_PROCESS, f"{process.name} was restarted", curr)
-                parts = (condition.described(curr.now), did, plan.why)
+                parts = (described(name, condition, curr), did, plan.why)
                 words = "; ".join(filter(None, parts))
                 verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))
             if plan.restart:

@@ -531,6 +531,8 @@ def test_each_cause_of_an_incident_is_told_with_its_count_and_time() -> None:
     head, *more = lines(one)
     assert head == f"process web: 4 times, of 3 causes, the last: {held.format(5, 6, 5)}, ongoing"
     assert more[1].endswith("  process 2 was killed by SIGTERM")
+    (one,) = told_of(*rows[:4], (4 * SECOND, died("process 9 was killed by SIGSEGV"), "web"))
+    assert [*lines(one)][1].endswith("  it was killed by SIGSEGV, 2 times")
     (one,) = told_of(*rows[:2], (2 * SECOND, died("process 2 was killed by SIGSEGV"), "web"))
     assert next(lines(one)) == "process web: it was killed by SIGSEGV, 2 times, ongoing"
 

@@ -17,10 +17,10 @@ from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
+from pulse_core.rules.measurements import usage_gauges
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
-from pulse_core.watch.evaluate_usage import gauges
 
 GIB = 1 << 30
 AGENT: dict[str, Any] = {
@@ -172,6 +172,10 @@ def test_what_was_measured_long_ago_is_told_with_its_age() -> None:
     story.acked(TOPIC)
     story.after("4h").tick()
     assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, seen 4 h ago; ")
+    story.acked(TOPIC)
+    story.after("4h").sample(PROCESS_USAGE, agent={"memory": 3 * GIB}).tick()
+    newest = "agent takes 3.0 GiB of memory (allowed: 2.0 GiB); "
+    assert story.expect("notify").params["text"].startswith(newest)
 
 
 def test_a_dead_process_is_left_to_the_watchdog() -> None:
@@ -190,7 +194,7 @@ def conclusions(
     for number, value in enumerate(samples):
         said = {} if value is None else {"memory": value * GIB, "cpu": value}
         history = History(conditions, over, 60_000_000)
-        drafts, over = conclude_gauges(gauges(process, said), (USAGE,), history, story.now)
+        drafts, over = conclude_gauges(usage_gauges(process, said), (USAGE,), history, story.now)
         for draft in drafts:
             told.append((draft.payload.kind, number * 10.0))
             story.event(draft.payload, draft.subject)
@@ -220,13 +224,13 @@ def test_a_bound_that_is_taken_out_of_the_settings_ends_the_condition() -> None:
     story.raised(NAME)
     history = History(story.snapshot.conditions, {}, 60_000_000)
     process = ProcessSettings.model_validate({"name": "agent", "start": ["agent"]})
-    drafts, _ = conclude_gauges(gauges(process, {"memory": 3 * GIB}), (USAGE,), history, story.now)
+    drafts, _ = conclude_gauges(usage_gauges(process, {"memory": 3 * GIB}), (USAGE,), history, story.now)
     assert [(draft.payload.kind, draft.subject) for draft in drafts] == [("condition-cleared", NAME)]
 
 
 def test_cores_have_a_bound_of_their_own() -> None:
     process = ProcessSettings.model_validate({"name": "a", "start": ["a"], "cpu_max": 1.5, "for": "10s"})
-    (gauge,) = gauges(process, {"cpu": 1.75})
+    (gauge,) = usage_gauges(process, {"cpu": 1.75})
     assert (gauge.name, gauge.words) == ("usage:a:cpu", "a uses 1.75 cores (allowed: 1.5)")
     assert gauge.is_over(gauge.bound.raise_)
 

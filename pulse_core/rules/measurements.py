@@ -1,0 +1,90 @@
+"""The measurements that samples hold, with their bounds, and how they are told. Pure."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+
+from pulse_core.model.durations import UNITS, duration_text
+from pulse_core.model.json_types import Json
+from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.names import PROCESS_USAGE, SYSTEM_RESOURCE, USAGE
+from pulse_core.model.text import format_size
+from pulse_core.model.vitals import Sample
+from pulse_core.projections.conditions import Condition
+from pulse_core.projections.gauges import FixedBound, Gauge
+from pulse_core.projections.state import Snapshot
+from pulse_core.settings.processes import ProcessSettings
+from pulse_core.settings.resources import ResourcesSettings
+from pulse_core.settings.settings import Settings
+
+UNMEASURED = FixedBound(1.0, 0.5, 60 * US_PER_SECOND)
+"""How long a file system may fail to report its usage."""
+CLEAR = 0.9
+"""The share of its bound below which usage counts as well again."""
+
+
+def described(name: str, condition: Condition, curr: Snapshot) -> str:
+    """What is wrong by the newest sample, if that is newer than what raised the condition by a minute; else by that."""
+    sample = curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
+    if sample and sample.moment.since(condition.seen or condition.changed) >= UNITS["m"]:
+        with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
+            gauge = {one.name: one for one in gauges_of(sample, curr.settings)}[name]
+            age = curr.now.since(sample.moment)
+            seen = f", seen {duration_text(age)} ago" if age >= UNITS["m"] else ""
+            return condition.described(curr.now) if gauge.value is None else f"{gauge.words}{seen}"
+    return condition.described(curr.now)
+
+
+def gauges_of(sample: Sample, settings: Settings) -> Iterator[Gauge]:
+    """Every measurement in a sample of the machine, or of what the guarded processes take."""
+    if sample.key == SYSTEM_RESOURCE:
+        yield from resource_gauges(sample.data, settings.resources)
+    elif sample.key == PROCESS_USAGE:
+        for process in settings.process:
+            yield from usage_gauges(process, sample.data.get(process.name, {}))
+
+
+def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:
+    """Every measurement in a sample of `system-resource` that has bounds."""
+    left = format_size(data["memory_available"])
+    memory = f"memory is used to {data['memory']:.1%}, {left} are available"
+    yield Gauge("memory", settings.memory, data["memory"], memory)
+    swap = f"swap is used to {data['swap']:.1%} of {format_size(data['swap_total'])}"
+    yield Gauge("swap", settings.swap, data["swap"], swap)
+    for what, of in (("memory", "memory"), ("io", "the disks")):
+        if (share := data["psi"].get(what, {}).get("full")) is not None:
+            words = f"everything stood still for want of {of} in {share:.1%} of the last ten seconds"
+            yield Gauge(f"pressure:{what}", settings.pressure, share, words)
+    for bound in settings.disk:
+        path, disk = bound.path, data["disks"].get(bound.path, {})
+        if "used" not in disk:
+            words = f"how full {path} is cannot be told: {disk.get('error', 'it was not looked at')}"
+            yield Gauge(f"disk:{path}", bound, None, words)
+            yield Gauge(f"inodes:{path}", bound, None, words)
+            yield Gauge(f"unmeasured:{path}", UNMEASURED, 1.0, words)
+            continue
+        words = f"{path} is full to {disk['used']:.1%}, {format_size(disk['free'])} are free"
+        yield Gauge(f"disk:{path}", bound, disk["used"], words)
+        if (share := disk.get("inodes")) is not None:
+            yield Gauge(f"inodes:{path}", bound, share, f"{share:.1%} of the inodes of {path} are used")
+        yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
+
+
+def usage_gauges(process: ProcessSettings, said: Mapping[str, Json]) -> Iterator[Gauge]:
+    """What a sample says of this process, for each bound that it has; said: its entry, empty while it is down."""
+    name, (memory, cpu) = process.name, process.usage_conditions
+    if bound := process.memory_bound:
+        taken = said.get("memory")
+        words = f"{name} takes {_memory(taken)} of memory (allowed: {format_size(bound)})"
+        yield Gauge(memory, FixedBound(bound, CLEAR * bound, process.for_), taken, words)
+    if most := process.cpu_max:
+        used = said.get("cpu")
+        words = f"{name} uses {_cores(used)} (allowed: {most:g})"
+        yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words)
+
+
+def _memory(taken: float | None) -> str:
+    return "an unknown amount" if taken is None else format_size(taken)
+
+
+def _cores(used: float | None) -> str:
+    return "an unknown number of cores" if used is None else f"{used:.2f} cores"
