@@ -47,7 +47,18 @@ class RepositoryChecks:
             )
         else:
             yield Finding("engine", OK, f"{main[:12]} is in force" if in_force else f"main is {main[:12]}")
-        if is_foreign:
+        if is_foreign and (place := repository.place_before()):
+            words = (
+                f"{self.home / 'staging'} belongs to {place}, where this home was, or of which it is a copy"
+            )
+            yield Finding(
+                "staging",
+                FAIL,
+                words,
+                "upulse doctor --repair links it to the engine here",
+                lambda: "; ".join(repository.mend()),
+            )
+        elif is_foreign:
             link = self.home / "staging" / ".git"
             words = (
                 f"{link} leads to no worktree of {engine}: whoever runs git there runs what is named there"

@@ -166,6 +166,17 @@ def _link_again(git: Git) -> bool:
     return git.staging_folder() is not None
 
 
+def place_before(git: Git) -> Path | None:
+    """The home in which staging and the folder that it names knew each other; None if they never did."""
+    named = path_in(git.staging / ".git")
+    other = path_in(git.folder / "worktrees" / named.name / "gitdir") if named else None
+    place = other.parent.parent if other else None
+    if named is None or other is None or place is None:
+        return None
+    was = Git(place)
+    return place if (other, named.parent) == (was.staging / ".git", was.folder / "worktrees") else None
+
+
 def _back_on(git: Git, at: Path, branch: str) -> Iterator[str]:
     """Put a detached head back on its branch, if that loses no commit."""
     there, short = git.branch_at(at), branch.removeprefix("refs/heads/")

@@ -83,6 +83,10 @@ class Repository:
         """Whether `staging/.git` leads to no worktree of this repository."""
         return self._git.is_staging_foreign()
 
+    def place_before(self) -> Path | None:
+        """The home to which staging belongs by its own link and by what this repository was told of it before a move."""
+        return create_repository.place_before(self._git)
+
     def mend(self) -> tuple[str, ...]:
         """Put back what is missing or detached, as far as nothing is lost by it; what was done, in sentences.
 

@@ -1,6 +1,7 @@
 """What the doctor says of the engine."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -85,6 +86,23 @@ def test_a_staging_that_leads_elsewhere_has_failed(tmp_path: Path, what: str) ->
     assert found.level == FAIL
     assert f"{link} leads to no worktree of" in found.words
     assert "upulse init" in found.remedy
+
+
+def test_a_staging_of_where_the_home_was_is_linked_again_by_a_repair(tmp_path: Path) -> None:
+    there = made(tmp_path)
+    copy, moved = Home(tmp_path / "copy"), Home(tmp_path / "moved")
+    shutil.copytree(there.path, copy.path, symlinks=True)
+    for home in (copy, moved):
+        if home is moved:
+            there.path.rename(moved.path)
+        (found,) = (one for one in engine(home) if one.name == "staging")
+        assert (found.level, found.words) == (
+            FAIL,
+            f"{home.path}/staging belongs to {there.path}, where this home was, or of which it is a copy",
+        )
+        assert found.repair
+        assert found.repair() == f"{home.path}/staging is linked to {home.path}/engine again"
+        assert {one.level for one in engine(home)} == {OK}
 
 
 def test_a_home_without_an_engine_needs_no_user(tmp_path: Path) -> None:
