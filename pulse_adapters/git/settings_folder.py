@@ -7,9 +7,9 @@ git has to be known to be overruled: nobody reads them. The attributes keep git 
 
 import os
 import re
-from collections import deque
+import time
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from threading import get_native_id
 
@@ -36,8 +36,10 @@ _SETTINGS = b"""[core]
 """
 _LINKED = ("info", "objects", "refs")
 """The folders that git follows a link to; no other link to a folder is followed here."""
-MOST_LOOKED_AT = 10_000
-"""Files before each call of git; those of `objects/??`, of which there may be many, come last."""
+_SETTLED_NS = 1_000_000_000
+"""How long ago a folder must have changed, so that another change has another time."""
+_LOOKED_AT: dict[str, tuple[tuple[int, int, int], Sequence[str]]] = {}
+"""By folder of plain files and folders: its state when it was looked at, and the folders in it."""
 _SHA256 = re.compile(rb"^[^\S\n]*+objectformat[^\S\n]*+=[^\S\n]*+\"?sha256", re.IGNORECASE | re.MULTILINE)
 _OF_SHA256 = b"[extensions]\n\tobjectFormat = sha256\n"
 
@@ -67,20 +69,36 @@ def settings_folder(repository: Path) -> Path:
 
 
 def refuse_odd_files(folder: Path) -> None:
-    """Raise GitFailed for what git would open there without a look at what it is, and wait for a pipe's other end."""
+    """Raise GitFailed for what git would open there without a look at what it is, and wait for a pipe's other end.
+
+    A folder of plain files and folders is read once, and again when its time has changed.
+    """
     linked = (folder / name for name in _LINKED if (folder / name).is_symlink())
-    folders, left = deque([folder, *linked]), MOST_LOOKED_AT
-    while folders and left > 0:
-        with (
-            suppress(OSError),
-            os.scandir(folders.popleft()) as entries,
-        ):  # what can't be listed is said by git
-            for entry in islice(entries, left):
-                left -= 1
-                if entry.is_dir(follow_symlinks=False):
-                    (folders.append if len(entry.name) == 2 else folders.appendleft)(Path(entry.path))
-                elif not entry.is_file(follow_symlinks=False) and _is_odd(Path(entry.path)):
+    folders = [os.fspath(folder), *map(os.fspath, linked)]
+    while folders:
+        with suppress(OSError):  # what can't be listed is said by git
+            folders += _folders_in(folders.pop())
+
+
+def _folders_in(folder: str) -> Sequence[str]:
+    """The folders in this one, whose other files are looked at if that was not done since it was changed."""
+    status = os.stat(folder)
+    state = (status.st_dev, status.st_ino, status.st_mtime_ns)
+    known = _LOOKED_AT.get(folder)
+    if known and known[0] == state:
+        return known[1]
+    found, is_plain = list[str](), time.time_ns() - status.st_mtime_ns > _SETTLED_NS
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                found.append(entry.path)
+            elif not entry.is_file(follow_symlinks=False):
+                is_plain = False  # a link may come to lead elsewhere, and nothing changes here
+                if _is_odd(Path(entry.path)):
                     raise GitFailed(f"{entry.path} is no plain file; remove it")
+    if is_plain:
+        _LOOKED_AT[folder] = (state, tuple(found))
+    return found
 
 
 def _is_odd(path: Path) -> bool:

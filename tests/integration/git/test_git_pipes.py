@@ -53,6 +53,41 @@ def test_a_pipe_in_a_folder_that_a_link_leads_to_is_refused_and_other_links_are_
         settings_folder(repository)
 
 
+def test_a_pipe_among_very_many_objects_is_refused(tmp_path: Path) -> None:
+    folders = [tmp_path / "objects" / name for name in ("00", "01")]
+    (tmp_path / "description").touch()
+    for folder in folders:
+        folder.mkdir(parents=True)
+        for name in range(10_000):
+            os.link(tmp_path / "description", f"{folder}/{name:038x}")
+    assert settings_folder(tmp_path).is_dir()
+    for folder in folders:
+        os.mkfifo(pipe := folder / ("f" * 38))
+        with pytest.raises(GitFailed, match=f"{pipe} is no plain file; remove it"):
+            settings_folder(tmp_path)
+        pipe.unlink()
+
+
+def test_a_folder_is_looked_at_again_when_it_or_what_a_link_in_it_leads_to_has_changed(
+    tmp_path: Path,
+) -> None:
+    objects = tmp_path / "objects"
+    (objects / "pack").mkdir(parents=True)
+    (objects / "info").mkdir()
+    (objects / "info" / "alternates").symlink_to(outside := tmp_path.with_name(f"{tmp_path.name}-outside"))
+    for folder in (objects / "pack", objects / "info", objects):
+        os.utime(folder, (1_000, 1_000))
+    assert settings_folder(tmp_path).is_dir()
+    os.mkfifo(outside)
+    with pytest.raises(GitFailed, match="info/alternates is no plain file"):
+        settings_folder(tmp_path)
+    outside.unlink()
+    assert settings_folder(tmp_path).is_dir()
+    os.mkfifo(objects / "pack" / "multi-pack-index")
+    with pytest.raises(GitFailed, match="multi-pack-index is no plain file"):
+        settings_folder(tmp_path)
+
+
 @pytest.mark.parametrize("name", ["index", "ORIG_HEAD", "commondir"])
 def test_a_pipe_that_git_would_read_for_staging_is_refused(tmp_path: Path, name: str) -> None:
     repository = made(tmp_path)
