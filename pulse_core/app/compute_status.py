@@ -190,6 +190,22 @@ def process_status(
     }
 
 
+def recorded_status(name: str, state: State) -> GuardedProcessStatus:
+    """A process of which the log alone tells, since neither its settings nor a daemon can be asked."""
+    history = state.processes[name]
+    since = history.up or history.down
+    stopped = f", which {history.stop.by} wants" if history.stop else ""
+    known = f"{'up' if history.up else 'down'}{stopped}: {history.evidence}" if since else "nothing"
+    return {
+        "name": name,
+        "state": ProcessState.UNKNOWN.value,
+        "pid": None,
+        "since": iso(since.at) if since else None,
+        "restarts": history.restarts,
+        "why": f"no daemon tells of it, and its settings can't be read; last known: {known}",
+    }
+
+
 def unlooked(snapshot: Snapshot, looked: Moment | None) -> str:
     """Why what the log says of processes may be over, in words; empty if somebody looked at them lately."""
     if looked is None:

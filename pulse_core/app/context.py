@@ -17,10 +17,12 @@ if TYPE_CHECKING:
 
 
 class LoadedSettings(NamedTuple):
-    """Settings, and the faults that they have all the same."""
+    """Settings, and the faults that they have all the same; known: whether they are those of the home, not
+    names alone."""
 
     settings: "Settings"
     faults: Sequence[str] = ()
+    known: bool = True
 
 
 FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Event]]]

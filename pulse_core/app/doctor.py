@@ -172,7 +172,7 @@ class DaemonChecks:
 
     def settings(self) -> Iterator[Finding]:
         """Whether they can be used, and are those in force."""
-        found, faults = self.settings_in_file
+        found, faults, _ = self.settings_in_file
         if faults:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
             yield Finding("settings", FAIL, f"{faults[0]}{more}", "mend it, then: upulse config check")

@@ -46,7 +46,7 @@ def held_back(home: HomeContext, one: EffectTimeline) -> str:
     from pulse_core.execute import notice_batching
 
     state = current_state(home)
-    settings, _ = settings_for(home, state)
+    settings = settings_for(home, state).settings
     is_new = one.phase.value == "pending"
     if not settings.notice_urls or not (is_new or notice_batching.is_network_down(state, settings)):
         return ""

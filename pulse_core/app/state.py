@@ -38,7 +38,7 @@ def snapshot(home: HomeContext, at: int | None) -> CaveatedSnapshot:
 def current_snapshot(home: HomeContext) -> CaveatedSnapshot:
     """The snapshot that the next tick would see."""
     state = current_state(home)
-    settings, faults = settings_for(home, state)
+    settings, faults, _ = settings_for(home, state)
     now = home.clock.now()
     with home.vitals() as vitals:
         windows = windows_after({}, vitals.between(now.at - WINDOW_US, now.at))
@@ -67,7 +67,7 @@ def past_snapshot(home: HomeContext, at: int) -> CaveatedSnapshot:
         state = state_at(home, log, last.seq, _kept(home, vitals.snapshot_before(at)))
         tick = vitals.tick_before(at)
         windows = windows_after({}, vitals.between(at - WINDOW_US, at))
-    settings, faults = settings_for(home, state)
+    settings, faults, _ = settings_for(home, state)
     caveats = [f"the settings are faulty: {faults[0]}"] if faults else []
     if state.control.digest not in ("", settings.digest):
         caveats.append("other settings were in force then; these rules are folded with the present ones")
@@ -176,7 +176,7 @@ def settings_for(home: HomeContext, state: State) -> LoadedSettings:
         return home.settings()
     except SettingsRefused as refused:
         known = tuple(ProcessSettings(name=name, start=("?",)) for name in state.control.processes)
-        return LoadedSettings(Settings(process=known), refused.faults)
+        return LoadedSettings(Settings(process=known), refused.faults, known=False)
 
 
 def usable_settings(home: HomeContext) -> Settings:

@@ -101,11 +101,15 @@ def silent_daemon(holder: LockHolder | None, stopped: str = "") -> DaemonStatus:
 
 def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
     """Everything but the daemon's own word: the projections folded anew, the last samples and ticks."""
-    from pulse_core.app.compute_status import Beat, compute_status  # settings and rules take long to import
+    from pulse_core.app.compute_status import (  # settings and rules take long to import
+        Beat,
+        compute_status,
+        recorded_status,
+    )
     from pulse_core.app.state import current_state, settings_for
 
     state = current_state(home)
-    settings, faults = settings_for(home, state)
+    settings, faults, is_known = settings_for(home, state)
     with home.vitals() as vitals:
         ticks = vitals.ticks(LAST_TICKS)
         beat = Beat(vitals.tick_count(), [tick.took_us for tick in reversed(ticks)])
@@ -120,6 +124,9 @@ def offline_status(home: HomeContext, holder: LockHolder | None) -> HomeStatus:
         daemon["died"] = True
     now, known = home.clock.now(), last_known(home, signs)
     whole = compute_status(settings, state, now, beat, daemon, newest, known=known)
+    if not is_known:  # what depends on other settings than the names is not known
+        whole["processes"] = [recorded_status(one.name, state) for one in settings.process]
+        whole["capabilities"], whole["notices"]["held_back"] = {}, None
     if died or whole.get("settings_refused") == faults:  # what the file says now is told, and once
         whole.pop("settings_refused", None)
     if faults:

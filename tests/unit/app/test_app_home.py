@@ -141,6 +141,10 @@ def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
     now = home_status(scene.home)
     assert [one["name"] for one in now["processes"]] == ["gateway"]
     assert now.get("settings_faults") == ("config.toml:1: it is wrong",)
+    scene.at(2, ProcessDied(pid=7, evidence="ended", healthy=True), "gateway")
+    assert home_status(scene.home)["processes"][0]["why"] == (
+        "no daemon tells of it, and its settings can't be read; last known: down: ended"
+    )
     assert settings_for(scene.home, current_state(scene.home)).faults == scene.faults
 
 
