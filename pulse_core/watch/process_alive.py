@@ -68,6 +68,7 @@ class ProcessAlive:
     _needs_search: bool = field(default=False, init=False)
     _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
+    _search: asyncio.Future[Mapping[str, str]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.health = ProcessHealth(
@@ -149,11 +150,24 @@ class ProcessAlive:
             self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
             self._needs_search = False
             is_other = any(mains.get(name) != main for name, main in self._others)
-            if self._compared is None or is_other or now.since(self._compared) >= OTHERS_US:
-                told, self._compared = await self.table.others(processes, mains), now
+            is_other = is_other or self._compared is None or now.since(self._compared) >= OTHERS_US
+            if is_other and (told := await self._others_unless_one_dies(processes, mains)) is not None:
+                self._compared = now
                 self._others = {(name, mains[name]): words for name, words in told.items()}
         drafts = [await self._with_output(draft, processes, histories) for draft in drafts]
         return Reading(self._data(processes, sights, histories), tuple(drafts))
+
+    async def _others_unless_one_dies(
+        self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
+    ) -> Mapping[str, str] | None:
+        """Who matches beside those that are known; None if the search was broken off, since a death does not wait for it."""
+        search = self._search = asyncio.ensure_future(self.table.others(processes, mains))
+        try:
+            await asyncio.wait([search])
+            return None if search.cancelled() else search.result()
+        finally:
+            search.cancel()
+            self._search = None
 
     async def _with_output(
         self,
@@ -212,6 +226,8 @@ class ProcessAlive:
     def _died(self, found: ProcessId) -> None:
         self._proofs.add(found)
         self._needs_search = True
+        if self._search:
+            self._search.cancel()
         self.nudge.set()
 
     def _data(

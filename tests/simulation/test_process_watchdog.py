@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from pulse_core.model.kinds import (
     Resumed,
 )
 from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
 
@@ -578,6 +579,28 @@ def test_many_reloads_are_one_a_second_and_each_request_is_answered() -> None:
         answers = {event.cause for event in world.events("settings-loaded")}
         assert {event.id for event in asked} <= answers
         assert world.service_manager.told.count("reloading") <= 2
+
+    simulate(story, ONE)
+
+
+def test_a_death_does_not_wait_for_the_search_for_others_that_match() -> None:
+    async def story(world: World) -> None:
+        async def search(
+            processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
+        ) -> Mapping[str, str]:
+            searching.set()
+            await asyncio.sleep(5)
+            return {"gateway": "2 others match: 7, 8"}
+
+        await world.start()
+        searching, world.host.others = asyncio.Event(), search  # type: ignore[method-assign]
+        await searching.wait()
+        world.host.kill("gateway")
+        await asyncio.sleep(0.05)
+        assert (states(world), starts(world)) == ({"gateway": "up"}, 2)
+        await asyncio.sleep(100)
+        assert world.daemon is not None
+        assert "2 others match" in world.daemon.report()["processes"][0]["why"]
 
     simulate(story, ONE)
 
