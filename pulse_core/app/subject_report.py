@@ -139,6 +139,8 @@ def _pulse(home: HomeContext) -> Told:
 
 
 def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
+    if status["daemon"].get("died"):
+        yield "it was killed, or the machine went down"
     if paused := status["paused"]:
         yield f"paused by {paused['by']}{paused['why'] and ': '}{paused['why']}"
     if safe := status.get("safe_mode"):

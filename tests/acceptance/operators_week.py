@@ -838,7 +838,8 @@ TABLE: tuple[Breakage, ...] = (
         daemon_killed,
         Truth(
             UP,
-            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, resolved after T",
+            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed,"
+            " last sign of life AT, found at AT",
             warnings=("daemon-started pid=N version=V, the one before it ended without a stop",),
         ),
     ),

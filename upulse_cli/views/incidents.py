@@ -10,6 +10,7 @@ from rich.tree import Tree
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import without_id
+from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
@@ -43,6 +44,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         told["lasted_ms"] == 0 and not told["began_after"]
     ):  # what happened at once, as a rollback, was over with it
         lasted = ""
+    if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1):
+        lasted = f", last sign of life {local(told['began'])}, found at {local(told['ended'])}"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
     if len(told["causes"]) > 1:

@@ -99,12 +99,18 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
     if daemon["pid"]:
         text.append(f"  pid {daemon['pid']}")
     if daemon["since"]:
-        text.append(f"  since {local(daemon['since'])} {zone()} ({ago(daemon['since'])})")
+        text.append(f"  {since_words(daemon['since'], died)}")
     if died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
         text.append("  last known state", style="dim")
     return text
+
+
+def since_words(since: str, died: bool) -> str:
+    """Since when it stands so; of a daemon that died nobody knows more than when it last gave a sign of life."""
+    when = f"{local(since)} {zone()} ({ago(since)}"
+    return f"last sign of life {when} ago)" if died else f"since {when})"
 
 
 def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:

@@ -14,6 +14,7 @@ from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
 from upulse_cli.views.incidents import began
+from upulse_cli.views.status import since_words
 
 Told = Mapping[str, Any]
 PULSE, NOTHING = "pulse", "nothing was done about it yet"
@@ -33,7 +34,7 @@ def _standing(about: Told) -> Tree:
     what = about["name"] if about["kind"] == PULSE else f"{about['kind']} {about['name']}"
     head = Text.assemble((one_line(what), "bold"), f"  {about['state']}")
     if about["since"]:
-        head.append(f"  since {local(about['since'])} {zone()} ({ago(about['since'])})")
+        head.append(f"  {since_words(about['since'], about['state'] == 'died')}")
     drawn = Tree(head, guide_style="dim")
     for line in _standing_lines(about):
         drawn.add(Text(one_line(line)))

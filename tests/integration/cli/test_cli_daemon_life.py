@@ -109,7 +109,8 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     daemon = home.status()["daemon"]
     assert daemon["died"]
     assert daemon["since"] == iso(kept_later_than_told(home)) > recorded[-1]["at"]
-    assert "daemon    died  since " in home.upulse("status").out
+    assert "daemon    died  last sign of life " in home.upulse("status").out
+    assert "it was killed, or the machine went down" in home.upulse("why", "pulse").out
     home.upulse("daemon", "start")
     (incident,) = [one for one in home.upulse("incidents", "--json").json if one["about"] == "daemon"]
     assert incident["began"] == daemon["since"]

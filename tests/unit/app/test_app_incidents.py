@@ -403,6 +403,7 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
     )
     assert dead["evidence"] == "the daemon ended without a stop: it was killed, or it crashed"
     assert dead["lasted_ms"] == 0.004
+    assert next(lines(dead)).rpartition(" it crashed, ")[2].startswith("last sign of life ")
     assert (safe["evidence"], safe["lasted_ms"]) == (
         "3 starts in a row ended within a minute; left out: plugins",
         0.003,
