@@ -85,8 +85,10 @@ class StoreChecks:
             return
 
         def repair() -> str:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            hand_over(path.parent, self.home.path)
             if not Reserve(path).make():
-                raise PulseError("there is no room for it")
+                raise PulseError(f"there is no room for it, or {path.parent} takes no file")
             hand_over(path, self.home.path)
             return f"{SIZE >> 20} MiB are held back again"
 

@@ -144,8 +144,11 @@ def test_files_of_somebody_else_are_given_back(quiet: CliHome) -> None:
     assert (quiet.path / "events.db").stat().st_uid == 0
 
 
-def test_the_reserve_is_made_again(quiet: CliHome) -> None:
+@pytest.mark.parametrize("is_folder_there", [True, False])
+def test_the_reserve_is_made_again(quiet: CliHome, is_folder_there: bool) -> None:
     (quiet.path / "run" / "reserve").unlink(missing_ok=True)
+    if not is_folder_there:
+        shutil.rmtree(quiet.path / "run")
     repaired(quiet, "reserve", "nothing is held back", "warn")
     assert (quiet.path / "run" / "reserve").stat().st_blocks * 512 >= 4 << 20
 
