@@ -24,14 +24,25 @@ CLEAR = 0.9
 
 def described(name: str, condition: Condition, curr: Snapshot) -> str:
     """What is wrong by the newest sample, if that is newer than what raised the condition by a minute; else by that."""
-    sample = curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
+    sample = _newest_sample(name, curr)
     if sample and sample.moment.since(condition.seen or condition.changed) >= UNITS["m"]:
+        return described_by_sample(name, curr) or condition.described(curr.now)
+    return condition.described(curr.now)
+
+
+def described_by_sample(name: str, curr: Snapshot) -> str:
+    """What the newest sample says of what this condition is about; empty if it says nothing."""
+    if sample := _newest_sample(name, curr):
         with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
             gauge = {one.name: one for one in gauges_of(sample, curr.settings)}[name]
             age = curr.now.since(sample.moment)
             seen = f", seen {duration_text(age)} ago" if age >= UNITS["m"] else ""
-            return condition.described(curr.now) if gauge.value is None else f"{gauge.words}{seen}"
-    return condition.described(curr.now)
+            return "" if gauge.value is None else f"{gauge.words}{seen}"
+    return ""
+
+
+def _newest_sample(name: str, curr: Snapshot) -> Sample | None:
+    return curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
 
 
 def gauges_of(sample: Sample, settings: Settings) -> Iterator[Gauge]:

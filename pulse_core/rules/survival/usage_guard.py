@@ -5,7 +5,7 @@ from pulse_core.model.names import PROCESS_USAGE, RESTART_PROCESS, USAGE
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
-from pulse_core.rules.measurements import described
+from pulse_core.rules.measurements import described, described_by_sample
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_unless_told
 from pulse_core.rules.survival.restart_plan import (
@@ -40,9 +40,17 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
                 words = "; ".join(filter(None, parts))
                 verdict = verdict.plus(*notify_unless_told(name, title_of(name), words, curr, PROCESS_USAGE))
             if plan.restart:
-                effect = condition_restart(process, name, condition.evidence, curr, PROCESS_USAGE)
-                verdict = verdict.plus(effect)
+                reason = restart_reason(process, name, condition, curr)
+                verdict = verdict.plus(condition_restart(process, name, reason, curr, PROCESS_USAGE))
     return verdict
+
+
+def restart_reason(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> str:
+    """What it is restarted for: what raised the condition, or after a restart for it what the new one takes."""
+    up, now = curr.process(process.name).up, described_by_sample(name, curr)
+    if not (tries_of(condition) and up and now):
+        return condition.evidence
+    return f"{now}, {duration_text(curr.now.since(up))} after the last restart"
 
 
 def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:

@@ -98,9 +98,10 @@ def test_who_takes_as_much_after_a_restart_has_time_and_then_a_person_is_told() 
     story.after("1m").tick()
     story.expect_nothing()
     story.expect_note("has 4 min to take less")
-    story.after("4m").tick()
+    story.after("4m").sample(PROCESS_USAGE, agent={"memory": 3 * GIB}).tick()
     assert "agent was restarted once" in story.expect("notify", key=TOPIC).params["text"]
-    story.expect("restart-process", key=KEY)
+    words = "agent takes 3.0 GiB of memory (allowed: 2.0 GiB), 5 min after the last restart"
+    assert story.expect("restart-process", key=KEY).reason == words
 
 
 def test_the_budget_of_restarts_bounds_those_for_usage() -> None:
