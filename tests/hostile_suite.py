@@ -15,7 +15,7 @@ import signal
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -326,11 +326,31 @@ def attacking() -> Iterator[Files]:
 # Daemons
 
 
+def begun_after(events: Sequence[Mapping[str, Any]], at: int) -> int | None:
+    """How long after this moment survival began a restart, be it one more attempt at one that it wished before; None if
+    that is not recorded."""
+    restarts = _restarts(events)
+    begun = [one for one in events if one["kind"] == "effect-executing" and one["subject"] in restarts]
+    return min((int(one["mono"]) - at for one in begun if one["mono"] >= at), default=None)
+
+
+def was_replaced(events: Sequence[Mapping[str, Any]], at: int) -> bool:
+    """Whether a restart that had begun before this moment ended after it: who was killed was being replaced."""
+    restarts = _restarts(events)
+    ended = {one["subject"] for one in events if one["kind"] == "effect-acked" and one["mono"] >= at}
+    return not restarts.isdisjoint(ended)
+
+
+def _restarts(events: Sequence[Mapping[str, Any]]) -> Set[str]:
+    wished = (one for one in events if one["kind"] == Effect.kind and one["data"].get("survival"))
+    return {one["id"] for one in wished if one["data"]["action"] == "restart-process"}
+
+
 class Guarded:
     """What a running daemon guards, as its log tells."""
 
     def __init__(self, home: Home) -> None:
-        self.home, self.seq, self.pid = home, 0, 0
+        self.home, self.seq, self.before, self.pid = home, 0, 0, 0
         self.until_up()
 
     def events(self, *kinds: str, since: int) -> Sequence[Mapping[str, Any]]:
@@ -354,20 +374,23 @@ class Guarded:
 
     def recovery_us(self) -> int:
         """How long after a kill its replacement is begun, in the kernel's time."""
-        at, since = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000, self.seq
+        until = time.monotonic() + PATIENCE
+        while (took := self._killed(until)) is None:
+            time.sleep(0.05)
+        return took
+
+    def _killed(self, until: float) -> int | None:
+        """The same of one kill; None if that told nothing, since a restart was under way."""
+        at, since, self.before = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000, self.before, self.seq
         os.kill(self.pid, signal.SIGKILL)
         self.until_up()
-        until = time.monotonic() + PATIENCE
         while True:  # what was held in memory may be recorded later
-            found = [
-                one for one in self.events("effect", "effect-executing", since=since) if one["mono"] >= at
-            ]
-            wished = (one for one in found if one["kind"] == Effect.kind and one["data"].get("survival"))
-            ours = {one["id"] for one in wished if one["data"]["action"] == "restart-process"}
-            for one in found:
-                if one["kind"] == "effect-executing" and one["subject"] in ours:
-                    return int(one["mono"]) - at
-            assert time.monotonic() < until, "no restart is recorded"
+            found = self.events("effect", "effect-executing", "effect-acked", since=since)
+            if (took := begun_after(found, at)) is not None:
+                return took
+            if was_replaced(found, at):
+                return None
+            assert time.monotonic() < until, f"no restart is recorded after {at}: {found[-20:]}"
             time.sleep(0.01)
 
     def promote(self, files: Files) -> bool:
