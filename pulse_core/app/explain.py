@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pulse_core.app.context import HomeContext
@@ -102,6 +102,21 @@ def rule_trace(
     folding = compose(rules, innermost, trace, time.perf_counter, withheld)
     verdict = run_synchronously(folding(seen.snapshot, seen.snapshot))
     assert verdict is not None, "survival rules await nothing but what is inside them"
-    return RuleTrace(
-        seen, (*trace[::-1], *fold_result.layers[::-1]), verdict, (*withheld, *fold_result.withheld)
-    )
+    layers = (*_as_in_status(trace[::-1], seen.snapshot), *fold_result.layers[::-1])
+    return RuleTrace(seen, layers, verdict, (*withheld, *fold_result.withheld))
+
+
+def _as_in_status(layers: Sequence[LayerOutcome], curr: "Snapshot") -> Sequence[LayerOutcome]:
+    """The layers; what the watchdog notes as due, and a rule around it holds back, is told as the status tells it."""
+    from pulse_core.app.compute_status import due_restarts, process_condition  # as above
+    from pulse_core.rules.survival.process_watchdog import evaluate_status, newest_look
+
+    looks = {one.name: newest_look(one.name, curr) for one in curr.settings.process}
+    due, stands = due_restarts(curr, looks), dict[str, str]()
+    for process in curr.settings.process:
+        noted = evaluate_status(process, curr, looks[process.name])
+        told = process_condition(process, curr, looks[process.name], due)
+        if told != noted:
+            head = f"{process.name}: "
+            stands[f"{head}{noted.state.value}: {noted.why}"] = f"{head}{told.state.value}: {told.why}"
+    return [replace(layer, notes=tuple(stands.get(note, note) for note in layer.notes)) for layer in layers]

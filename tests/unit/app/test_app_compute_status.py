@@ -7,10 +7,14 @@ import pytest
 from pulse_core.app.compute_status import Beat, compute_status, process_status
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import WARN, DaemonChecks
+from pulse_core.app.explain import rule_trace
+from pulse_core.app.state import CaveatedSnapshot
 from pulse_core.app.status import silent_daemon
+from pulse_core.composition import ALL_RULES
 from pulse_core.model.home_status import DaemonStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
@@ -47,6 +51,10 @@ def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> 
         told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {"pid": 1}, NOW)
         held = "; held back by the budget of 2 a minute ([budget] actions_per_minute), for another 40 s"
         assert (told["state"], held in told["why"]) == (state, state == "waiting")
+        looked = {"process-alive": Window((Sample(1, "process-alive", NOW, {"p": {"pid": 1}}),))}
+        seen = CaveatedSnapshot(Snapshot(1, NOW, settings, looked, facts))
+        notes = [note for layer in rule_trace(seen, ALL_RULES).layers for note in layer.notes]
+        assert f"p: {state}: dead: gone{held if state == 'waiting' else ''}" in notes
 
 
 def test_of_several_that_the_budget_holds_back_each_is_told_when_its_turn_comes() -> None:
