@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pulse_core.app.context import HomeContext
+from pulse_core.app.state import current_state
 from pulse_core.app.status import home_status, why_last_known
+from pulse_core.app.subject_report import past_status
 from pulse_core.app.why import NEWS
 from pulse_core.model.errors import UnknownName
 from pulse_core.ports.host import TreeUsage
@@ -18,16 +20,17 @@ NEWEST = 8
 def process_report(
     home: HomeContext, name: str, tree: Callable[[int], TreeUsage], last_lines: Callable[[], Sequence[str]]
 ) -> Mapping[str, Any]:
-    """The status of a guarded process with its tree, its probes, its newest events and its last lines.
+    """The status of a guarded process, or of one that was guarded once, with its tree, its probes, its newest events and its
+    last lines.
 
     tree: what the tree of a process takes; last_lines: what it printed last.
     """
     status = home_status(home)
     by_name = {process["name"]: process for process in status["processes"]}
-    if name not in by_name:
-        raise UnknownName("guarded process", name, by_name)
-    process = by_name[name]
     with home.events() as log:
+        process = by_name.get(name) or past_status(log, name, current_state(home))
+        if process is None:
+            raise UnknownName("guarded process", name, by_name)
         news = list(log.events(EventQuery(subject=name, kinds=NEWS), limit=NEWEST + 1, newest_first=True))
     looked = status["vitals"].get(WATCHER, {}).get(name, {})
     return {

@@ -10,15 +10,15 @@ from pulse_core.app.state import snapshot
 from pulse_core.app.status import home_status
 from pulse_core.composition import ALL_RULES, LOADED, current_holds
 from pulse_core.model.event import Event
-from pulse_core.model.home_status import HomeStatus
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import iso
 from pulse_core.model.names import NOT_LOOKED_AT
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure
-from pulse_core.projections.incidents import PULSE, REQUESTS
-from pulse_core.projections.state import Snapshot
+from pulse_core.projections.incidents import NOT_GUARDED, PULSE, REQUESTS
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Rule, compose
 from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import rule_name, run_synchronously
@@ -28,13 +28,16 @@ from pulse_core.rules.survival.resource_guard import describe_measure
 
 Told = dict[str, Any]
 
+EVER_GUARDED = (ProcessUp.kind, ProcessDied.kind)
+"""What is recorded of a process only while it is guarded."""
 CONDITION = (ConditionRaised.kind, ConditionCleared.kind)
 
 
 def subject_report(
     home: HomeContext, log: EventReader, name: str, status: HomeStatus | None = None
 ) -> Told | None:
-    """What the name means, a process, a condition, something of a capability or `pulse`, in this order; None if nothing.
+    """What the name means: a process, a condition, something of a capability, `pulse`, or what was guarded once, in this
+    order; None if nothing.
 
     status: what the daemon says, which may know of conditions that no log takes. `kind`, `name`, `state`, `since` and
     `why` are told of each; the rest depends on the kind.
@@ -50,7 +53,9 @@ def subject_report(
     for capability in LOADED:
         if capability.subject and (found := capability.subject(name, curr, partial(_folded, curr))):
             return dict(found)
-    return _pulse(home) if name == PULSE else None
+    if name == PULSE:
+        return _pulse(home)
+    return _past_process(home, log, name, curr) if past_status(log, name, curr.state) else None
 
 
 def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> Told:
@@ -71,6 +76,42 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "held_by": now["by"] if now else held.whose if held else paused,
         "held_since": now["since"] if now else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
+        "request": request.spelled() if request else None,
+    }
+
+
+def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStatus | None:
+    """A process that is not guarded any more, as it was then; None if there never was one of this name."""
+    history = state.processes.of.get(name)
+    if history is None or not (last := newest(log, name, EVER_GUARDED)) or name in state.control.processes:
+        return None
+    ended = None
+    for row in log.events(EventQuery(kinds=(SettingsLoaded.kind,)), newest_first=True):
+        if row.seq < last.seq or name in (row.spelled()["data"] or {}).get("processes", ()):
+            break
+        ended = iso(row.at)
+    was = "up" if history.up else "down"
+    return {
+        "name": name,
+        "state": NOT_GUARDED,
+        "pid": None,
+        "since": ended,
+        "restarts": history.restarts,
+        "why": f"it is not in the settings any more; last known: {was}, {history.evidence}",
+    }
+
+
+def _past_process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> Told:
+    status = past_status(log, name, curr.state)
+    assert status, "asked for only if there is one"
+    request = newest(log, name, tuple(REQUESTS))
+    return {
+        "kind": "process",
+        "name": name,
+        **{word: status[word] for word in ("state", "since", "why")},
+        "held_by": None,
+        "held_since": None,
+        "incident": None,
         "request": request.spelled() if request else None,
     }
 

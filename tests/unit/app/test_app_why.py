@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pulse_core.app.process_report import process_report
 from pulse_core.app.status import offline_status
 from pulse_core.app.why import why
 from pulse_core.model.errors import PulseError
@@ -22,7 +23,9 @@ from pulse_core.model.kinds import (
     ProcessDied,
     ProcessStopRequested,
     ProcessUp,
+    SettingsLoaded,
 )
+from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.unit.app.home_scene import Scene
@@ -124,6 +127,21 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     assert (about["state"], about["why"], len(about["measures"])) == ("cleared", "/x has room", 1)
     scene.at(10, ConditionCleared(evidence="it is not measured any more"), "disk:/x")
     assert "no longer watched" in shown(scene, "disk:/x")[0]
+
+
+def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> None:
+    scene.at(1, SettingsLoaded(digest="1", processes=("gone", "web")))
+    scene.at(2, ProcessDied(pid=7, evidence="was killed", healthy=True), "gone")
+    scene.at(3, SettingsLoaded(digest="2", processes=("web",)))
+    scene.at(4, SettingsLoaded(digest="3", processes=("web",)))
+    head, words, _ = shown(scene, "gone")
+    assert head.startswith("process gone  no longer guarded  since ")
+    assert words == "it is not in the settings any more; last known: down, was killed"
+    told = process_report(scene.home, "gone", lambda pid: TreeUsage(), list)
+    assert (told["state"], told["since"]) == ("no longer guarded", "2023-11-14T22:13:23.000000Z")
+    assert [event["kind"] for event in told["events"]] == ["process-died"]
+    with pytest.raises(PulseError, match="no guarded process 'other'"):
+        process_report(scene.home, "other", lambda pid: TreeUsage(), list)
 
 
 GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
