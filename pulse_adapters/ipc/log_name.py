@@ -42,9 +42,9 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
                 return own
             own.close()
         if time.monotonic() >= until:
-            other = _home_of(pid)
+            other, who = _home_of(pid), f"as process {pid}" if pid else "in another PID namespace"
             raise PulseError(
-                f"{home} is a copy of {other or 'a home'} whose daemon runs, as process {pid}, and both would guard the "
+                f"{home} is a copy of {other or 'a home'} whose daemon runs, {who}, and both would guard the "
                 f"same processes; end that one first{f' (upulse daemon stop --home {other})' if other else ''}, or "
                 "make another home (upulse init)"
             )
@@ -70,7 +70,7 @@ def _home_of(pid: int) -> str:
 
 
 def _holder(name: str) -> int | None:
-    """The process of this user that holds a name; None if nobody can be said to."""
+    """The process of this user that holds a name; None if nobody can be said to, 0 if it has no number here."""
     with socket.socket(socket.AF_UNIX) as asked:
         asked.setblocking(False)
         try:

@@ -259,10 +259,10 @@ def home_groups(home: str | os.PathLike[str], name: str = "", identity: str = ""
     return group
 
 
-def remove_home_groups(home: str | os.PathLike[str]) -> None:
-    """Remove the empty groups that this process has made for the home, and the folder, if none is left in it."""
+def remove_home_groups(name: str) -> None:
+    """Remove the empty groups that this process has made for a home, and the folder of this name, if none is left in it."""
     with suppress(NoControlGroups, OSError):
-        _remove_empty(ControlGroup(os.path.join(parent_of_groups(own_group()).path, home_name(home))))
+        _remove_empty(ControlGroup(os.path.join(parent_of_groups(own_group()).path, name)))
 
 
 def _remove_empty(folder: ControlGroup) -> None:

@@ -32,7 +32,7 @@ from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
 from pulse_adapters.systemd.notify import Notifier
-from pulse_adapters.workers.control_group import log_identity, remove_home_groups
+from pulse_adapters.workers.control_group import home_name, log_identity, remove_home_groups
 from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.host_groups import end_hosts_left_over
@@ -120,7 +120,7 @@ async def real_daemon(
     current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     async with AsyncExitStack() as stack:
-        stack.callback(remove_home_groups, home.path)
+        stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
         identity = log_identity(log.host)

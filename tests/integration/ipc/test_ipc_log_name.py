@@ -1,5 +1,6 @@
 """One daemon of a log: the other one is that of a copied home."""
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -21,6 +22,20 @@ async def test_a_second_daemon_of_the_same_log_is_refused_until_the_first_one_ha
         await hold_name("/copy", log, 0)
     first.close()
     (await hold_name("/copy", log, 0)).close()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a PID namespace")
+async def test_a_daemon_that_has_no_number_here_is_said_to_be_elsewhere() -> None:
+    log = str(uuid.uuid4())
+    first = await hold_name("/first", log, 0)
+    code = (
+        "import asyncio, sys; from pulse_adapters.ipc.log_name import hold_name;"
+        " asyncio.run(hold_name('/copy', sys.argv[1], 0))"
+    )
+    argv = ["unshare", "--pid", "--fork", sys.executable, "-c", code, log]
+    ended = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=60)
+    first.close()
+    assert "/copy is a copy of a home whose daemon runs, in another PID namespace," in ended.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")

@@ -130,12 +130,12 @@ def test_what_is_empty_is_removed_at_a_stop_and_of_homes_that_are_gone(
     (tmp_path / "gone").rmdir()
     remove_groups_of_gone_homes()
     assert [os.path.exists(one.path) for one in (groups, gone, lives)] == [True, False, True]
-    remove_home_groups(tmp_path / "lives")
+    remove_home_groups(home_name(tmp_path / "lives"))
     assert not os.path.exists(lives.path)
     with child_of_test(subprocess.Popen(["sleep", "1000"])) as guarded:
         groups.child("life-2").add(guarded.pid)
         groups.child("life-2").child("of its own")
-        remove_home_groups(tmp_path)
+        remove_home_groups(home_name(tmp_path))
         assert [one.name for one in groups.children()] == ["life-2"]
         assert list(groups.child("life-2").children())
         guarded.kill()
