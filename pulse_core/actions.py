@@ -39,6 +39,7 @@ LimitedPath = Annotated[RootedPath, StringConstraints(max_length=4_096)]
 TOPICS = frozenset(
     {
         "blast-radius",
+        "daemon",
         "doubt",
         "engine",
         "flapping",
@@ -194,6 +195,10 @@ class NoticeParams(ActionParams):
     title: str = Field(min_length=1, max_length=500, description="the notice in a few words")
     text: str = Field("", max_length=10_000, description="what is wrong, what was tried, what comes next")
     over: bool = Field(False, description="it is over: what the notices of this key told before")
+    once: bool = Field(
+        False,
+        description="it happened and does not last: nothing reminds of it, and nothing says that it is over",
+    )
     severity: Literal["info", "warning", "error", "critical"] = Field(
         "warning", description="how bad it is, which decides about the addresses that it goes to"
     )

@@ -40,7 +40,7 @@ class Control:
     has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
     redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
     anchored: where its head is written down outside of the home; unwatched: when the daemon before the last one stopped or
-    was last seen (UTC microseconds; 0 if there was none)."""
+    was last seen (UTC microseconds; 0 if there was none); death: how that one ended without a stop, or empty."""
 
     paused: Moment | None = None
     by: str = ""
@@ -61,6 +61,7 @@ class Control:
     redacted: bool = False
     anchored: tuple[str, ...] = ()
     unwatched: int = 0
+    death: str = ""
 
 
 KINDS = frozenset(
@@ -102,7 +103,8 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 last = state.stopped or state.started
                 unwatched = max(seen, last.at if last else 0)
                 state = replace(_start(state, event.moment), pid=pid, version=version, unwatched=unwatched)
-                state = replace(state, started=event.moment, stopped=None, redacted=False)
+                death = _death(state, event.moment)
+                state = replace(state, started=event.moment, stopped=None, redacted=False, death=death)
             case EventRedacted():
                 state = replace(state, redacted=True)
             case AnchorPlaces(places=places):
@@ -121,6 +123,13 @@ def after(state: Control, events: Iterable[Event]) -> Control:
                 if event.cause is not None:  # a person asked; what Pulse does by itself could go on for ever
                     state = replace(state, crashes=0, safe=None, left_out=())
     return state
+
+
+def _death(state: Control, now: Moment) -> str:
+    """How the daemon before this start ended, if nobody stopped it."""
+    if state.started is None or state.stopped is not None:
+        return ""
+    return "the machine was restarted" if state.started.boot != now.boot else "it was killed, or it crashed"
 
 
 def _start(state: Control, now: Moment) -> Control:

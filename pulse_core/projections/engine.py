@@ -67,7 +67,8 @@ class Engine:
     the identities of the faults that were recorded lately, failures of survival's actions among them, and when;
     excused: those that came before the promote already, from files that it left as they were, and count for none of the
     three; trying: the keys of survival's open actions, by effect id; asked: when a rollback was last wished;
-    while_failing: whether that was for `failures`, and ends with them; rolled_back: when one was done; good: the last
+    while_failing: whether that was for `failures`, and ends with them; rolled_back: when one was done, and rolled_back_why,
+    if nobody had asked for it; good: the last
     commit that was in force for the whole time that it was watched; quarantined: rules that are passed over, and why;
     replaced: the commit that the one in force took the place of; requests: what people asked for and nobody answered,
     by the event's id; started: the ids of those that a daemon began to carry out and did not leave by a stop;
@@ -87,6 +88,7 @@ class Engine:
     asked: Moment | None = None
     while_failing: bool = False
     rolled_back: Moment | None = None
+    rolled_back_why: str = ""
     good: str = ""
     quarantined: Mapping[str, str] = field(default_factory=dict)
     replaced: str = ""
@@ -252,6 +254,7 @@ def _promote(state: Engine, event: Event) -> Engine:
         commit=event.subject,
         earlier=(*state.earlier, previous)[-EARLIER:] if previous else (),
         promoted=now,
+        rolled_back_why="",
         watch_us=int(data.get("watch_us", 0)),
         errors=(),
         breakdowns=(),
@@ -287,6 +290,7 @@ def _roll_back(state: Engine, event: Event) -> Engine:
         asked=None,
         while_failing=False,
         rolled_back=event.moment,
+        rolled_back_why="" if data.get("asked_by", "pulse") != "pulse" else str(data.get("why", "")),
         quarantined={},
         replaced=str(data.get("rejected", "")),
     )

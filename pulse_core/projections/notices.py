@@ -31,7 +31,7 @@ DEFAULT_SEVERITY = "warning"
 
 
 class Notice(NamedTuple):
-    """A topic with notices: when first and last, how often, whether the last one said that it is over, and how severe."""
+    """A topic with notices: when first and last, how often, whether it is over by the last one, and how severe."""
 
     first: Moment
     last: Moment
@@ -135,7 +135,10 @@ def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> N
         return  # a notice of other rules, with another key
     before, now = of.pop(topic, None), event.moment
     params = decode_plain_effect(event.data).get("params", {})
-    over, severity = bool(params.get("over", False)), str(params.get("severity", DEFAULT_SEVERITY))
+    over, severity = (
+        bool(params.get("over") or params.get("once")),
+        str(params.get("severity", DEFAULT_SEVERITY)),
+    )
     if before is None or before.over:
         of[topic] = Notice(now, now, over=over, severity=severity)
     else:

@@ -113,7 +113,7 @@ class Story:
         return [wish["action"] for _, wish in self.wishes(since) if wish["action"] != "notify"]
 
     def wishes(self, since: float = 0) -> list[tuple[float, dict[str, Any]]]:
-        events = self.world.events("effect")
+        events = [one for one in self.world.events("effect") if one.subject != "notify:daemon"]
         return [(event.mono / 1e6, json.loads(event.data)) for event in events if event.mono / 1e6 >= since]
 
     def times(self, action: str) -> list[float]:

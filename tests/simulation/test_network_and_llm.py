@@ -67,7 +67,8 @@ class Outside:
 
     def titles(self) -> list[str]:
         """What people were told."""
-        wishes = [json.loads(event.data) for event in self.world.events("effect")]
+        events = [one for one in self.world.events("effect") if one.subject != "notify:daemon"]
+        wishes = [json.loads(event.data) for event in events]
         return [wish["params"]["title"] for wish in wishes if wish["action"] == "notify"]
 
 

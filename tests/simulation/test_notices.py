@@ -22,6 +22,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import (
     ConditionCleared,
     ConditionRaised,
+    DaemonStopped,
     Effect,
     EffectCancelRequested,
     Paused,
@@ -82,6 +83,8 @@ class Post:
             self.view,
         )
         self.world.executors["notify"] = notify
+        if self.world.log.events:  # after a crash of which nobody is told, since notices are counted
+            await self.world.log.append(Draft(DaemonStopped(pid=1, reason="a crash")))
         daemon = await self.world.start()
         daemon.journal.listen_once(notify.log_notices)
         daemon.ticker.folding.survival = self.rules or SURVIVAL

@@ -51,7 +51,11 @@ def states(world: World) -> dict[str, str]:
 
 def notices(world: World) -> list[str]:
     told = [json.loads(event.data) for event in world.events("effect")]
-    return [wish["params"]["title"] for wish in told if wish["action"] == "notify"]
+    return [
+        wish["params"]["title"]
+        for wish in told
+        if wish["action"] == "notify" and wish["key"] != "notify:daemon"
+    ]
 
 
 def failing(times: int) -> Callable[[Event], Awaitable[None]]:

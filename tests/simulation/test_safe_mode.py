@@ -146,6 +146,39 @@ def test_it_needs_no_checkpoint() -> None:
     setup.tell(story)
 
 
+def test_people_are_told_that_the_daemon_died_at_most_once_an_hour_and_nothing_of_a_stop() -> None:
+    setup = Setup()
+
+    async def story(world: World) -> None:
+        def told() -> list[str]:
+            events = world.events("effect", subject="notify:daemon")
+            return [json.loads(one.data)["params"]["text"] for one in events]
+
+        await started(world)
+        await world.end()
+        await started(world)
+        await asyncio.sleep(5)
+        assert told() == []
+        for _ in range(2):
+            await world.crash()
+            await asyncio.sleep(300)
+            await started(world)
+            await asyncio.sleep(90)
+        (text,) = told()
+        assert "without a stop: it was killed, or it crashed" in text
+        await asyncio.sleep(HOUR)
+        assert len(told()) == 2
+        world.clock.reboot()
+        await world.crash()
+        await asyncio.sleep(2 * HOUR)
+        await started(world)
+        await asyncio.sleep(5)
+        assert "without a stop: the machine was restarted" in told()[2]
+        assert not world.daemon.parts.view().control.safe if world.daemon else False
+
+    setup.tell(story)
+
+
 def test_stops_reboots_and_daemons_that_lived_a_minute_are_no_crashes() -> None:
     setup = Setup()
 

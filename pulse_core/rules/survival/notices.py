@@ -8,9 +8,10 @@ from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
 from pulse_core.model.text import quoted
-from pulse_core.projections.notices import DEFAULT_SEVERITY, PREFIX
+from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX
 from pulse_core.projections.state import Snapshot
 
+DAY = 24 * HOUR
 TOPIC, TITLE, TEXT = 400, 450, 10_000
 """Characters; longer texts are cut, since a notice that is refused reaches nobody."""
 SEVERITIES = {
@@ -62,6 +63,20 @@ def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -
     return (_notice(topic, f"resolved: {title}", text, curr, keys, told.severity, over=True),)
 
 
+def notify_once(
+    topic: str, title: str, text: str, curr: Snapshot, at: Moment, severity: str, pause: int = 0
+) -> tuple[Effect, ...]:
+    """A notice of what happened at this moment, unless that was told or was more than a day ago.
+
+    pause: microseconds that it waits at least after the last one.
+    """
+    told, age = curr.notices[topic], curr.now.since(at)
+    told_ago = curr.now.since(told.last) if told else DAY
+    if age >= DAY or told_ago <= age or told_ago < pause:
+        return ()
+    return (_notice(topic, title, text, curr, (), severity, once=True),)
+
+
 def severity_of(topic: str) -> str:
     """How severe notices of a topic are: what keeps Pulse, or a process for good, from its work is critical."""
     found = next((one for start, one in SEVERITIES.items() if (topic + ":").startswith(start + ":")), None)
@@ -88,14 +103,14 @@ def _notice(
     keys: tuple[str, ...],
     severity: str,
     printed: str = "",
-    **over: bool,
+    **more: bool,
 ) -> Effect:
     whole = f"{text}\nIt printed last:\n{quoted(printed)}" if printed else text
     params = {
         "title": _encodable(title)[:TITLE],
         "text": _encodable(whole)[:TEXT],
         "severity": severity,
-        **over,
+        **more,
     }
     return survival_effect(
         NOTIFY, PREFIX + topic_text(topic), params, text, curr.samples(*keys) if keys else ()

@@ -6,13 +6,15 @@ from dataclasses import replace
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import ROLLBACK_ENGINE
+from pulse_core.model.text import count
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import SET_ASIDE
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import notify_over, notify_unless_told, survival_effect
+from pulse_core.rules.survival.notices import notify_once, notify_over, notify_unless_told, survival_effect
 
-TOPIC, ASIDE = "engine:rollback", "engine:set-aside"
+TOPIC, DONE, ASIDE = "engine:rollback", "engine:rolled-back", "engine:set-aside"
+QUARANTINE = "engine:quarantine"
 
 
 async def panic_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -39,7 +41,7 @@ async def auto_rollback(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict
     why, asked, verdict = rollback_reason(curr), curr.engine.asked, await inner(prev, curr)
     if why and asked is None:
         return rollback(why, verdict, curr)
-    verdict = verdict.plus(*rollback_notices(curr), *set_aside_notices(curr))
+    verdict = verdict.plus(*rollback_notices(curr), *set_aside_notices(curr), *quarantine_notices(curr))
     if note := why or probation_summary(curr):
         verdict = verdict.noting(note)
     return verdict if asked is None else verdict.within(curr.settings.rollback.patience // 1000)
@@ -86,10 +88,22 @@ def rollback(why: str, verdict: Verdict, curr: Snapshot, while_failing: bool = F
 
 
 def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
-    """Notify a person of a rollback that was requested and is not done; after that notice, that it is done."""
+    """Notify a person of a rollback that was requested and is not done; after that notice, that it is done.
+
+    Likewise of one that Pulse has done by itself.
+    """
     engine = curr.engine
     if engine.asked is None:
-        return notify_over(TOPIC, "the engine's rollback", f"{engine.commit[:12]} is in force", curr)
+        over = notify_over(TOPIC, "the engine's rollback", f"{engine.commit[:12]} is in force", curr)
+        if engine.rolled_back is None or not engine.rolled_back_why:
+            return over
+        text = (
+            f"{engine.replaced[:12]} was rolled back: {engine.rolled_back_why}. {engine.commit[:12]} is in force;"
+            " see: upulse engine history"
+        )
+        return *over, *notify_once(
+            DONE, "the engine was rolled back", text, curr, engine.rolled_back, "error"
+        )
     if curr.now.since(engine.asked) < curr.settings.rollback.patience:
         return ()
     text = (
@@ -97,6 +111,18 @@ def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
         " look at it with: upulse effect list, and stop the engine's rules with: upulse pause"
     )
     return notify_unless_told(TOPIC, "the engine could not be rolled back", text, curr)
+
+
+def quarantine_notices(curr: Snapshot) -> tuple[Effect, ...]:
+    """Notify a person that rules are passed over; after that notice, that none is."""
+    rules = curr.engine.quarantined
+    if not rules:
+        return notify_over(
+            QUARANTINE, "rules are passed over", f"{curr.engine.commit[:12]} is in force", curr
+        )
+    title = f"{count(len(rules), 'rule')} of the engine {'is' if len(rules) == 1 else 'are'} passed over"
+    text = "\n".join([*(f"{rule}: {why}" for rule, why in rules.items()), "Mend it, and promote."])
+    return notify_unless_told(QUARANTINE, title, text, curr, severity="warning")
 
 
 def set_aside_notices(curr: Snapshot) -> tuple[Effect, ...]:

@@ -6,7 +6,14 @@ import pytest
 
 from pulse_core.execute.effect_tasks import objection
 from pulse_core.model.json_types import Json
-from pulse_core.model.kinds import Effect, EffectFailed, EnginePromoted, EngineRolledBack, ErrorReported
+from pulse_core.model.kinds import (
+    Effect,
+    EffectFailed,
+    EnginePromoted,
+    EngineRolledBack,
+    ErrorReported,
+    RuleQuarantined,
+)
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
@@ -346,7 +353,34 @@ def test_a_rollback_that_does_not_come_is_told_once_and_called_off_when_it_does(
     story.acked("notify:engine:rollback")
     story.event(EngineRolledBack(rejected="bad", why="errors"), "good")
     story.tick()
-    assert story.expect("notify").params["over"]
+    assert story.expect("notify", key="notify:engine:rollback").params["over"]
+
+
+def test_people_are_told_once_that_a_commit_was_rolled_back_unless_a_person_asked_for_it() -> None:
+    story = promoted()
+    story.event(EngineRolledBack(rejected="bad", to="good", why="3 errors", asked_by="pulse"), "good")
+    story.tick()
+    notice = story.expect("notify", key="notify:engine:rolled-back", severity="error")
+    assert str(notice.params["text"]).startswith("bad was rolled back: 3 errors. good is in force;")
+    story.acked("notify:engine:rolled-back")
+    story.ticks(every="5h", times=3)
+    story.expect_nothing("notify")
+    story.event(EnginePromoted(previous="good", watch_us=5 * MINUTE), "worse")
+    story.event(EngineRolledBack(rejected="worse", to="good", why="I want it", asked_by="ada"), "good")
+    story.tick()
+    story.expect_nothing("notify")
+
+
+def test_people_are_told_of_rules_that_are_passed_over_until_another_commit_is_in_force() -> None:
+    story = promoted()
+    story.event(RuleQuarantined(commit="bad", why="5 errors in a row"), "mine")
+    story.tick()
+    notice = story.expect("notify", key="notify:engine:quarantine", severity="warning")
+    assert notice.params["title"] == "1 rule of the engine is passed over"
+    story.acked("notify:engine:quarantine")
+    story.event(EnginePromoted(previous="bad", watch_us=5 * MINUTE), "better")
+    story.tick()
+    story.expect("notify", key="notify:engine:quarantine", over=True)
 
 
 def test_after_a_rollback_the_next_promote_begins_anew() -> None:
