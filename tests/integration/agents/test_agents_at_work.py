@@ -36,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     git(repository, "commit", "-q", "--allow-empty", "-m", "x")
     home.upulse("init", "--no-engine")
     home.configure(settings(tmp_path))
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         home.upulse("project", "add", "app", "--repository", str(repository))
         yield home
@@ -63,7 +63,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
     pid = home.status()["daemon"]["pid"]
     os.kill(pid, signal.SIGKILL)
     eventually(lambda: start_time_of(pid) is None, "the daemon to be dead")
-    home.upulse("daemon", "start")
+    home.start_daemon()
     workspace = Path(run["workspace"])
     listed = f"{workspace}: its task has not ended"
     eventually(lambda: listed in home.upulse("agents", "worktrees").out, "the worktree to be listed")

@@ -21,7 +21,7 @@ def begun(home: CliHome, root: Path, then: str, place: Path) -> tuple[str, dict[
     home.upulse("daemon", "stop")
     home.configure(settings(place), f'[guided_runs]\nafter = "1s"\nthen = "{then}"')
     home.upulse("guidance", "add", str(root))
-    home.upulse("daemon", "start")
+    home.start_daemon()
     id_ = home.upulse("task", "add", "app", "Mend it", "--prompt", "wait").out.strip()
 
     def live() -> dict[str, Any] | None:

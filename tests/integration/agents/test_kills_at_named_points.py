@@ -79,7 +79,7 @@ def test_a_daemon_killed_at_any_point_of_a_run_neither_repeats_nor_forgets_it(
         ):  # the disk hangs for a while, and it waits: any moment will do as well
             daemon.kill()
         assert daemon.wait(60) == -signal.SIGKILL
-    home.upulse("daemon", "start")
+    home.start_daemon()
     (tmp_path / "kill").touch()
     tasks.append(home.upulse("task", "add", "app", "kill").out.strip())
     eventually(lambda: home.upulse("task", "list", "--json").json == [], "all tasks to be closed")

@@ -14,6 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pulse_adapters.config.home import Home
+from pulse_adapters.ipc.client import Client
+from pulse_adapters.workers.environment import inherited_environment
+from pulse_core.model.errors import PulseError
+from tests import forked_daemons
 from tests.json_answers import check_json
 from tests.processes import pauses
 from upulse_cli.__main__ import main
@@ -69,6 +74,20 @@ class CliHome:
         assert done.returncode == code, done.stderr
         check_json(words, done.stdout)
         return Said(done.returncode, done.stdout, done.stderr)
+
+    def start_daemon(self, *options: str) -> None:
+        """A daemon in the background, as by `upulse daemon start`, for what is not about that command."""
+        words = ("--home", str(self.path), "--background", *options)
+        with open(os.devnull, "wb") as nowhere:
+            daemon = forked_daemons.start(words, inherited_environment(), nowhere.fileno())
+
+        def is_ready() -> bool:
+            assert daemon.poll() is None, Home(self.path).daemon_log.read_text()
+            with suppress(PulseError), Client(Home(self.path).socket, timeout=PATIENCE) as client:
+                return bool(client.ask("status")["daemon"]["state"] != "starting")
+            return False
+
+        eventually(is_ready, "the daemon to be ready")
 
     def configure(self, *parts: str) -> None:
         (self.path / "config.toml").write_text("\n".join(parts))

@@ -23,7 +23,7 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliHome]:
     home = CliHome(tmp_path_factory.mktemp("live") / "home")
     home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_398), ALLOW)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         home.pid_when_up("demo")
         yield home

@@ -133,7 +133,7 @@ async def record_check(home: Path, anchored: dict[str, int]) -> None:
 
 @contextmanager
 def running(home: CliHome) -> Iterator[None]:
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         yield
     finally:

@@ -30,7 +30,7 @@ def test_a_bundle_holds_what_is_known_and_no_secret(tmp_path: Path) -> None:
     home = CliHome(tmp_path / "home")
     home.upulse("init")
     home.configure(sleeper("demo", 86_395), ALLOW, f'[notify]\nurls = ["{SECRET}"]\n')
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         home.pid_when_up("demo")
         wish = home.upulse("effect", "add", "collect", "--key", "c", "--param", 'why="it is slow"', "--wait")

@@ -53,7 +53,7 @@ def written(home: CliHome, rows: int = 3) -> None:
 
 
 def live_a_moment(home: CliHome) -> None:
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.upulse("daemon", "stop")
 
 
@@ -295,7 +295,7 @@ def test_a_package_that_the_settings_need_is_named(quiet: CliHome, monkeypatch: 
 def test_a_daemon_that_hangs_is_said(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.ipc.daemon_client.STATUS_WAIT", 0.5)
     quiet.configure("# nothing\n")
-    quiet.upulse("daemon", "start")
+    quiet.start_daemon()
     pid = quiet.status()["daemon"]["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -336,7 +336,7 @@ def test_a_log_that_went_on_after_lost_rows_were_accepted_is_well(quiet: CliHome
     quiet.upulse("backup", str(tmp_path / "backup"))
     live_a_moment(quiet)
     alter(quiet.path / "events.db", "DELETE FROM event WHERE seq > 2")
-    quiet.upulse("daemon", "start", "--accept-damage")
+    quiet.start_daemon("--accept-damage")
     quiet.upulse("daemon", "stop")
     found = findings(quiet, code=0)
     assert (found["backup"]["level"], found["state"]["level"]) == ("ok", "ok")

@@ -57,14 +57,14 @@ def test_the_daemon_does_not_start_past_a_lost_payload_unless_that_is_accepted(h
     assert "upulse daemon start --accept-damage" in refused
     assert "the payload of row 2 (effect) is lost" in home.upulse("pause", code=1).err
 
-    home.upulse("daemon", "start", "--accept-damage")
+    home.start_daemon("--accept-damage")
     (what,) = accepted(home)
     assert what == f"the payload of row 2 (effect): the object {path} is missing (No such file or directory)"
     assert (home.path / "damaged" / "1" / "events.db").exists()
     home.upulse("effect", "add", "run-command", "--key", "d", "--param", 'argv=["true"]', "--wait")
     home.upulse("daemon", "stop")
     forget(home)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     assert home.status()["effects"]["acked"] == 3
     assert len(accepted(home)) == 1
     assert "the payload of row 2 is lost" in home.upulse("verify", code=1).out
@@ -81,20 +81,20 @@ def test_the_story_of_an_effect_whose_payload_is_lost_says_so_and_names_no_actio
 
 
 def test_checkpoints_know_a_lost_payload_and_acceptance_leaves_them(home: CliHome) -> None:
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.upulse("effect", "add", "run-command", "--key", "d", "--param", 'argv=["true"]', "--wait")
     home.upulse("daemon", "stop")
     before = home.status()["effects"]["acked"]
     payload(home).unlink()
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.upulse("daemon", "stop")
-    home.upulse("daemon", "start", "--accept-damage")
+    home.start_daemon("--accept-damage")
     assert home.status()["effects"]["acked"] == before == 4
     assert len(accepted(home)) == 1
 
 
 def test_nothing_is_accepted_where_nothing_is_lost(home: CliHome) -> None:
-    home.upulse("daemon", "start", "--accept-damage")
+    home.start_daemon("--accept-damage")
     assert accepted(home) == []
     assert list((home.path / "damaged").iterdir()) == []
 

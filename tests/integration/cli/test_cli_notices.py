@@ -26,7 +26,7 @@ def telling(tmp_path: Path, box: Postbox, monkeypatch: pytest.MonkeyPatch) -> It
     home = CliHome(tmp_path / "home")
     home.upulse("init")
     home.configure(NOTIFY)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         yield home
     finally:
@@ -99,7 +99,7 @@ def test_notices_leave_together_and_the_daemon_stays_small(
 
     telling.upulse("daemon", "stop")
     monkeypatch.setenv("PULSE_TEST_TWO", box.url("two"))
-    telling.upulse("daemon", "start")
+    telling.start_daemon()
     third = told(telling, "all is well")
     eventually(
         lambda: telling.upulse("effect", "show", third, "--json").json["state"] == "acked",

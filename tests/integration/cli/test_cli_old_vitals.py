@@ -53,7 +53,7 @@ def test_the_table_knows_the_bounds_of_long_ago(quiet: CliHome) -> None:
 
 @pytest.mark.parametrize("rest", [0.5, 5_000, 100])
 def test_vitals_that_can_not_be_read_are_said_to_be_so(quiet: CliHome, rest: float) -> None:
-    quiet.upulse("daemon", "start")
+    quiet.start_daemon()
     try:
         quiet.pid_when_up("demo")
     finally:

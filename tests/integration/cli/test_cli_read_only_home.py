@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 
 from pulse_adapters.sqlite.connect import ReadMode
 from tests.integration.cli.cli_home import ALLOW, CliHome, Said, eventually, sleeper
+from tests.long_form import sample
 
 pytestmark = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -85,7 +87,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
     home = CliHome(tmp_path_factory.mktemp("killed") / "home")
     home.upulse("init")
     home.configure(sleeper("demo", 86_397), ALLOW)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         first = home.pid_when_up("demo")
         os.kill(first, signal.SIGKILL)
@@ -141,8 +143,12 @@ def emptied(home: Path) -> ReadMode:
     return ReadMode.FROZEN
 
 
-@pytest.mark.parametrize("who", AS)
-@pytest.mark.parametrize("state", [as_it_was_left, without_index, closed, emptied])
+STATES = (as_it_was_left, without_index, closed, emptied)
+
+
+@pytest.mark.parametrize(
+    ("state", "who"), sample(list(zip(STATES, [*AS] * 2, strict=True)), list(product(STATES, AS)))
+)
 def test_all_that_was_recorded_is_read_and_nothing_is_touched(
     killed: CliHome, answers: dict[str, str], place: Path, state: Callable[[Path], ReadMode], who: str
 ) -> None:

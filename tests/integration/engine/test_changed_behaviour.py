@@ -112,7 +112,7 @@ def test_effects_of_the_hour_that_has_most_of_them_count_beyond_those_of_the_rul
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[CliHome]:
     home = new_home(tmp_path / "home", WISHING, OFTEN)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         eventually(lambda: home.status()["engine"]["commit"], "the first commit to be in force")
         yield home

@@ -80,7 +80,7 @@ def test_it_ends_cleanly_and_takes_its_hosts_along(tmp_path: Path, by: signal.Si
 def served(tmp_path: Path) -> Iterator[CliHome]:
     """A home whose daemon runs."""
     home = new_home(tmp_path / "home", CALM, f"[daemon]\ntick_ms = 200\n{ALLOW}")
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         yield home
     finally:
@@ -120,6 +120,6 @@ def test_when_the_daemon_goes_it_goes_on_alone_and_back_when_one_comes(served: C
         served.upulse("daemon", "stop")
         assert "no daemon runs" in dev.next("remark")["words"]
         dev.next("tick")
-        served.upulse("daemon", "start")
+        served.start_daemon()
         assert "beside the daemon" in dev.next("remark")["words"]
         dev.next("tick")

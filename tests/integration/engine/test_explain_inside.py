@@ -88,7 +88,7 @@ def test_rules_that_are_switched_off_are_not_asked(tmp_path: Path) -> None:
 def served(tmp_path: Path) -> Iterator[CliHome]:
     """A home whose daemon runs calm rules."""
     home = new_home(tmp_path / "home", CALM, ALLOW)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         eventually(lambda: home.status()["engine"]["commit"], "the first commit to be in force")
         yield home

@@ -20,7 +20,7 @@ LIVELY = '[daemon]\ntick_ms = 100\n[watch]\nsystem_interval = "150ms"\n' + sleep
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[CliHome]:
     home = new_home(tmp_path / "home", CALM, LIVELY)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         yield home
     finally:

@@ -28,7 +28,7 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
     home = new_home(
         tmp_path / "home", CALM, f'[daemon]\ntick_ms = 200\n[rollback]\nerrors = 3\n{PATIENT}repeat = "0s"\n'
     )
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         eventually(lambda: engine_of(Home(home.path)).commit, "the first commit to be in force")
         yield home

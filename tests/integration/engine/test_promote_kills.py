@@ -118,7 +118,7 @@ def test_a_daemon_that_is_killed_in_a_promote_has_not_begun_or_the_next_command_
         assert "nothing that main lacks" in home.upulse("promote", *ONE_GATE, code=1).err
         assert Repository(home.path).head() == asked["subject"]
         assert own_rules(home, "engine") == own_rules(home, "staging")
-    home.upulse("daemon", "start")
+    home.start_daemon()
     eventually(lambda: in_force(home, asked["subject"]), "it to be in force")
     assert [one["cause"] for one in events(home, "promote")][1:] == [asked["id"]]
 
@@ -143,7 +143,7 @@ def test_a_rollback_that_a_daemon_is_killed_in_is_refused_or_the_next_command_en
     if step == "point-main":
         assert "brings back what was taken back" in home.upulse("promote", *ONE_GATE).err
         assert "calmer" not in own_rules(home, "engine")
-    home.upulse("daemon", "start")
+    home.start_daemon()
     if step == "going-back":
         (refused,) = eventually(lambda: events(home, "promote-refused"), "it to be refused")
         assert "crashed while it carried this out" in refused["data"]["why"]

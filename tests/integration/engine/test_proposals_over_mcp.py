@@ -33,7 +33,7 @@ def test_a_proposal_comes_into_force_where_the_settings_allow_it_and_else_waits_
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     home = new_home(tmp_path / "home", CALM)
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         eventually(lambda: engine_of(Home(home.path)).commit, "the first commit to be in force")
         first = engine_of(Home(home.path)).commit

@@ -96,7 +96,7 @@ def listed(names: str) -> str:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[CliHome]:
     home = new_home(tmp_path / "home", RULES.replace("NAME", "my"), CONFIG, listed(f"{NAMES}, late"))
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         eventually(lambda: home.status()["engine"]["commit"], "the first commit to be in force")
         yield home
@@ -129,7 +129,7 @@ def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: Cli
     os.kill(served.status()["daemon"]["pid"], signal.SIGKILL)
     control = home_context(Home(served.path)).daemon
     eventually(lambda: control.lock_holder() is None, "the killed daemon to let go of the home")
-    served.upulse("daemon", "start")
+    served.start_daemon()
     some_ticks(served, 20)
     served.upulse("daemon", "stop")
 

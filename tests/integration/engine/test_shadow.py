@@ -81,7 +81,7 @@ class Homes:
         self.home = CliHome(beneath / "home")
 
     def served(self, source: str) -> CliHome:
-        new_home(self.home.path, source, OFTEN).upulse("daemon", "start")
+        new_home(self.home.path, source, OFTEN).start_daemon()
         eventually(lambda: self.home.status()["engine"]["commit"], "the first commit to be in force")
         return self.home
 
@@ -167,7 +167,7 @@ def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(home
     assert f"A shadow (process {pid}) waits for the next daemon" in said
     assert "upulse shadow stop" in said
     before = reported(home)["ticks"]
-    home.upulse("daemon", "start")
+    home.start_daemon()
     eventually(lambda: reported(home)["ticks"] >= before + 3, "ticks of the next daemon")
     assert reported(home)["running"]
     home.upulse("shadow", "stop")
@@ -185,7 +185,7 @@ def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp
     assert "begin another one with: upulse shadow start" in said
     assert shadow.running(Home(home.path)) is None
     assert reported(home)["ended"] == "it was stopped"
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.upulse("shadow", "start")
 
 

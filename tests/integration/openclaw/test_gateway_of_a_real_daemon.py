@@ -37,7 +37,7 @@ def home(tmp_path: Path) -> Iterator[CliHome]:
         f'[[process]]\nname = "gateway"\nstart = {start}\nrestart = {restart}\n'
         f'[[openclaw]]\nprocess = "gateway"\nfolder = "{folder}"\nproven = "1s"'
     )
-    home.upulse("daemon", "start")
+    home.start_daemon()
     yield home
     home.end_everything()
 

@@ -21,7 +21,7 @@ CLAIMERS = 50
 def home(tmp_path: Path) -> Iterator[CliHome]:
     made = CliHome(tmp_path / "home")
     made.upulse("init", "--no-engine")
-    made.upulse("daemon", "start")
+    made.start_daemon()
     try:
         yield made
     finally:
@@ -83,7 +83,7 @@ def test_one_of_many_gets_a_task_and_its_claim_outlives_the_daemon(home: CliHome
     said = home.upulse("task", "ack", task, "--token", "1", "--result", "from elsewhere", code=1)
     assert f"the claim 1 of {task} is over: {winner} holds it under {token} now" in said.err
 
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.upulse("task", "ack", task, "--token", token, "--result", "It is bounded now.")
     eventually(lambda: home.upulse("task", "list", "--json").json == [], "it to be closed")
     assert [one["id"] for one in home.upulse("task", "list", "--status", "closed", "--json").json] == [task]

@@ -28,7 +28,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CliHome]:
     home = CliHome(tmp_path / "home")
     home.upulse("init", "--no-engine")
     home.configure("[agents]\nassign = false")
-    home.upulse("daemon", "start")
+    home.start_daemon()
     try:
         home.upulse("project", "add", "app")
         home.upulse("task", "add", "app", "Mend it")
