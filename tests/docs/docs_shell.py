@@ -39,7 +39,7 @@ class Shell:
     def __init__(self, place: Path, cwd: Path | None = None, own_processes: bool = True) -> None:
         self.tag = str(uuid.uuid4())
         self.home = place / ".upulse"
-        self._place, self._own_processes, self._home_now = place, own_processes, str(self.home)
+        self._place, self._own_processes, self._home_now = cwd or place, own_processes, str(self.home)
         self.environment = environment(place, self.home, self.tag)
         self._port = free_port()
         self._bash = subprocess.Popen(

@@ -37,7 +37,7 @@ def make_run() -> list[str]:
 
 @pytest.fixture
 def story(tmp_path: Path) -> Iterator[Story]:
-    shell, said = Shell(tmp_path, cwd=ROOT), tmp_path / "said"
+    shell, said = Shell(tmp_path, cwd=ROOT, own_processes=False), tmp_path / "said"
     with said.open("wb") as output:
         run = subprocess.Popen(
             make_run(), cwd=ROOT, env=shell.environment, stdout=output, stderr=output, start_new_session=True
@@ -131,19 +131,17 @@ def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> N
         shell.close()
 
 
-def test_ctrl_c_can_be_tested_also_where_it_is_ignored(tmp_path: Path) -> None:
+def test_ctrl_c_can_be_tested_also_where_it_is_ignored() -> None:
     """As by `nohup make test &` in a script, whose children would be deaf to what they are tested with."""
-    tests = f"{Path(__file__)}::{test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground.__name__}"
-    # A place of its own for temporary files: else it would clean up first what earlier runs have left.
-    argv = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", tests]
-    argv += ["--basetemp", str(tmp_path / "inner")]
+    ends = "print(*(run(['sh', '-c', f'kill -{name} $$']).returncode for name in ('INT', 'HUP')))"
     before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGHUP)}
     try:
-        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
+        argv = [sys.executable, "-c", f"from subprocess import run; import tests.conftest; {ends}"]
+        done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=60)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    assert done.returncode == 0, done.stdout
+    assert done.stdout.split() == [str(-signal.SIGINT), str(-signal.SIGHUP)], done.stderr
 
 
 def status(shell: Shell) -> Any:
