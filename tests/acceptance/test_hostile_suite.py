@@ -1,6 +1,7 @@
 """Attacks on a whole daemon of one user: what is guarded is back as if nobody attacked."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,30 @@ from tests.hostile_suite import ACTIONS_APART, CLASSES, attack, config
 from tests.long_form import sample
 
 
-@pytest.fixture
-def both(tmp_path: Path) -> Iterator[tuple[Served, Served]]:
-    """Two daemons, the second of which nobody attacks."""
-    hostile, harmless = Served(tmp_path / "hostile"), Served(tmp_path / "harmless")
+def started(home: Path) -> Served:
+    """A daemon with an engine."""
+    served = Served(home)
     try:
-        for one in (hostile, harmless):
-            one.configure(config(one.home.path))
-            Repository.create(one.home.path, template_folder(), AUTHOR)
-            one.start()
-        yield hostile, harmless
-    finally:
-        hostile.close()
-        harmless.close()
+        served.configure(config(home))
+        Repository.create(home, template_folder(), AUTHOR)
+        return served.start()
+    except BaseException:
+        served.close()
+        raise
+
+
+@pytest.fixture(scope="module")
+def unharmed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with closing(started(tmp_path_factory.mktemp("harmless") / "home")) as served:
+        yield served
+
+
+@pytest.fixture
+def both(tmp_path: Path, unharmed: Served) -> Iterator[tuple[Served, Served]]:
+    """Two daemons, the second of which nobody attacks; all classes have that one in common."""
+    assert unharmed.answers(), unharmed.said.read_text()
+    with closing(started(tmp_path / "hostile")) as hostile:
+        yield hostile, unharmed
 
 
 @pytest.mark.wall_clock
