@@ -24,6 +24,7 @@ from tests import processes
 from tests.control_groups import skip_without_groups
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
+from tests.long_form import sample
 
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
@@ -242,18 +243,19 @@ def test_it_gives_way_to_others() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("deed", "words"),
-    [
-        ("while True: pass", "did not end within"),
-        ("for n in range(10**6): open(f'{tmp_path}/{n}', 'w')", "has written more than"),
-        ("while True: print('x' * 10**6)", r"\w"),
-        ("big = bytearray(10**11)", "MemoryError"),
-        ("os._exit(0)", "ended before it could tell"),
-        ("os.kill(os.getpid(), 9)", "not permitted"),
-        ("[scribbled(fd) for fd in range(3, 64)]", "ended before it could tell"),
-    ],
-)
+WILD = [
+    ("while True: pass", "did not end within"),
+    ("for n in range(10**6): open(f'{tmp_path}/{n}', 'w')", "has written more than"),
+    ("while True: print('x' * 10**6)", r"\w"),
+    ("big = bytearray(10**11)", "MemoryError"),
+    ("os._exit(0)", "ended before it could tell"),
+    ("os.kill(os.getpid(), 9)", "not permitted"),
+    ("[scribbled(fd) for fd in range(3, 64)]", "ended before it could tell"),
+]
+"""What a test does, and what is said of it."""
+
+
+@pytest.mark.parametrize(("deed", "words"), sample(WILD[::2], WILD))
 def test_a_test_that_runs_wild_fails_its_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, words: str
 ) -> None:
@@ -267,15 +269,16 @@ def test_a_test_that_runs_wild_fails_its_gate(
         gates.tests(tried)
 
 
-@pytest.mark.parametrize(
-    ("ends", "words"),
-    [
-        ('{"passed": 7, "failed": 3}', "7 passed, 3 failed; pytest ended with 0"),
-        ('{"passed": 7, "failed": 99999999999999999999}', "ended before it could tell"),
-        ('{"passed": 7, "failed": -1}', "ended before it could tell"),
-        ('{"passed": "all"}', "ended before it could tell"),
-    ],
-)
+FORGED = [
+    ('{"passed": 7, "failed": 3}', "7 passed, 3 failed; pytest ended with 0"),
+    ('{"passed": 7, "failed": 99999999999999999999}', "ended before it could tell"),
+    ('{"passed": 7, "failed": -1}', "ended before it could tell"),
+    ('{"passed": "all"}', "ended before it could tell"),
+]
+"""What a test says that it was told, and what is made of it."""
+
+
+@pytest.mark.parametrize(("ends", "words"), sample(FORGED[:2], FORGED))
 def test_what_a_test_tells_in_the_place_of_pytest_is_no_pass_unless_it_is_one(
     tmp_path: Path, ends: str, words: str
 ) -> None:

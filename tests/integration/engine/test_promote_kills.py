@@ -73,7 +73,7 @@ def in_force(home: CliHome, commit: str) -> bool:
 @pytest.mark.parametrize(
     ("step", "when"),
     sample(
-        [("gates", "before"), ("request", "after")],
+        [("request", "after")],
         list(product(COMMANDS, WHENS)),
     ),
 )

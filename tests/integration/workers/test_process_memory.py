@@ -19,7 +19,7 @@ from pulse_core.ports.host import ProcessId
 from tests.memory_hog import memory_hog
 from tests.processes import child_of_test
 
-SECONDS, SLOW = 3.0, 0.05
+SECONDS, SLOW = 1.5, 0.05
 NOBODY = 65534
 
 
