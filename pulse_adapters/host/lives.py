@@ -244,7 +244,8 @@ class Lives:
         if process.kill == "main":
             await end_all(self.spawner, mains, soft, alone=True, ask=ask)
             return
-        now, choice = live_process_table(), self._choice(process.name, mains)
+        now = await asyncio.to_thread(live_process_table)
+        choice = self._choice(process.name, mains)
         members = descendants((pid for pid in choice(now) if pid in now), now)
         members |= {one.pid for one in self.members(process.name) if one.pid in now}
         # A group that its leader gets the SIGTERM for gets no second one.

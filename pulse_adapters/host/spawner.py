@@ -378,7 +378,7 @@ class Spawner:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
             os.close(handle)
-        now = live_process_table()
+        now = await asyncio.to_thread(live_process_table)
         if ended and not (leads and any(now[pid].group == found.pid for pid in in_tree(found)(now))):
             return
         if left := await finish_despite_cancel(end_tree(found)):

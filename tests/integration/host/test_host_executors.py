@@ -7,6 +7,7 @@ import re
 import resource
 import signal
 import sys
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +22,8 @@ from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.run_command import RunCommand
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import CommandTimedOut, Spawner
-from pulse_adapters.workers.proc import command_line, has_marker, is_alive, live_processes
+from pulse_adapters.workers import process_tree
+from pulse_adapters.workers.proc import ProcStat, command_line, has_marker, is_alive, live_processes
 from pulse_core.actions import CommandParams, RestartParams, StopParams
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.ports.executor import Result, Safety, Slot
@@ -86,6 +88,22 @@ async def test_the_dead_one_is_replaced(
     assert is_alive(new)
     await until(lambda: (tmp_path / "logs" / "it.log").read_text() == "hi\n")
     await until(lambda: has_marker(new.pid, EVENT_ID))  # none is seen in the midst of its exec
+
+
+async def test_a_stop_looks_at_all_processes_of_the_machine_beside_the_loop(
+    restarter: Callable[[Settings], RestartProcess], known: Known, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = list[int]()
+
+    def noted() -> list[ProcStat]:
+        looked.append(threading.get_ident())
+        return live_processes()
+
+    known["it"] = found_in(await restart(restarter(SLEEP)))
+    monkeypatch.setattr(process_tree, "live_processes", noted)
+    assert await restart(restarter(SLEEP))
+    assert looked
+    assert threading.get_ident() not in looked
 
 
 @pytest.mark.parametrize("how", [{"start": ["sleep", "1000"]}, {"command": ["true"], "match": "sleep 1000"}])
