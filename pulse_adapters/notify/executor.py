@@ -21,7 +21,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND, local_text
-from pulse_core.model.names import NOTICE_SEVERITIES
+from pulse_core.model.names import NOTICE_SEVERITIES, TRIAL_NOTICE
 from pulse_core.model.text import count
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety
@@ -188,7 +188,8 @@ class Notify(Executor):
         names = address_names(settings.notice_urls)
         before = state.notices.sent_to.get(event.id, ())
         due = {address: left_out for address, left_out in addresses.items() if names[address] not in before}
-        is_repeated = (one := state.effects.open.get(event.id)) is not None and one.attempt > 1
+        one = state.effects.open.get(event.id)
+        is_repeated = effect.key == TRIAL_NOTICE or (one is not None and one.attempt > 1)
         message = self._messages.get(is_repeated)
         if message is None or message.closed:
             message = self._messages[is_repeated] = PendingMessage(partial(self._send, is_repeated))

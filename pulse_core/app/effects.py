@@ -12,6 +12,7 @@ from pulse_core.app.status import why_unheard
 from pulse_core.model.errors import PulseError
 from pulse_core.model.names import SETTLING
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.effects import Phase
 
 NEWEST = 2_000
 """Rows at the end of the log in which effects are searched: a person waits at a prompt."""
@@ -75,10 +76,12 @@ def carry_out(home: HomeContext, action: str, of: str, params: Mapping[str, Any]
     return dict(said.get("result", {}))
 
 
-def outcome_within(home: HomeContext, id_: str, seconds: float) -> EffectTimeline:
-    """The effect of this id once it is settled, or as it stands after so long."""
+def outcome_within(home: HomeContext, id_: str, seconds: float, or_tried: bool = False) -> EffectTimeline:
+    """The effect of this id once it is settled (with or_tried: or has failed once), or as it stands after so long."""
     until = time.monotonic() + seconds
     while (one := effect(home, id_)).is_open and time.monotonic() < until:
+        if or_tried and one.phase is Phase.RETRYING:
+            break
         time.sleep(LOOK)
     return one
 

@@ -1,10 +1,11 @@
 """A notice that is sent to see whether notices arrive."""
 
 from pulse_core.app.context import HomeContext
-from pulse_core.app.effects import add_effect, cancel_effect, outcome_within
+from pulse_core.app.effects import add_effect, cancel_effect, held_back, outcome_within
 from pulse_core.model.errors import PulseError
+from pulse_core.model.names import TRIAL_NOTICE
+from pulse_core.projections.effects import Phase
 
-KEY = "trial-notice"
 PATIENCE_S = 60.0
 TITLE = "a test of notices"
 
@@ -21,15 +22,16 @@ def send_trial_notice(home: HomeContext) -> str:
         "over": True,
         "severity": "critical",
     }
-    answer = add_effect(home, {"action": "notify", "key": KEY, "params": params}, to_wait=True)
-    one = outcome_within(home, str(answer.event["id"]), PATIENCE_S)
-    told = one.spelled()["outcome"] or {}
-    if reached := told.get("result", {}).get("sent_to"):
-        return f"it arrived at {', '.join(reached)}"
+    answer = add_effect(home, {"action": "notify", "key": TRIAL_NOTICE, "params": params}, to_wait=True)
+    one = outcome_within(home, str(answer.event["id"]), PATIENCE_S, or_tried=True)
+    held = held_back(home, one)
     if one.is_open:
         cancel_effect(home, one, "it was a test, which is not tried again")
-    errors = [
-        row.spelled()["data"].get("error") for row, _ in one.steps if row.kind == "effect-attempt-failed"
-    ]
-    why = told.get("error") or next(reversed(errors), None) or told.get("why")
-    raise PulseError(f"it did not arrive everywhere: {why or f'no answer within {PATIENCE_S:g} s'}")
+    told = one.steps[-1][0].spelled()["data"] if one.steps else {}
+    reached = (
+        f"it arrived at {', '.join(sent_to)}" if (sent_to := told.get("result", {}).get("sent_to")) else ""
+    )
+    if reached and one.phase is Phase.ACKED:
+        return reached
+    why = told.get("error") or told.get("why") or held or f"no answer within {PATIENCE_S:g} s"
+    raise PulseError(f"{reached}; not at {why}" if reached else f"it arrived nowhere: {why}")

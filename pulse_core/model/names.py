@@ -18,6 +18,9 @@ A fold can't ask an executor, and must give the same value for old events: so th
 NOTICE_SEVERITIES = ("info", "warning", "error", "critical")
 """How severe notices may be, the mildest first."""
 
+TRIAL_NOTICE = "trial-notice"
+"""The key of a notice that is sent to see whether it arrives: to all addresses at once, also those that failed before."""
+
 ONLY_LOGGED = "only logged"
 """What is said of a notice that was acked without an address that takes it."""
 

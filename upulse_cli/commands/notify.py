@@ -8,7 +8,7 @@ app = group("Try whether notices arrive.")
 
 @app.command("test")
 def send_trial(home: HomeDir = None) -> None:
-    """Send a notice, and say whether it arrived.
+    """Send a notice, and say of each address whether it arrived.
 
     To all addresses of [notify] in force, by the daemon. Exits 1 if one of them did not take it; it is not tried again.
     """
