@@ -31,6 +31,8 @@ def sample_words(sample: Sample, abouts: tuple[str, ...], settings: Settings) ->
 
 def _entry_words(sample: Sample, about: str) -> str:
     """What the sample's own entry about this says; a condition's entry has the name behind its first colon."""
+    if about not in sample.data and sample.key == WATCHER:
+        about = about.partition(":")[2]
     entry = sample.data.get(about) or sample.data.get(about.partition(":")[2])
     if not isinstance(entry, Mapping):
         return ""

@@ -63,9 +63,13 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
     down = curr.process(name).down
     told = incidents(home, down.at) if down else ()
     ongoing = [one for one in told if (one.about, one.subject, one.over) == ("process", name, False)]
-    held = longest_hold(restart_key(name), current_holds(curr))
     now = standing.get("held") if standing else None
-    paused = f"a pause of {curr.control.by}" if curr.control.paused else None
+    by = now["by"] if now else None
+    if down and not (
+        standing and "held" in standing
+    ):  # the daemon that answers knows; without one the log does
+        hold = longest_hold(restart_key(name), current_holds(curr))
+        by = hold.whose if hold else f"a pause of {curr.control.by}" if curr.control.paused else None
     request = newest(log, name, tuple(REQUESTS))
     return {
         "kind": "process",
@@ -73,7 +77,7 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "state": standing["state"] if standing else "unknown",
         "since": standing["since"] if standing else None,
         "why": standing["why"] if standing else "the daemon does not guard it yet; see: upulse daemon reload",
-        "held_by": now["by"] if now else held.whose if held else paused,
+        "held_by": by,
         "held_since": now["since"] if now else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
         "request": request.spelled() if request else None,

@@ -9,9 +9,11 @@ import pytest
 from rich.console import Console
 
 from pulse_core.app.process_report import process_report
+from pulse_core.app.sample_words import sample_words
 from pulse_core.app.status import offline_status
 from pulse_core.app.why import why
 from pulse_core.model.errors import PulseError
+from pulse_core.model.home_status import HeldStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import (
     ConditionCleared,
@@ -25,6 +27,8 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
+from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample
 from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
@@ -154,6 +158,8 @@ def test_a_sample_says_what_its_last_probe_found_once(scene: Scene) -> None:
     scene.at(2, restart(scene, sample), KEY)
     line = next(line for line in shown(scene, KEY) if "process-alive" in line)
     assert line.endswith(f"web is not up; 3 of the last 3 probes failed, the last one: {found}")
+    told = Sample(1, "process-alive", Moment(1, "boot", 1), {"web": look})
+    assert sample_words(told, ("flapping:web",), GUARDED).startswith("web is not up; ")
 
 
 def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it(scene: Scene) -> None:
@@ -163,6 +169,8 @@ def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it
     assert (told["effect"], told["about"]["incident"], told["about"]["request"]) == (None, None, None)
     assert told["about"]["why"].endswith("process 7 is alive")
     assert shown(scene, "web")[-1] == "nothing was done about it yet"
+    scene.at(2, Paused(), actor="ada")
+    assert why(scene.home, "web").spelled()["about"]["held_by"] is None, "it is up"
     scene.at(2, ProcessStopRequested(expires_us=HOUR, why="surgery"), "web", actor="ada")
     assert any("process-stop-requested by ada" in line for line in shown(scene, "web"))
     scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
@@ -217,7 +225,11 @@ def test_a_process_that_the_budget_holds_back_tells_no_effect_of_an_earlier_deat
     scene.at(1, restart(scene), KEY)
     scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
     scene.daemon.answers = held = offline_status(scene.home, None)
-    held["processes"][0] |= {"state": "waiting", "why": "held back by the budget"}
+    now: HeldStatus = {"by": "the budget of 2 a minute", "since": "2023-11-14T22:13:23.000000Z"}
+    held["processes"][0] |= {"state": "waiting", "why": "held back by the budget", "held": now}
+    assert any(
+        line.startswith("held back since 2023") and line.endswith(now["by"]) for line in shown(scene, "web")
+    )
     assert shown(scene, "web")[-1] == "nothing was done about it yet"
 
 
