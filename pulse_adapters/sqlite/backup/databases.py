@@ -1,10 +1,12 @@
 """Copies of databases that somebody else is writing, whether such a copy is sound, and the rows that follow it."""
 
+import os
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START
 from pulse_adapters.sqlite.connect import connect_readonly, head_of, refuse_damage
@@ -12,7 +14,7 @@ from pulse_adapters.sqlite.errors import translate_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.redactions import EMPTY_ALL
 from pulse_adapters.sqlite.verify import LogWalk, verify
-from pulse_core.model.errors import Damaged, NewerFormat
+from pulse_core.model.errors import Damaged, NewerFormat, PulseError
 
 PAGES = 1_000
 _INSERT = f"INSERT INTO event ({ALL_COLUMNS}) VALUES ({','.join('?' * 13)})"
@@ -31,15 +33,33 @@ class Examined(NamedTuple):
 def copy_database(source: Path, target: Path) -> None:
     """A copy of `source` as it is at this moment, in one file; the source is neither written nor checkpointed.
 
-    Its writer goes on meanwhile; only the -wal is not begun anew until this ends.
+    Its writer goes on meanwhile; only the -wal is not begun anew until this ends. target: an empty file. SQLite looks its
+    path up again: raises PulseError if it came to another file, as when somebody moved the folder.
     """
-    with closing(connect_readonly(source)) as reader, closing(sqlite3.connect(target)) as copy:
+    written = f"file:{quote(str(target))}?mode=rw"
+    with closing(connect_readonly(source)) as reader, closing(sqlite3.connect(written, uri=True)) as copy:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM sqlite_schema").fetchone()  # from here on nothing new is seen
         copy.execute("PRAGMA synchronous = OFF")  # whoever wants the copy syncs it as a whole
+        copy.execute("PRAGMA journal_mode = OFF")  # which would be one more file, by its path
+        if not _has_open(target):
+            raise PulseError(f"somebody moved the folder of {target.name} away while it was copied")
         reader.backup(copy, pages=PAGES)
-    with closing(sqlite3.connect(target)) as copy:
-        copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when somebody reads it
+    with target.open("r+b") as file:
+        file.seek(18)
+        file.write(
+            b"\x01\x01"
+        )  # the format of a database without a -wal: one file, also when somebody reads it
+
+
+def _has_open(path: Path) -> bool:
+    """Whether this process has the file open."""
+    wanted = path.stat()
+    for handle in os.listdir("/proc/self/fd"):
+        with suppress(OSError):
+            if os.path.samestat(wanted, os.fstat(int(handle))):
+                return True
+    return False
 
 
 def copy_under_wal(backup: Path, target: Path) -> None:

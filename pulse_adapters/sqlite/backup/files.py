@@ -209,50 +209,77 @@ def demand_room(place: Path, needed: int, files: int, what: str) -> None:
 def under_construction(path: Path) -> Iterator[Path]:
     """A directory beside `path` that gets its name at the end; what fails leaves nothing.
 
-    What killed backups left in the folder is removed first. Raises PulseError if another backup is being made there.
+    It is reached by its open descriptor: where another user may change its name, nothing that he puts there is written or
+    removed. What killed backups left in the folder is removed first. Raises PulseError if another backup is made there.
     """
-    work = path.with_name(f".{path.name}{_UNFINISHED}")
-    for other in path.parent.glob(f".*{_UNFINISHED}"):
-        if other != work:
-            _remove_left(other)
-    with suppress(FileExistsError):
-        work.mkdir(mode=PRIVATE)
-    try:
-        handle = os.open(work, FOLDER)
-    except OSError as error:
-        raise PulseError(f"{work} is in the way of a backup, and no folder; remove it") from error
-    try:
-        if os.fstat(handle).st_uid != os.geteuid():
-            raise PulseError(f"{work} is in the way of a backup, and another user's; remove it")
+    name = f".{path.name}{_UNFINISHED}"
+    with open_folder(path.parent) as parent:
+        for other in path.parent.glob(f".*{_UNFINISHED}"):
+            if other.name != name:
+                _remove_left(other.name, parent)
+        with suppress(FileExistsError):
+            os.mkdir(name, PRIVATE, dir_fd=parent)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PulseError(
-                f"another backup is being made in {work}; wait for it, or give another name"
-            ) from None
+            handle = os.open(name, FOLDER, dir_fd=parent)
+        except OSError as error:
+            place = path.with_name(name)
+            raise PulseError(f"{place} is in the way of a backup, and no folder; remove it") from error
         try:
-            os.fchmod(handle, PRIVATE)
-            empty_directory(Path(f"/proc/self/fd/{handle}"))  # whatever has its name by now
-            yield work
-            work.rename(path)
-            sync_directory(path.parent)
-        except BaseException:
-            shutil.rmtree(work, ignore_errors=True)
-            raise
-    finally:
-        os.close(handle)
+            _hold(handle, path.with_name(name))
+            work = Path(f"/proc/self/fd/{handle}")
+            try:
+                os.fchmod(handle, PRIVATE)
+                empty_directory(work)  # whatever has its name by now
+                yield work
+                _demand_same(name, parent, handle, path)
+                os.rename(name, path.name, src_dir_fd=parent, dst_dir_fd=parent)
+                _demand_same(path.name, parent, handle, path)
+                os.fsync(parent)
+            except BaseException:
+                with suppress(OSError):
+                    empty_directory(work)
+                    if _is_same(name, parent, handle):
+                        os.rmdir(name, dir_fd=parent)
+                raise
+        finally:
+            os.close(handle)
 
 
-def _remove_left(work: Path) -> None:
+def _hold(handle: int, place: Path) -> None:
+    """Hold the open folder for a backup. Raises PulseError if it is another's."""
+    if os.fstat(handle).st_uid != os.geteuid():
+        raise PulseError(f"{place} is in the way of a backup, and another user's; remove it")
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise PulseError(
+            f"another backup is being made in {place}; wait for it, or give another name"
+        ) from None
+
+
+def _is_same(name: str, parent: int, handle: int) -> bool:
+    """Whether what has this name in the folder is what is open."""
+    with suppress(FileNotFoundError):
+        return os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(handle))
+    return False
+
+
+def _demand_same(name: str, parent: int, handle: int, path: Path) -> None:
+    if not _is_same(name, parent, handle):
+        raise PulseError(f"somebody moved the backup away while it was made at {path}; nothing of it is kept")
+
+
+def _remove_left(name: str, parent: int) -> None:
     """Remove what a killed backup left: nobody holds it, and nothing is in it but what a backup has."""
     with suppress(OSError):
-        handle = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        handle = os.open(name, FOLDER, dir_fd=parent)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             found = os.fstat(handle)
             is_old = time.time() - found.st_mtime > _JUST_MADE  # whoever has made it may not hold it yet
             if found.st_uid == os.geteuid() and is_old and set(os.listdir(handle)) <= _PARTS:
-                shutil.rmtree(work)
+                empty_directory(Path(f"/proc/self/fd/{handle}"))
+                os.rmdir(name, dir_fd=parent)
         finally:
             os.close(handle)
 

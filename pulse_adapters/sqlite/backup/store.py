@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import socket
 import sqlite3
@@ -49,6 +50,8 @@ from pulse_core.ports.clock import Clock
 from pulse_core.ports.stores import Objects
 
 MARGIN = 1 << 20
+_HELD = re.compile(r"/proc/self/fd/\d+")
+"""How a folder is named that is held by its descriptor."""
 MOST_PLAIN = 64 << 20
 """Bytes of the settings, and of what a shadow did."""
 
@@ -90,10 +93,12 @@ class HomeBackups:
             with under_construction(path) as work:
                 writer = BackupWriter(home, work, progress)
                 manifest = writer.write()
+        except Damaged as error:
+            raise Damaged(_HELD.sub(str(path), str(error))) from error
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             room = f"there is no room left; about {format_size(needed)} are needed"
-            words = room if full else f"{error.filename or path}: {error.strerror}"
+            words = room if full else f"{_HELD.sub(str(path), str(error.filename or path))}: {error.strerror}"
             raise PulseError(f"no backup was made at {path}: {words}") from error
         remember_backup(home, path, manifest)
         return Backup(

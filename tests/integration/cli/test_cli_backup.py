@@ -14,7 +14,9 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.config.home import Home
 from pulse_adapters.sqlite.backup.files import under_construction
+from pulse_adapters.sqlite.backup.store import BackupWriter
 from pulse_core.model.errors import PulseError
 from tests.integration.cli.cli_home import ALLOW, CliHome, sleeper
 from tests.long_form import sample
@@ -158,6 +160,30 @@ def test_a_backup_is_never_overwritten(quiet: CliHome, backup: Path) -> None:
     before = content(backup)
     assert "holds a backup already" in quiet.upulse("backup", str(backup), code=1).err
     assert content(backup) == before
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_backup_whose_folder_is_swapped_meanwhile_is_written_nowhere_else(
+    quiet: CliHome, tmp_path: Path, is_there: bool
+) -> None:
+    """As another user may do where root writes into his folder."""
+    (victim := tmp_path / "victim").mkdir()
+    (victim / "events.db").write_text("precious")
+    (place := tmp_path / "place").mkdir()
+    work, moved = place / ".backup.unfinished", place / "moved"
+
+    def back_up() -> None:
+        with under_construction(place / "backup") as held:
+            work.rename(moved)
+            if is_there:
+                work.symlink_to(victim)
+            BackupWriter(Home(quiet.path), held, lambda words: None).write()
+            assert (moved / "events.db").exists()
+
+    with pytest.raises(PulseError, match="somebody moved the backup away"):
+        back_up()
+    assert {path.name: path.read_text() for path in victim.iterdir()} == {"events.db": "precious"}
+    assert not list(moved.iterdir())
 
 
 def test_an_empty_directory_will_do(quiet: CliHome, tmp_path: Path) -> None:
