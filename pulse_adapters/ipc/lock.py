@@ -37,7 +37,7 @@ PATIENCE = 2.0
 """Seconds in which whoever holds the home and is no daemon, as a command that records something, is left to end."""
 
 _WHOLE = "hhqqi4x"
-_STEP = 0.005
+_STEP, _LONGEST_LINE = 0.005, 32
 _FLAGS = os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO that lies there must not stop anybody
 
 
@@ -319,17 +319,17 @@ def own_pid(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            if path.read_text() == _own_line():  # else the home was moved, and another one lies there
+        with suppress(OSError), open(open_plain(path), "rb") as file:
+            if file.read(_LONGEST_LINE) == _own_line():  # else the home was moved, and another one lies there
                 path.unlink()
 
 
 def leave_pid(path: Path) -> None:
     """Write the process id into a file, as far as that can be done: nobody needs it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-    with suppress(OSError), open(open_plain(path, flags), "w") as file:
+    with suppress(OSError), open(open_plain(path, flags), "wb") as file:
         file.write(_own_line())
 
 
-def _own_line() -> str:
-    return f"{os.getpid()}\n"
+def _own_line() -> bytes:
+    return f"{os.getpid()}\n".encode()

@@ -262,6 +262,21 @@ def test_who_holds_a_home_that_was_moved_takes_none_that_is_made_in_its_place(tm
     assert (home / "run" / "pid").read_text() == "of another\n"
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: path.write_bytes(b"\xff")])
+def test_what_takes_the_place_of_the_pid_is_left_and_stops_nobody(
+    make: Callable[[Path], object], tmp_path: Path
+) -> None:
+    path = tmp_path / "pid"
+    with own_pid(path):
+        path.unlink()
+        make(path)
+    assert path.exists()
+    path.unlink() if not path.is_dir() else path.rmdir()
+    with own_pid(path):
+        assert path.read_text() == f"{os.getpid()}\n"
+    assert not path.exists()
+
+
 def make_run(home: Path) -> Path:
     (home / "run").mkdir(parents=True)
     return home / "run"
