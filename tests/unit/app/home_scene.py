@@ -98,8 +98,12 @@ class Scene:
         return self.record(Draft(payload, subject, **more))
 
     def record(self, draft: Draft) -> Mapping[str, Any]:
-        (event,) = asyncio.run(self._append(draft))
+        (event,) = self.append(draft)
         return event.spelled()
+
+    def append(self, *drafts: Draft) -> Sequence[Event]:
+        """Record several at once."""
+        return asyncio.run(self._append(*drafts))
 
     async def _append(self, *drafts: Draft) -> Sequence[Event]:
         objects = FileObjects(self.files.objects)

@@ -1,29 +1,48 @@
 """Tables and screens at the widths of terminals, and in a pipe, as they are kept in `screens/`.
 
+`status`, `incidents` and `why` are those of a real daemon's log, `screens/story.events.jsonl`: a worker that can not start,
+two processes that are killed in a pause, and one that is killed while no daemon runs. The others are made up, with numbers
+as large as they come.
+
 `python -m tests.unit.cli.test_cli_screens` writes them anew: look at what changed before you keep it.
 """
 
+import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
+from functools import cache
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
+from pulse_core.app.compute_status import Beat, compute_status
+from pulse_core.app.why import why
+from pulse_core.composition import FOLD
+from pulse_core.daemon.restart_delays import RestartDelays
+from pulse_core.model.event import Draft, Event
+from pulse_core.model.home_status import DaemonStatus
+from pulse_core.model.payload import parse
+from pulse_core.projections.incidents import IncidentFold
+from pulse_core.projections.state import Snapshot
+from pulse_core.settings.settings import Settings
+from tests.unit.app.home_scene import SECOND, START, Scene
 from upulse_cli.capabilities.agents.views import run_table
 from upulse_cli.output import draw
 from upulse_cli.views.effects import table as effect_table
 from upulse_cli.views.engine import history
 from upulse_cli.views.incidents import tree as incident_tree
 from upulse_cli.views.process import report
-from upulse_cli.views.status import home_table, overview
+from upulse_cli.views.status import home_table, overview, process_table
 from upulse_cli.views.table import PlainTable
+from upulse_cli.views.why import tree as why_tree
 
 KEPT = Path(__file__).with_name("screens")
 WIDTHS = (60, 80, 120)
@@ -35,13 +54,16 @@ PROCESSES: list[dict[str, Any]] = [
      "why": "process 30865 is alive"},
     {"name": "worker", "state": "flapping", "pid": None, "since": None, "restarts": 1_205, "why": LONG},
 ]  # fmt: skip
-STATUS = {
-    "daemon": {"state": "running", "pid": 4711, "since": None}, "paused": None, "log": {"damage": None},
-    "processes": PROCESSES,
-    "effects": {"pending": 0, "executing": 0, "acked": 1, "failed": 2, "unknown": 0, "cancelled": 0},
-    "tick": {"count": 9, "last_ms": 0.5, "p99_ms": 2.25},
-    "conditions": [{"name": "disk:/", "state": "high", "since": AT, "evidence": "95 % in use"}],
-}  # fmt: skip
+GUARDED = Settings.model_validate(
+    {
+        "process": [
+            {"name": "gateway-of-the-agents", "start": ["sleep", "1000011"]},
+            {"name": "web", "start": ["sleep", "1000012"], "depends_on": ["gateway-of-the-agents"]},
+            {"name": "worker", "start": ["sh", "-c", "exit 3"], "restart": {"max": 3}},
+        ],
+        "check": [{"name": "backup", "file": "/srv/backup", "age_over": "1h"}],
+    }
+)
 PROCESS = {
     **PROCESSES[1], "pid": 31940, "since": None, "last_lines": ["it failed:\n no space"],
     "tree": {"memory": 3 << 30, "cpu_us": 630_000_000, "threads": 12, "descriptors": 40, "processes": [
@@ -65,21 +87,42 @@ TURNS = [{"commit": "d7e227fb58b4aa", "at": AT, "kind": "rollback", "by": "pulse
 RUNS = [{"task": "T-12", "agent": "claude", "pid": 30866, "since": AT, "output": 1 << 21, "memory": 3 << 29,
          "cpu_s": 83.25, "stop": "", "paused": "", "unlimited": "", "workspace": "/home/somebody/work/T-12",
          "ended": False}]  # fmt: skip
-INCIDENTS = [
-    {"began": AT, "ended": None, "faded": False, "about": "process", "subject": "worker", "evidence": LONG, "times": 7,
-     "causes": [{"evidence": LONG, "times": 7, "first": AT, "last": AT, "varies": False}],
-     "printed": "loading the model\nit failed: no space\n",
-     "lasted_ms": None, "began_after": None, "helped": None, "ended_by": "", "requests": [], "delays": [], "measures": [
-         {"action": "restart-process", "outcomes": {"acked": 6}, "said": "", "reason": "worker is dead"}]},
-]  # fmt: skip
+
+
+@cache
+def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, Any]]:
+    """The status, the incidents and why the worker is as it is, six seconds after the last event of the log."""
+    rows = [Event(*json.loads(line)) for line in (KEPT / "story.events.jsonl").read_text().splitlines()]
+    now = rows[-1].moment.plus(6_000_000)
+    state, fold, delays = FOLD(FOLD.start, rows), IncidentFold(), RestartDelays()
+    for row in rows:
+        fold.take(row)
+    delays.ended(Snapshot(1, rows[-1].moment, GUARDED, {}, state))
+    daemon: DaemonStatus = {"state": "running", "pid": 4711, "since": None, "version": "0.1.0"}
+    status = compute_status(GUARDED, state, now, Beat(29, (520, 6_550)), daemon, {}, now)
+    for one in status["processes"]:
+        one["since"], one["held"] = None, delays.of(one["name"])  # how long ago that is would differ
+    with TemporaryDirectory() as directory:
+        scene = Scene(Path(directory))
+        scene.settings, scene.daemon.answers = GUARDED, status
+        drafts = [Draft(parse(row.kind, json.loads(row.data)), row.subject, row.cause, row.id, row.actor, row.moment)
+                  for row in rows]  # fmt: skip
+        scene.append(*drafts)
+        scene.clock.second = (now.at - START) // SECOND
+        told = why(scene.home, "worker").spelled()
+    told["about"]["held_since"] = None
+    return dict(status), [one.spelled() for one in fold.state.at(now)], told
 
 
 def screens() -> Iterator[tuple[str, RenderableType]]:
     """Each screen with its command."""
-    yield "status", overview(STATUS)
+    status, incidents, told = story()
+    yield "status", overview(status)
+    yield "process list", process_table(PROCESSES)
     yield "process show", report(PROCESS)
     yield "effect list", effect_table(EFFECTS)
-    yield "incidents", incident_tree(INCIDENTS, "in the last 24h")
+    yield "incidents", incident_tree(incidents, "in the last 24h")
+    yield "why worker", why_tree(told)
     yield "instances", home_table(HOMES)
     yield "engine log", history(TURNS)
     yield "run list", run_table(RUNS)
