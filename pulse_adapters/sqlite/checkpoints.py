@@ -31,8 +31,11 @@ class SqliteCheckpoints:
 
         In a home that has taken the place of ours, which was moved, they would tell of rows that its log never had.
         """
+        await finish_despite_cancel(asyncio.to_thread(self._save, checkpoints))
+
+    def _save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         if _identity(self._path.parent) == self._folder:
-            await finish_despite_cancel(asyncio.to_thread(_write, self._path, checkpoints, self._host))
+            _write(self._path, checkpoints, self._host)
 
 
 def _identity(folder: Path) -> tuple[int, int] | None:
