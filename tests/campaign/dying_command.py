@@ -1,9 +1,9 @@
 """Commands that are killed just before their nth change to files: `python -m tests.campaign.dying_command PLACE`.
 
 Changes are what Python itself tells its auditors of: a name made, moved, or taken away, a file opened to be written, a
-database opened, anywhere below PLACE. Each line of its input is a list in JSON: the number, the file that takes what
-is said, and the words of the command; each line of its output is how that ended. With the number 0 the command lives,
-and says at its end how many changes there were.
+database opened, anywhere below PLACE, or in a folder that is open. Each line of its input is a list in JSON: the number,
+the file that takes what is said, and the words of the command; each line of its output is how that ended. With the number
+0 the command lives, and says at its end how many changes there were.
 """
 
 import json
@@ -27,6 +27,7 @@ CHANGES = {
     "os.truncate",
     "sqlite3.connect",
 }
+TWO_NAMES = {"os.rename", "os.link", "os.symlink"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 
 
@@ -39,7 +40,7 @@ class Fate:
     def __call__(self, name: str, args: tuple[Any, ...]) -> None:
         if name not in CHANGES and not (name == "open" and args[2] is not None and args[2] & WRITING):
             return
-        if not any(self._is_here(arg) for arg in args):
+        if not any(self._is_here(arg) for arg in args[: 2 if name in TWO_NAMES else 1]):
             return
         self.seen += 1
         self.last = f"{name} {args[0]!r}"
@@ -48,8 +49,8 @@ class Fate:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _is_here(self, arg: Any) -> bool:
-        text = os.fsdecode(arg) if isinstance(arg, str | bytes | Path) else ""
-        return text.removeprefix("file:").startswith(self.place)
+        text = os.fsdecode(arg).removeprefix("file:") if isinstance(arg, str | bytes | Path) else ""
+        return bool(text) and (text.startswith((self.place, "/proc/self/fd/")) or not os.path.isabs(text))
 
 
 def serve(place: str) -> None:
