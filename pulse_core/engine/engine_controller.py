@@ -27,7 +27,7 @@ from pulse_core.model.names import ENGINE, PLUGINS
 from pulse_core.model.stored_data import REDACTED
 from pulse_core.ports.engine import EngineFault, Revision
 from pulse_core.projections.conditions import SET_ASIDE
-from pulse_core.projections.effects import Phase, Source, source_of
+from pulse_core.projections.effects import Phase
 from pulse_core.projections.engine import OWN, Engine
 
 KEEP_EVERY, LOOK = 60.0, 1.0
@@ -283,7 +283,7 @@ class EngineController:
         cause: str | None,
     ) -> None:
         """Record it, then do it: if it can't be recorded, nothing changes. running: its host, if it is to run."""
-        taken_back = self._taken_back(what.rejected) if isinstance(what, EngineRolledBack) else ()
+        taken_back = self._taken_back(what) if isinstance(what, EngineRolledBack) else ()
         try:
             await self.context.log.append(Draft(what, subject=commit, cause=cause), *taken_back)
         except BaseException:
@@ -297,18 +297,16 @@ class EngineController:
         self._told = (commit, commit) if running else None
         self._woken.set()  # `main` is to follow
 
-    def _taken_back(self, rejected: str) -> Sequence[Draft]:
-        """Requests to cancel what rules have wished for since the rejected commit came into force, and is not begun."""
+    def _taken_back(self, what: EngineRolledBack) -> Sequence[Draft]:
+        """Requests to cancel what the rules of the commits that are taken back have wished for, and is not begun."""
         state = self.context.current_state()
-        since = state.engine.promoted or state.engine.rolled_back
-        why = EffectCancelRequested(why=f"{rejected[:12]}, whose rules wished for it, was taken back")
+        commits = {what.rejected, *state.engine.later_than(what.to)}
         return [
-            Draft(why, subject=one.id)
+            Draft(
+                EffectCancelRequested(why=f"{commit[:12]}, whose rules wished for it, was taken back"), one.id
+            )
             for one in state.effects.open.values()
-            if since is not None
-            and one.phase is not Phase.EXECUTING
-            and source_of(one.event.data) is Source.RULES
-            and one.event.moment.since(since) >= 0
+            if one.phase is not Phase.EXECUTING and (commit := one.commit) in commits
         ]
 
     def _promoted(self, asked: PromoteRequested, running: Running, by: str = "") -> EnginePromoted:

@@ -381,6 +381,9 @@ class Effect(Payload, kind="effect", by=Role.PERSON, wakes=Wake.NEVER):
     capability: bool = False
     rule: str = ""
     tick: int | None = None
+    commit: str = Field(
+        default="", max_length=100, pattern=ONE_LINE, description="of the engine, whose rule requests it"
+    )
     samples: tuple[Annotated[int, Field(ge=0, lt=2**63)], ...] = Field(
         default=(), description="ids of the samples it stands on"
     )

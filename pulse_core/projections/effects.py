@@ -121,6 +121,11 @@ class OpenEffect(NamedTuple):
         return str(decode_plain_effect(self.event.data).get("action", ""))
 
     @property
+    def commit(self) -> str:
+        """The commit of the engine whose rule requested it; empty if no rule of an engine did."""
+        return str(decode_plain_effect(self.event.data).get("commit", ""))
+
+    @property
     def wish(self) -> Effect:
         """The requested effect, decoded at the first access."""
         return decode_effect(self.event.data)

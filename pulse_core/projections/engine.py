@@ -104,6 +104,12 @@ class Engine:
         """The commit before the one in force, or empty."""
         return self.earlier[-1] if self.earlier else ""
 
+    def later_than(self, commit: str) -> tuple[str, ...]:
+        """The commits that were in force after this one, and are before the one in force; empty if it is none of these."""
+        if commit not in self.earlier:
+            return ()
+        return self.earlier[len(self.earlier) - self.earlier[::-1].index(commit) :]
+
     def has_stayed(self, now: Moment) -> bool:
         """Whether the probation of the commit in force is over."""
         return self.promoted is None or now.since(self.promoted) >= self.watch_us

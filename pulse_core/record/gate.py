@@ -113,7 +113,7 @@ def fill_defaults(draft: Draft, settings: Settings) -> Draft:
 
 
 Append = Callable[..., Coroutine[Any, Any, Sequence[Event]]]
-RULE_FIELDS = ("rule", "tick", "samples", "survival", "capability", "because")
+RULE_FIELDS = ("rule", "tick", "samples", "survival", "capability", "because", "commit")
 ROLE_NAMES = {
     Role.DAEMON: "the daemon",
     Role.PERSON: "the owner or root",

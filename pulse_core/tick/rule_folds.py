@@ -134,7 +134,7 @@ class RuleFolds:
         # would be done twice.
         self._emitted = {key: seen for key, seen in self._emitted.items() if _seen_of(key, curr) == seen}
         self.is_recording = True
-        emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr)
+        emitted = await self._submitted([one for one in passed if one.key not in self._emitted], curr, whose)
         self._emitted.update((one.key, _seen_of(one.key, curr)) for one in emitted)
         known = self._emitted.keys() | curr.effects.keys.keys()
         self._answered = curr if all(one.key in known for one in answer.effects) else None
@@ -143,11 +143,20 @@ class RuleFolds:
             raise failed[0]
         return FoldOutcome(verdict, emitted, (*inner, *trace), faults_in(trace), whose)
 
-    async def _submitted(self, effects: Sequence[Effect], curr: Snapshot) -> tuple[Effect, ...]:
-        """The effects of which no other one is open, recorded."""
-        news = tuple(effect for effect in effects if not curr.effects.excludes(effect))
+    async def _submitted(
+        self, effects: Sequence[Effect], curr: Snapshot, whose: str = NOBODY
+    ) -> tuple[Effect, ...]:
+        """The effects of which no other one is open, recorded; whose: the commit whose rules were asked."""
+        news = tuple(with_commit(one, whose) for one in effects if not curr.effects.excludes(one))
         recorded = await self.submit(news) if news else ()
         return tuple(effect for effect in news if effect.key in recorded)
+
+
+def with_commit(effect: Effect, commit: str) -> Effect:
+    """The effect of a rule of the engine with the commit that has this rule."""
+    if commit == NOBODY or effect.survival or effect.capability:
+        return effect
+    return effect.model_copy(update={"commit": commit})
 
 
 KeySeen = tuple[str | None, Moment | None]

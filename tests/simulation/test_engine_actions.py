@@ -272,6 +272,35 @@ def test_what_a_rolled_back_commits_rules_have_wished_for_is_cancelled_and_what_
     bench.tell(story, NARROW)
 
 
+def test_what_several_commits_have_wished_for_is_cancelled_with_them_and_each_is_named_for_its_own() -> None:
+    def wishes(name: str) -> Rule:
+        async def wish(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+            notice = Effect(action="notify", key=f"notify:mine-{name}", params={"title": name})
+            return (await inner(prev, curr)).plus(notice)
+
+        return wish
+
+    bench = Bench(second=((), ()), third=((), ()))
+    bench.revisions.engines |= {name: (wishes(name),) for name in ("second", "third")}
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        await promoted(world, "third", "second")
+        await asyncio.sleep(2)
+        await world.ask(RollbackRequested(why="no good"), "first")
+        await asyncio.sleep(1)
+        keys = {one.id: one.subject for one in world.events("effect")}
+        told = {keys[one.subject]: json.loads(one.data)["why"] for one in world.events("effect-cancelled")}
+        assert told == {
+            f"notify:mine-{name}": f"cancelled by pulse ({name}, whose rules wished for it, was taken back)"
+            for name in ("second", "third")
+        }
+
+    bench.tell(story, {**NARROW, "notify": {"urls": ["json://one"], "group": "1h"}})
+
+
 def test_disabling_ends_the_host_of_an_earlier_commit_at_once() -> None:
     bench = Bench(beeps, second=((), (beep(sleeps),)), third=((), (MemoryExecutor("beep"),)))
 
