@@ -28,7 +28,7 @@ class WireLimits:
     followers: int = 48
     unsent: int = 1 << 16
     share: float = 0.1
-    burst: float = 0.5
+    burst: float = 1.0
 
 
 class ConnectionClosed(Exception):
