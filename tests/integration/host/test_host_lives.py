@@ -15,7 +15,7 @@ from random import Random
 
 import pytest
 
-from pulse_adapters.host import marked_processes, process_executors
+from pulse_adapters.host import marked_processes
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
 from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of
@@ -63,6 +63,8 @@ class Scene:
         pid_file = place / "pid"
         if "pid file" in program:
             more["pid_file"] = str(pid_file)
+        if "ignores" in program:
+            more["stop_timeout"] = "300ms"
         argv = ["sh", "-c", script_of(script, self.seconds, pid_file)]
         self.settings = Settings.model_validate({"process": [{"name": "it", "start": argv, **more}]})
         self.table, self.known, self.groups = table, dict[str, ProcessId](), groups
@@ -197,9 +199,8 @@ def helpers(it: Scene) -> set[ProcessId]:
 
 
 async def test_a_stop_has_patience_with_its_helpers_and_then_kills_them(
-    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(process_executors, "_SOFT_S", 0.3)
     it = Scene(spawner, table, tmp_path, "who ignores SIGTERM")
     await it.begin()
     began = time.monotonic()
