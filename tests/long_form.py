@@ -3,7 +3,12 @@
 import os
 from typing import TypeVar
 
+import pytest
+
 T = TypeVar("T")
+
+in_campaign = pytest.mark.skipif("PULSE_CAMPAIGN" not in os.environ, reason="`make campaign` does it")
+"""Of a test that has no short form, and whose subject others have in the check."""
 
 
 def sample(short: T, long: T) -> T:

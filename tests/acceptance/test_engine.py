@@ -23,6 +23,7 @@ from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.rule_host.rule_host_attacks import ATTACKS
 from tests.integration.rule_host.rule_host_engines import HEAD, rule
+from tests.long_form import in_campaign
 from tests.repositories import repository_of
 from upulse_cli.wiring.engine import workflow_context
 from upulse_cli.wiring.home import home_context
@@ -396,6 +397,7 @@ def promoted_hands(
     return answer
 
 
+@in_campaign  # hosts that end are counted as watchers that break
 def test_a_promote_whose_watcher_breaks_again_and_again_is_taken_back_by_itself(
     engine: Engine, tmp_path: Path
 ) -> None:
@@ -411,6 +413,7 @@ def test_a_promote_whose_watcher_breaks_again_and_again_is_taken_back_by_itself(
     assert "broken (watchers/queue.py:" in errors[0]["data"]["message"]
 
 
+@in_campaign
 def test_what_a_bad_world_lets_fail_is_borne_and_what_breaks_by_itself_takes_the_promote_back(
     engine: Engine, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.docs_console import ROOT, Command, commands
 from tests.docs.docs_shell import PATIENCE, Shell
+from tests.long_form import sample
 from tests.processes import child_of_test
 
 STAMP = ".venv/run.stamp"
@@ -111,9 +112,10 @@ def test_a_venv_without_pip_is_made_anew(tmp_path: Path) -> None:
     command = ["make", "-n", "setup", f"VENV={tmp_path}", "PYTHON=python3"]
     planned = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True).stdout
     (made,) = [line for line in planned.splitlines() if "venv --clear" in line]
-    done = subprocess.run(["sh", "-c", made], cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    subprocess.run([tmp_path / "bin/python", "-m", "pip", "--version"], check=True, timeout=60)
+    if sample(False, True):
+        done = subprocess.run(["sh", "-c", made], cwd=ROOT, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        subprocess.run([tmp_path / "bin/python", "-m", "pip", "--version"], check=True, timeout=60)
 
 
 def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> None:
