@@ -138,9 +138,11 @@ class AboutJson(TypedDict):
 
 
 class AboutProcessJson(AboutJson):
-    """How a process is now; held_by: who holds back its restart; incident: the ongoing one; request: the last one."""
+    """How a process is now; held_by: who or what holds back its restart; held_since: since when, as far as the daemon that
+    answers knows; incident: the ongoing one; request: the last one."""
 
     held_by: str | None
+    held_since: str | None
     incident: IncidentJson | None
     request: EventJson | None
 
