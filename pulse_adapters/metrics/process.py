@@ -11,6 +11,7 @@ from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
 from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Send, Span, Tracing
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.plain_file import replace_plain
+from pulse_adapters.workers.untrusted_paths import folder_led_to
 from pulse_core import __version__
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError
@@ -111,9 +112,13 @@ def serve_page(page: Page, listen: str) -> str:
 
 
 def write_page(page: Page, path: Path) -> str:
-    """Write the page into a file, readable by everybody, as node_exporter needs; returns why that failed, or empty."""
+    """Write the page into a file, readable by everybody, as node_exporter needs; returns why that failed, or empty.
+
+    No link of another user's is followed to its folder: root would write where he likes.
+    """
     try:
-        replace_plain(path, page.served()[0], 0o644, synced=False)
+        with folder_led_to(path.parent) as folder:
+            replace_plain(Path(path.name), page.served()[0], 0o644, within=folder, synced=False)
     except OSError as error:
         return f"{path} can't be written: {error.strerror}"
     return ""

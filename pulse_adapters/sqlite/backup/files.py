@@ -16,7 +16,7 @@ from typing import BinaryIO
 from pulse_adapters.sqlite.backup.manifest import DEEPEST, NAME, TREES, FileFact
 from pulse_adapters.sqlite.synced_files import sync_directory
 from pulse_adapters.workers.plain_file import open_plain, replace_plain
-from pulse_adapters.workers.untrusted_paths import FOLDER, open_folder
+from pulse_adapters.workers.untrusted_paths import FOLDER, folder_led_to, open_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.model.text import format_size
 
@@ -213,7 +213,7 @@ def under_construction(path: Path) -> Iterator[Path]:
     removed. What killed backups left in the folder is removed first. Raises PulseError if another backup is made there.
     """
     name = f".{path.name}{_UNFINISHED}"
-    with open_folder(path.parent) as parent:
+    with folder_led_to(path.parent) as parent:
         for other in path.parent.glob(f".*{_UNFINISHED}"):
             if other.name != name:
                 _remove_left(other.name, parent)

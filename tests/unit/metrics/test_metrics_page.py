@@ -108,6 +108,29 @@ def test_nothing_that_lies_in_the_folder_is_written_through_or_waited_for(tmp_pa
     assert b"pulse_up" in (folder / "pulse.prom").read_bytes()
 
 
+def test_the_folder_may_be_reached_by_links(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "link").symlink_to("second/.")
+    (tmp_path / "second").symlink_to(tmp_path / "link" / ".." / "folder")
+    assert "Too many levels" in write_page(Page(Looks(), "1"), tmp_path / "link" / "pulse.prom")
+    (tmp_path / "second").unlink()
+    (tmp_path / "second").symlink_to(tmp_path / "folder" / ".." / "folder")
+    assert write_page(Page(Looks(), "1"), tmp_path / "link" / "pulse.prom") == ""
+    assert (tmp_path / "folder" / "pulse.prom").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("name", ["link", "link/inner"])
+def test_no_link_of_another_user_leads_root_to_the_folder(tmp_path: Path, name: str) -> None:
+    (victim := tmp_path / "victim").mkdir()
+    (victim / "inner").mkdir()
+    (tmp_path / "link").symlink_to(victim)
+    assert write_page(Page(Looks(), "1"), tmp_path / name / "pulse.prom") == ""
+    os.chown(tmp_path / "link", 65_534, 65_534, follow_symlinks=False)
+    said = write_page(Page(Looks(), "1"), tmp_path / name / "pulse.prom")
+    assert said.endswith("can't be written: link is a link of another user's")
+
+
 def test_a_chore_that_fails_says_so_once_and_is_done_again_less_and_less_often() -> None:
     said: list[str] = []
     answers = iter(["it is broken"] * 12 + ["", "it is broken", ""])
