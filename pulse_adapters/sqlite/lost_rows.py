@@ -1,15 +1,18 @@
 """Rows that the checkpoints know and the log does not have."""
 
+import asyncio
+
 from pulse_adapters.sqlite.backup.known_rows import another_home
 from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
+from pulse_core.ports.loops import finish_despite_cancel
 
 
 async def refuse_lost_rows(home: HomeLayout, log: SqliteEventLog) -> None:
     """Raise Damaged if the log is another home's, or the checkpoints stand at a row that it does not have."""
-    if words := another_home(home, log.host):
+    if words := await finish_despite_cancel(asyncio.to_thread(another_home, home, log.host)):
         raise Damaged(
             f"{words}; put this home's own back, or let `upulse daemon start --accept-damage` go on with the other one"
         )
