@@ -18,6 +18,7 @@ from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.sandbox import landlock
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_adapters.workers.run_as import user_name
+from pulse_adapters.workers.source_locations import describe_error
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_adapters.workers.untrusted_paths import hand_over, make_private
 from pulse_core import __version__
@@ -71,8 +72,10 @@ class HostChecks:
                 found.append(f"{package} {version(package)}")
             except PackageNotFoundError:
                 missing.append(package)
+            except Exception as error:  # noqa: BLE001 - what an installer left there may be anything
+                missing.append(f"{package} ({describe_error(error)})")
         if missing:
-            words = f"not installed: {', '.join(missing)}"
+            words = f"not installed, or not as a whole: {', '.join(missing)}"
             yield Finding("packages", FAIL, words, "install Pulse again: pip install upulse")
         else:
             yield Finding("packages", OK, ", ".join(found))

@@ -58,7 +58,10 @@ def roots_of_plugins(plugins: Mapping[str, str]) -> Mapping[str, str]:
     found = {}
     for entry in plugins.values():
         package = entry.partition(":")[0].partition(".")[0]
-        spec = find_spec(package)
+        try:
+            spec = find_spec(package)
+        except (ImportError, ValueError):  # no name, or that of a module that was made, not found
+            continue
         if spec and spec.submodule_search_locations:
             found[next(iter(spec.submodule_search_locations))] = package
         elif spec and spec.origin:

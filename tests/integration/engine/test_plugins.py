@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
@@ -114,6 +114,51 @@ def test_what_is_found_is_what_python_itself_finds(site: Path, tmp_path: Path) -
     assert not entry_points(group=GROUP)  # this process has not got that folder
 
 
+ODD: Mapping[str, bytes] = {
+    "no_value": b"[pulse.plugins]\nfoo\n",
+    "no_text": b"[pulse.plugins]\n\xff = \xfe:x\n",
+    "no_name": b"[pulse.plugins]\n= :x\n[[[\n]\n[pulse.plugins]\n__main__=__main__:x",
+    "much": b"[pulse.plugins]\n" + b"x" * 2_000_000,
+}
+
+
+@pytest.fixture
+def odd_site(site: Path) -> Path:
+    """Packages whose metadata are not as they should be, and one whose are."""
+    install(site)
+    for name, content in ODD.items():
+        (site / f"{name}-1.dist-info").mkdir()
+        (site / f"{name}-1.dist-info" / "entry_points.txt").write_bytes(content)
+    (site / "no_text-1.dist-info" / "METADATA").write_bytes(b"Name: \xff\nVersion: 2\n\n\xff")
+    (site / "pipe.egg-info").mkdir()
+    os.mkfifo(site / "pipe.egg-info" / "entry_points.txt")
+    os.mkfifo(site / "pipe.egg-info" / "PKG-INFO")
+    (site / "a_file.egg-info").touch()
+    return site
+
+
+def test_whatever_stands_in_metadata_the_other_plugins_are_found(odd_site: Path) -> None:
+    found = upulse("plugins", "--json").json
+    assert {one["package"]: bool(one["error"]) for one in found} == {
+        "pulse-sample": False, "no_value": True, "\ufffd": True, "no_name": True, "much": True, "pipe": True
+    }  # fmt: skip
+    assert "no plain file" in next(one["error"] for one in found if one["package"] == "pipe")
+
+
+@pytest.mark.parametrize(("others", "faulty"), [(3_000, []), (2, ["ending:x"])])
+def test_any_number_is_listed_at_once_and_who_ends_that_process_is_found(
+    site: Path, others: int, faulty: list[str]
+) -> None:
+    beside = site / "many-1.dist-info"
+    beside.mkdir()
+    lines = [f"p{number} = {value}" for number, value in enumerate([*["os:getpid"] * others, *faulty])]
+    beside.joinpath("entry_points.txt").write_text("\n".join(["[pulse.plugins]", *lines]))
+    (site / "ending.py").write_text("import os; os._exit(7)")
+    found = upulse("plugins", "--json").json
+    assert [one["value"] for one in found if one["error"]] == faulty
+    assert len(found) == others + len(faulty)
+
+
 def test_a_plugins_rules_stand_inside_survivals_and_around_the_engines(site: Path, tmp_path: Path) -> None:
     install(site)
     told = new_home(tmp_path / "home", WISHING).as_process("explain", "--json").json
@@ -121,8 +166,9 @@ def test_a_plugins_rules_stand_inside_survivals_and_around_the_engines(site: Pat
     assert told["rules"][-2]["notes"] == ["1 effects from inside"]
 
 
-def test_a_daemon_folds_a_plugins_rules(site: Path, tmp_path: Path) -> None:
-    install(site)
+def test_a_daemon_folds_a_plugins_rules_whatever_stands_in_the_metadata_of_others(
+    odd_site: Path, tmp_path: Path
+) -> None:
     home = new_home(tmp_path / "home", CALM, "[daemon]\ntick_ms = 200\n")
     home.upulse("daemon", "start")
     try:
