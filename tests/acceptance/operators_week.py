@@ -497,7 +497,7 @@ def promoted(it: Operator, settings: str) -> Engine:
 
 
 def rule_raises(it: Operator) -> None:
-    promoted(it, RULES)
+    promoted(it, RULES + "[rollback]\nerrors = 100\n")
     it.happened("error", 2, "rule:bad")
 
 
@@ -641,6 +641,10 @@ AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
 HARM = "its rules and projections raised at least X errors while it was watched"
+DAEMON_DIED = (
+    "the daemon died, and was started again: It ended between DAY AT and AT, without a stop: it was killed, or it"
+    " crashed. See: upulse daemon logs"
+)
 LINE = "ERROR: no space in the queue"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
@@ -840,7 +844,8 @@ TABLE: tuple[Breakage, ...] = (
             UP,
             "daemon pulse: the daemon ended without a stop: it was killed, or it crashed,"
             " last sign of life AT, found at AT",
-            warnings=("daemon-started pid=N version=V, the one before it ended without a stop",),
+            notices=(("warning", "daemon"),),
+            warnings=("daemon-started pid=N version=V, the one before it ended without a stop", DAEMON_DIED),
         ),
     ),
     Breakage("the daemon is restarted", SLEEPER, daemon_restarted, nothing()),
@@ -985,10 +990,12 @@ TABLE: tuple[Breakage, ...] = (
         daemon_killed_thrice,
         Truth(
             UP,
-            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved after T\n"
+            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved after T,"
+            " wrong for T of it\n"
             "daemon safe mode: 3 starts in a row ended within a minute; left out: optional watchers, ongoing",
-            notices=(("critical", "safe-mode"),),
+            notices=(("warning", "daemon"), ("critical", "safe-mode")),
             warnings=(
+                DAEMON_DIED,
                 "daemon-started pid=N version=V, the one before it ended without a stop",
                 "safe-mode-entered without optional watchers, after 3 crashes",
                 "Pulse runs in safe mode, without optional watchers: 3 daemons in a row ended within a minute without a"
@@ -1003,7 +1010,9 @@ TABLE: tuple[Breakage, ...] = (
         "a rule raises errors",
         RULES,
         rule_raises,
-        Truth(UP, f"error rule:bad: {RAISED}, X times, ongoing", warnings=(f"rule:bad: {RAISED}",)),
+        Truth(
+            UP, f"error rule:bad: {RAISED}, X times, ongoing", warnings=(f"rule:bad: {RAISED}",), wrong=True
+        ),
         starts_itself=True,
     ),
     Breakage(
@@ -1018,7 +1027,10 @@ TABLE: tuple[Breakage, ...] = (
             warnings=(
                 f"rollback COMMIT COMMIT was rolled back to COMMIT: {HARM}",
                 f"rule:bad: {RAISED}",
+                f"the engine was rolled back: COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine"
+                " history",
             ),
+            notices=(("error", "engine:rolled-back"),),
         ),
         starts_itself=True,
     ),
