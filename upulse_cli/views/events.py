@@ -48,6 +48,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
         case "effect-acked":
             result = {name: value for name, value in data.get("result", {}).items() if name not in FOR_PULSE}
             return f"after {duration_text(data['took_us'])}  {pairs(result)}".rstrip()
+        case "effect-failed":
+            return pairs({name: value for name, value in data.items() if name != "not_startable"})
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {duration_text(data['retry_us'])}"
         case "process-died" if data["evidence"] == NOT_RUNNING_YET:
