@@ -12,7 +12,8 @@ from pulse_core.ports.loops import finish_despite_cancel
 
 async def refuse_lost_rows(home: HomeLayout, log: SqliteEventLog) -> None:
     """Raise Damaged if the log is another home's, or the checkpoints stand at a row that it does not have."""
-    if words := await finish_despite_cancel(asyncio.to_thread(another_home, home, log.host)):
+    has_rows = log.head.seq > 0  # one that was begun in place of a lost log has an id of its own
+    if has_rows and (words := await finish_despite_cancel(asyncio.to_thread(another_home, home, log.host))):
         raise Damaged(
             f"{words}; put this home's own back, or let `upulse daemon start --accept-damage` go on with the other one"
         )
