@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from pulse_adapters.action_host.process import ActionChild, CallLost
@@ -17,7 +17,7 @@ from pulse_adapters.action_host.replies import (
 )
 from pulse_adapters.action_host.supervisor import ChildSupervisor, Failed
 from pulse_adapters.workers.host_groups import ACTIONS, MakeGroup, no_host_group
-from pulse_adapters.workers.host_process import ENGINE
+from pulse_adapters.workers.host_process import ENGINE, with_way_out
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins, with_place
 from pulse_core.model.errors import PulseError
@@ -77,6 +77,9 @@ class ChildActionHost:
         if task := asyncio.current_task():
             self._tasks.discard(task)  # closing would cancel it, and it is done only once that is
         await self.close()
+
+    def frozen(self) -> AbstractAsyncContextManager[None]:
+        return self.supervisor.frozen() if self.supervisor else nullcontext()
 
     async def close(self) -> None:
         """Kill the child with its tree; calls under way are lost."""
@@ -176,7 +179,7 @@ class ChildActionHosts:
             return child, found
         except CallLost as lost:
             await _end(child)
-            raise CannotLoad(lost.fault.message) from None
+            raise CannotLoad(with_way_out(lost.fault.message)) from None
         except BaseException:
             await _end(child)
             raise

@@ -4,8 +4,8 @@ import asyncio
 import math
 import pwd
 import secrets
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -68,6 +68,7 @@ class ActionChild(HostProcess):
     ) -> None:
         self._mark, self._user, self._group = secrets.token_hex(8), user, group
         self._calls: dict[int, PendingCall] = {}
+        self._frozen_since: float | None = None
         self._last = EngineFault(ENGINE, "")
         self._endings: set[asyncio.Task[None]] = set()
         self.sent: dict[str, int] = {}
@@ -122,7 +123,9 @@ class ActionChild(HostProcess):
         """Wait until a call is answered, or the child is ended because it is not."""
         while not call.answer.done():
             left = call.until - self._loop.time()
-            if left <= 0:
+            if self._frozen_since is not None:
+                await asyncio.wait([call.answer], timeout=GRACE)
+            elif left <= 0:
                 await self._overdue(call)
             else:
                 await asyncio.wait([call.answer], timeout=None if math.isinf(left) else left)
@@ -152,6 +155,19 @@ class ActionChild(HostProcess):
             )
             self.blame(words, place, self._blamed(culprit.whose))
             self.kill()
+
+    @asynccontextmanager
+    async def frozen(self) -> AsyncIterator[None]:
+        """Inside, neither it nor what it has begun acts, where it has a control group; calls have that much more time."""
+        self._frozen_since = self._loop.time()
+        try:
+            await self._group.freeze()
+            yield
+        finally:
+            await self._group.thaw()
+            lost, self._frozen_since = self._loop.time() - self._frozen_since, None
+            for call in self._calls.values():
+                call.due, call.until = call.due + lost, call.until + lost
 
     def _blamed(self, whose: str) -> EngineFault:
         return EngineFault(whose, self.defined.get(whose, ""))

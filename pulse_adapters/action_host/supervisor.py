@@ -2,8 +2,8 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 
 from pulse_adapters.action_host.process import ActionChild
 from pulse_adapters.action_host.replies import CallReply
@@ -36,6 +36,7 @@ class ChildSupervisor:
         self._up = asyncio.Event()
         self._up.set()
         self._is_closed = False
+        self._beginning = asyncio.Lock()
         self._why = ""
         self._held = 0
         self._free = asyncio.Event()
@@ -123,13 +124,20 @@ class ChildSupervisor:
         while True:
             await asyncio.sleep(pause)
             try:
-                self.child = await self._begin()
+                async with self._beginning:
+                    self.child = await self._begin()
             except Exception as error:  # noqa: BLE001 - whatever it was, the next attempt may succeed
                 self._why = describe_error(error)
                 self._failed(EngineFault(ENGINE, f"the action host cannot be started again: {self._why}"))
                 pause = self.restarts.failed(asyncio.get_running_loop().time())
             else:
                 return
+
+    @asynccontextmanager
+    async def frozen(self) -> AsyncIterator[None]:
+        """Inside, nothing that the child has begun acts, and no other child begins."""
+        async with self._beginning, self.child.frozen():
+            yield
 
     async def close(self) -> None:
         """End the child for good."""

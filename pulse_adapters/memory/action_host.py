@@ -1,8 +1,8 @@
 """Action hosts in memory: the watchers and executors of an engine run right here, and only their host can end them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -46,7 +46,7 @@ class MemoryActionHost:
     """Implements `ActionHost`."""
 
     def __init__(self, listed: Actions, taken: ReservedNames, failed: Failed) -> None:
-        self.failed, self.closed = failed, False
+        self.failed, self.closed, self.is_frozen = failed, False, False
         self.watchers: list[MemoryWatcherProxy] = []
         self.executors: dict[str, MemoryExecutorProxy] = {}
         self.faults: list[EngineFault] = []
@@ -88,6 +88,14 @@ class MemoryActionHost:
             if self.closed:
                 raise LostWithHost("broken off: its host was closed") from None
             raise EngineCodeBroken("it cancelled itself") from None
+
+    @asynccontextmanager
+    async def frozen(self) -> AsyncIterator[None]:
+        self.is_frozen = True
+        try:
+            yield
+        finally:
+            self.is_frozen = False
 
     def retire(self, seconds: float) -> asyncio.Future[None]:
         self._retirement = asyncio.create_task(self._retire(seconds), name="retire the action host")

@@ -14,6 +14,7 @@ from pulse_adapters.rule_host.process import PLUGIN, RuleChild
 from pulse_adapters.sandbox.scratch_folder import Scratch
 from pulse_adapters.workers.framing import WorkerFault
 from pulse_adapters.workers.host_groups import RULES, MakeGroup, no_host_group
+from pulse_adapters.workers.host_process import with_way_out
 from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.source_locations import Places, roots_of_plugins
 from pulse_core.model.event import Event
@@ -115,7 +116,7 @@ class ChildHosts:
         }
         reply = await child.ask(message, ConfinedReply, self.load)
         if reply is None:
-            raise CannotLoad((await child.reason_of_end()).message)
+            raise CannotLoad(with_way_out((await child.reason_of_end()).message))
         return reply
 
     async def _load(self, child: RuleChild) -> "LoadReply":
@@ -126,7 +127,8 @@ class ChildHosts:
             fault = await child.reason_of_end()
             plugin = fault.whose.removeprefix(PLUGIN)
             while_ = f", while it imported the plugin {plugin}; see: upulse plugins"
-            raise CannotLoad(fault.message if plugin == fault.whose else f"{fault.message}{while_}")
+            words = fault.message if plugin == fault.whose else f"{fault.message}{while_}"
+            raise CannotLoad(with_way_out(words))
         if reply.error is not None:
             raise CannotLoad(reply.error)
         child.units = tuple(reply.units())

@@ -25,6 +25,7 @@ from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.environment import selected_variables
 from pulse_adapters.workers.framing import Message, WorkerFault
 from pulse_adapters.workers.host_groups import TOOLS, HostGroup, MakeGroup, no_host_group
+from pulse_adapters.workers.host_process import with_way_out
 from pulse_adapters.workers.messages import Limits, decode, parse
 from pulse_core.ports.code_checks import GateFailed
 
@@ -111,6 +112,10 @@ def _run(job: ToolJob, root: Path, scratch: Scratch, group: HostGroup) -> ToolRe
             _wait(child, job.tool, scratch)
         finally:
             _end(child, job.user, group)
+        if child.returncode == -signal.SIGKILL:
+            raise GateFailed(
+                with_way_out(f"{job.tool} was ended by SIGKILL, which is also how too much memory ends")
+            )
         printed.seek(max(0, printed.seek(0, os.SEEK_END) - _PRINTED))
         text = (
             printed.read().decode("utf-8", "replace").strip().replace(f"{root}/", "").replace(str(root), ".")

@@ -13,7 +13,7 @@ import os
 import re
 import select
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -178,22 +178,34 @@ class ControlGroup:
 
     def end(self, seconds: float) -> bool:
         """Kill all in it and remove it; whether nothing is left within these seconds. Raises OSError."""
-        until = time.monotonic() + seconds
         try:
-            events = os.open(os.path.join(self.path, "cgroup.events"), os.O_RDONLY | os.O_CLOEXEC)
+            self._change(self.kill, "populated 1", seconds)
         except FileNotFoundError:
             return True
+        return self.remove()
+
+    def freeze(self, seconds: float) -> None:
+        """Have all in it stand still, which only ends by `thaw` or SIGKILL, within these seconds. Raises OSError."""
+        self._change(lambda: self._write("cgroup.freeze", "1"), "frozen 0", seconds)
+
+    def thaw(self) -> None:
+        """Have all in it go on. Raises OSError."""
+        self._write("cgroup.freeze", "0")
+
+    def _change(self, begin: Callable[[], None], word: str, seconds: float) -> None:
+        """Begin something, and wait up to these seconds until its events don't have this word any more. Raises OSError."""
+        until = time.monotonic() + seconds
+        events = os.open(os.path.join(self.path, "cgroup.events"), os.O_RDONLY | os.O_CLOEXEC)
         try:
             change = select.poll()
             change.register(events, select.POLLPRI)
-            self.kill()
-            while self.is_populated() and (left := until - time.monotonic()) > 0:
+            begin()
+            while word in self._read("cgroup.events") and (left := until - time.monotonic()) > 0:
                 change.poll(left * 1000)
                 with suppress(OSError):  # somebody else has removed it
                     os.pread(events, 256, 0)
         finally:
             os.close(events)
-        return self.remove()
 
     def remove(self) -> bool:
         """Remove it with the groups within, deepest first; whether it is gone. What has members stays."""

@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +70,18 @@ class HostGroup(NamedTuple):
     async def end(self) -> bool:
         """The same from the event loop."""
         return self.group is None or await asyncio.to_thread(self.end_now)
+
+    async def freeze(self) -> None:
+        """Have all that is in it stand still, as far as there is a group."""
+        with suppress(OSError):  # it is gone
+            if self.group:
+                await asyncio.to_thread(self.group.freeze, PATIENCE_S)
+
+    async def thaw(self) -> None:
+        """Have it go on."""
+        with suppress(OSError):
+            if self.group:
+                await asyncio.to_thread(self.group.thaw)
 
 
 MakeGroup = Callable[[str, int], HostGroup]

@@ -28,6 +28,8 @@ _OPTIONS = ("-P", "-s")
 _LAST = 0.3
 """Seconds in which it is known how a host ended that has closed its pipe."""
 _WORDS = 200
+_KILLED = "ended by SIGKILL"
+_WAY_OUT = "if the engine in force has ended it, whose user it has: upulse engine disable, then ask again"
 ENGINE = "engine"
 """Whose a fault is that is no unit's."""
 
@@ -35,6 +37,11 @@ ENGINE = "engine"
 def host_program(module: str, env: Mapping[str, str], limits: Limits = LIMITS) -> Program:
     """A host's program."""
     return module_program(module, options=_OPTIONS, env=env)._replace(limits=limits)
+
+
+def with_way_out(words: str) -> str:
+    """Why something of an author's can't be run, and what to do if others of its user don't let it."""
+    return f"{words}; {_WAY_OUT}" if _KILLED in words else words
 
 
 class HostProcess(Worker):

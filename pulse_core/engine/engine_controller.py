@@ -145,13 +145,14 @@ class EngineController:
         if not self.is_wanted:
             await host_supervisor.close()  # nothing of it, nor of one before it, goes on
         elif running and running.host.alive and running.parts is not host_supervisor.current_parts:
-            revision = await self._export(running.commit)
-            await host_supervisor.switch_to(await host_supervisor.start_host(revision))
+            async with host_supervisor.others_frozen():
+                revision = await self._export(running.commit)
+                await host_supervisor.switch_to(await host_supervisor.start_host(revision))
         elif host_supervisor.is_down:
             if host_supervisor.running:
                 host_supervisor.report_end(host_supervisor.running)
                 host_supervisor.restarts.ended(loop_seconds())
-                await host_supervisor.retire()
+                await host_supervisor.close()  # also what others are still at: that may be what has ended it
             if loop_seconds() >= host_supervisor.restarts.due:
                 await self._begin()
 
@@ -255,9 +256,11 @@ class EngineController:
             await self._record(PromoteRefused(why=why), request.subject, request.id)
 
     async def _promote(self, request: Event, asked: PromoteRequested) -> None:
-        running = await self.host_supervisor.start_host(await self._export(request.subject))
-        promoted = self._promoted(asked, running, request.actor)
-        await self._turn(running.commit, running, promoted, request.id)
+        async with self.host_supervisor.others_frozen():
+            running = await self.host_supervisor.start_host(await self._export(request.subject))
+            await self._turn(
+                running.commit, running, self._promoted(asked, running, request.actor), request.id
+            )
 
     async def roll_back(self, to: str, reject: str, why: str, by: str = "pulse") -> str:
         """Put an earlier commit in force again; returns the new commit that does so. Raises PulseError."""
@@ -268,11 +271,12 @@ class EngineController:
 
     async def _go_back(self, to: str, why: str, by: str, cause: str | None = None) -> str:
         rejected = self.engine.commit
-        revision, branch = await self.parts.revisions.going_back(to, rejected, why)
-        # What is not to be run is not loaded either: that may be what crashes the daemon again and again.
-        running = await self.host_supervisor.start_host(revision) if self.is_wanted else None
-        rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
-        await self._turn(revision.commit, running, rolled, cause)
+        async with self.host_supervisor.others_frozen():
+            revision, branch = await self.parts.revisions.going_back(to, rejected, why)
+            rolled = EngineRolledBack(rejected=rejected, to=to, why=why, asked_by=by, kept_as=branch)
+            # What is not to be run is not loaded either: that may be what crashes the daemon again and again.
+            running = await self.host_supervisor.start_host(revision) if self.is_wanted else None
+            await self._turn(revision.commit, running, rolled, cause)
         return revision.commit
 
     async def _turn(
@@ -291,7 +295,7 @@ class EngineController:
                 await running.end()
             raise
         if running:
-            await self.host_supervisor.switch_to(running)
+            await self.host_supervisor.switch_to(running, takes_back=isinstance(what, EngineRolledBack))
         self.host_supervisor.restarts.ends = 0  # those were of another commit
         self.instead_of, self.set_aside = "", ""
         self._told = (commit, commit) if running else None

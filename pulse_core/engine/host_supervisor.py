@@ -10,13 +10,19 @@ Theory of the swap. A promote or rollback must miss no tick and no event, and ma
    those events are collected in `_late` and fed afterwards, each once, by `seq`. Between the last of them and the
    assignment of `running` nothing is awaited, so no event falls between the two hosts, and none reaches one twice.
 4. The executors of the new commit are registered before its rules can wish for them. A fold that is under way keeps its
-   reference to the old host and is answered by that one; then the old host is closed. Its action host is retired, not
-   closed: what it is doing is finished first, if that takes no longer than the daemon's own stop would wait for it.
+   reference to the old host and is answered by that one; then the old host is closed. After a promote its action host
+   is retired, not closed: what it is doing is finished first, if that takes no longer than the daemon's own stop would
+   wait for it. A commit that is rolled back has no such time.
+
+All hosts and git have one user, and whoever has a user may end all of its processes. So all of this is done in
+`others_frozen`: what runs of watchers and executors stands still until the new host has taken over, and then goes on
+or is ended. Rules can't signal anybody.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 from pulse_core.engine import user_checkpoints
@@ -267,8 +273,20 @@ class HostSupervisor:
             self.context.failed(*fault)
         return action_host
 
-    async def switch_to(self, running: Running) -> None:
-        """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed."""
+    @asynccontextmanager
+    async def others_frozen(self) -> AsyncIterator[None]:
+        """Inside, no watcher and no executor that runs by now can act against a host that begins."""
+        async with AsyncExitStack() as frozen:
+            in_force = self.running and self.running.action_host
+            for one in (*self._former, *([in_force] if in_force else ())):
+                await frozen.enter_async_context(one.frozen())
+            yield
+
+    async def switch_to(self, running: Running, *, takes_back: bool = False) -> None:
+        """Feed a new host the events since its start, make it the running one, and end the old one: no tick is missed.
+
+        takes_back: what the old one and those before it are at is broken off.
+        """
         self._late, old = [], self.running
         try:
             # The log tells of an event a moment after it can be read there: some come twice, and the host takes them once.
@@ -288,9 +306,11 @@ class HostSupervisor:
         if old:
             if former := old.action_host:
                 self._former.add(former)
-                grace = self.context.settings().daemon.stop_grace / US_PER_SECOND
+                grace = 0 if takes_back else self.context.settings().daemon.stop_grace / US_PER_SECOND
                 former.retire(grace).add_done_callback(lambda _: self._former.discard(former))
             await old.close()
+        if takes_back:
+            await asyncio.gather(*(action_host.close() for action_host in self._former))
 
     async def retire(self) -> None:
         """End the running host."""

@@ -1,6 +1,7 @@
 """The hosts and the repository of the engine, whose code runs in other processes and is not trusted."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -180,6 +181,9 @@ class ActionHost(Protocol):
 
     @property
     def faults(self) -> Sequence[EngineFault]: ...
+
+    def frozen(self) -> AbstractAsyncContextManager[None]:
+        """Inside, nothing of it acts, where the machine can hold it; calls under way go on afterwards."""
 
     def retire(self, seconds: float) -> "Future[None]":
         """Let the calls under way end, within these seconds, and close; returns at once. Done when it has closed.

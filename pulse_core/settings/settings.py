@@ -53,7 +53,7 @@ class DaemonSettings(Group):
     stop_grace: Duration = Field(
         10_000_000,
         ge=0,
-        description="how long a stop waits for running effects, and an engine that is replaced for those of its executors",
+        description="how long a stop waits for running effects, and a promote for those of the executors that it replaces",
     )
     checkpoint_every: Duration = Field(60_000_000, gt=0, description="how often projections are checkpointed")
     verify_every: Duration = Field(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.action_host import Actions, MemoryActionHosts
+from pulse_adapters.memory.action_host import Actions, MemoryActionHost, MemoryActionHosts
 from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
 from pulse_adapters.memory.executors import MemoryExecutor
 from pulse_core.engine.engine_context import EngineParts
@@ -192,6 +192,45 @@ def test_a_rollback_brings_back_the_actions_of_the_commit_before() -> None:
     bench.tell(story)
 
 
+def test_a_commits_watchers_and_executors_stand_still_while_another_one_begins_and_end_with_a_rollback() -> (
+    None
+):
+    sleeper = MemoryExecutor("beep", Policy(Safety.AT_MOST_ONCE, timeout=DAY), sleeps)
+    actions = (Probe("queue", lambda: 7),), (sleeper,)
+    bench = Bench(beeps, second=actions, third=actions, broken=actions)
+    bench.revisions.engines["broken"] = None
+    seen = list[list[bool]]()
+
+    class Listing(MemoryActionHosts):
+        async def start(self, *given: Any) -> MemoryActionHost:
+            seen.append([host.is_frozen for host in self.started if not host.closed])
+            return await super().start(*given)
+
+    bench.action_hosts = Listing(bench.action_hosts.engines)
+
+    def frozen() -> list[bool]:
+        return [host.is_frozen for host in bench.action_hosts.started]
+
+    async def story(world: World) -> None:
+        await started(world)
+        await promoted(world, "second")
+        await asyncio.sleep(2)
+        await promoted(world, "broken", "second")
+        await asyncio.sleep(2)
+        assert world.events("promote-refused")
+        assert (seen, frozen(), bench.closed) == ([[]], [False], [False])
+        await promoted(world, "third", "second")
+        await asyncio.sleep(2)
+        assert bench.closed == [False, False], "what an executor is at goes on for a while after a promote"
+        await world.ask(RollbackRequested(), "second")
+        await asyncio.sleep(0.1)
+        assert seen[1:] == [[True], [True, True]]
+        assert bench.closed == [True, True, False], "but not after a rollback"
+        assert frozen() == [False] * 3
+
+    bench.tell(story, NARROW)
+
+
 DAY = 86_400
 NARROW = {"daemon": {"tick_ms": 1_000, "concurrency": 4, "stop_grace": "10s"}}
 NOTICE = Effect(action="notify", key="hello", params={"title": "hello"})
@@ -261,7 +300,7 @@ def test_what_a_rolled_back_commits_rules_have_wished_for_is_cancelled_and_what_
         assert world.events("effect-executing", subject=mine.id), "a person's has a slot, whatever rules hold"
         await world.ask(RollbackRequested(why="it sleeps"), "")
         await asyncio.sleep(0.1)
-        assert outcomes(world) == {"effect-cancelled": 19}
+        assert outcomes(world) == {"effect-cancelled": 19, "effect-unknown": 6}
         cancelled = world.events("effect-cancelled")[0]
         words = "cancelled by pulse (second, whose rules wished for it, was taken back)"
         assert json.loads(cancelled.data)["why"] == words

@@ -104,7 +104,8 @@ MADE = {"hosts": "host", "action_hosts": "action_host"}
 VERBS = (
     "revisions.head", "revisions.ensure", "revisions.point_main", "revisions.going_back",
     "hosts.start", "host.feed", "host.fold", "host.quarantine", "host.keep", "host.close",
-    "action_hosts.start", "action_host.retire", "action_host.close", "watcher.collect", "watcher.should_wake",
+    "action_hosts.start", "action_host.frozen", "action_host.retire", "action_host.close",
+    "watcher.collect", "watcher.should_wake",
     "executor.policy", "executor.check", "executor.execute", "executor.verify",
 )  # fmt: skip
 """All that the daemon asks of the engine's side."""

@@ -6,6 +6,7 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,10 @@ from pulse_adapters.workers.control_group import ControlGroup, all_home_groups
 from pulse_adapters.workers.host_groups import end_hosts_left_over, host_group
 from pulse_adapters.workers.proc import is_alive, read_stat
 from pulse_adapters.workers.run_as import RunAs
+from pulse_core.ports.engine import CannotLoad
 from pulse_core.ports.host import ProcessId
 from tests.control_groups import skip_without_groups
-from tests.engine_user import ROOT_ALONE, open_folder, throwaway
+from tests.engine_user import ROOT_ALONE, lend, open_folder, throwaway
 from tests.integration.action_host.action_host_scene import (
     Scene,
     at_work,
@@ -52,6 +54,23 @@ for _ in range(6):
                 os._exit(0)
             time.sleep(0.005)
 open(params.path, 'w').write(str(os.getpid()))
+return Result({})
+"""
+KILLS = """
+def said(pid, file):
+    return open(f"/proc/{pid}/{file}").read()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork():
+        os._exit(0)
+    while True:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                is_mine = f"Uid:\\t{os.getuid()}\\t" in said(pid, "status")
+                if is_mine and said(pid, "cgroup") != said("self", "cgroup"):
+                    os.kill(int(pid), 9)
+            except OSError:
+                pass
 return Result({})
 """
 POLICY = "Policy(Safety.AT_MOST_ONCE, timeout=20)"
@@ -131,6 +150,41 @@ async def test_a_host_of_another_user_can_not_leave_its_group(tmp_path: Path) ->
                 with pytest.raises(Exception, match="Permission denied"):
                     await scene.act(path=f"{path}/cgroup.procs")
             assert group.members() == {scene.pid}
+
+
+@ROOT_ALONE
+async def test_a_host_that_ends_all_processes_of_its_user_can_not_keep_another_one_from_taking_over(
+    tmp_path: Path, open_python: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    skip_without_groups()
+    lend(open_python, monkeypatch)
+    with throwaway() as account, open_folder() as folder:
+        how: dict[str, Any] = {
+            "run_as": lambda: RunAs(account.ids),
+            "group": partial(host_group, tmp_path),
+        }
+        works = written(folder / "new", executor("return Result({})", policy=POLICY))
+        async with at_work(written(folder / "old", executor(KILLS, policy=POLICY)), **how) as old:
+            await old.act()
+            with pytest.raises(CannotLoad, match=r"ended by SIGKILL; .*upulse engine disable"):
+                async with at_work(works, **how):
+                    pass
+            async with old.hands.frozen(), at_work(works, **how) as new:
+                await old.hands.retire(0)
+                await new.act()
+        assert (old.faults, new.faults) == ([], [])
+
+
+async def test_what_stands_still_for_a_while_is_not_late_by_that(tmp_path: Path) -> None:
+    skip_without_groups()
+    source = executor("return Result({})", policy="Policy(Safety.IDEMPOTENT, timeout=0.2)")
+    async with at_work(written(tmp_path / "engine", source), group=partial(host_group, tmp_path)) as scene:
+        async with scene.hands.frozen():
+            late = asyncio.ensure_future(scene.act())
+            await asyncio.sleep(1.5)
+            assert not late.done()
+        await late
+        assert not scene.faults
 
 
 DAEMON = """
