@@ -98,7 +98,13 @@ def run_tool(*argv: str) -> None:
     """Run a tool of the machine's that makes or removes users. Raises NoAccount with what it says."""
     try:
         done = subprocess.run(
-            argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_PATIENCE, check=False
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NoAccount(f"{_FAILED}: {argv[0]}: {error}") from error

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pulse_adapters.logs.rotated_files import subject_name
+from pulse_adapters.workers.journal_entry import field_text
 from pulse_adapters.workers.syscalls import prctl
 from pulse_core.model.backoff import Backoff, Restarts
 
@@ -114,7 +115,7 @@ class JournalUnit:
             advice = "see RateLimitBurst= in journald.conf(5)"
             self.tell(self.name, f"journald suppressed messages of it, and nobody can read them; {advice}")
             return b""
-        text = _text(fields.get("MESSAGE"))[:LONGEST]
+        text = field_text(fields.get("MESSAGE"))[:LONGEST]
         return b"".join(line + b"\n" for line in text.split(b"\n") if line)
 
     def report_errors(self) -> None:
@@ -155,14 +156,3 @@ def _exec_journalctl(argv: Sequence[str], environment: Mapping[str, str], out: i
         os.write(said, f"{argv[0]} cannot be run: {error.strerror}; is it installed?".encode())
     finally:
         os._exit(127)
-
-
-def _text(message: object) -> bytes:
-    """A message as bytes: journalctl writes binary ones as a list of numbers, and several ones as a list."""
-    if isinstance(message, str):
-        return message.encode("utf-8", "replace")
-    if isinstance(message, list):
-        if all(isinstance(one, int) and 0 <= one < 256 for one in message):
-            return bytes(message)
-        return b"\n".join(_text(one) for one in message)
-    return b""

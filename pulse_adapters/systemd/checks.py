@@ -26,7 +26,7 @@ class UnitChecks:
                 words = "systemd does not run this machine; whatever starts the daemon must keep it running"
                 yield Finding("unit", OK, words)
             return
-        text = installed.path.read_text()
+        text = installed.path.read_text(errors="replace")
         if text == installed.text():
             yield Finding("unit", OK, f"{installed.path} is up to date")
             return

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from pulse_adapters.workers.journal_entry import field_text
 from pulse_adapters.workers.plain_file import replace_plain
 from pulse_core.model.errors import PulseError
 
@@ -206,6 +207,8 @@ def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
     """The last lines of its journal as JSON with `at`, `level` and `message`, and then new ones if `follow`."""
     command = ["journalctl", "--user-unit" if unit.user else "-u", unit.name, "-o", "json", "--no-pager"]
     command += ["-n", str(count), *(["--follow"] if follow else [])]
+    # The unit's alone are those of the engine's user, too; systemd's words of it are root's, or of the user's manager.
+    command += [f"_UID={uid}" for uid in sorted({0, unit.home.stat().st_uid})]
     try:
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace") as reader:
             yield from map(journal_line, reader.stdout or ())
@@ -218,9 +221,9 @@ def journal_lines(unit: Unit, count: int, follow: bool) -> Iterator[str]:
 def journal_line(entry: str) -> str:
     """An entry as journalctl writes it in JSON, in the form of a line of `daemon.log`."""
     fields = json.loads(entry)
-    severity, message = fields.get("PRIORITY", ""), fields.get("MESSAGE")
-    if isinstance(message, list):  # of bytes, where they are no text
-        message = bytes(message).decode(errors="replace")
+    severity, message = (
+        field_text(fields.get(key)).decode(errors="replace") for key in ("PRIORITY", "MESSAGE")
+    )
     at = datetime.fromtimestamp(int(fields["__REALTIME_TIMESTAMP"]) / 1e6, UTC).isoformat()
     return json.dumps(
         {"at": at, "level": _LEVELS.get(severity, "info"), "message": message or "(too long to show)"}
@@ -248,7 +251,13 @@ def _call(args: tuple[str, ...], user: bool) -> subprocess.CompletedProcess[str]
         environment.setdefault("XDG_RUNTIME_DIR", f"/run/user/{os.geteuid()}")
     try:
         return subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_PATIENCE,
+            check=False,
         )
     except FileNotFoundError as error:
         raise PulseError("there is no systemctl on this machine; use: upulse daemon start") from error

@@ -3,6 +3,7 @@
 Every daemon asks soon after its start, in a process of its own: what only some homes need is imported where it is used.
 """
 
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -59,7 +60,7 @@ def last_anchored(home: HomeLayout, host: str) -> int:
     last = 0
     for place in places:
         with suppress(PulseError):
-            found = read_anchors(_lines_of(place))
+            found = read_anchors(_lines_of(place, home))
             last = max([last, *(one.head.seq for one in found if one.home == host)])
     return last
 
@@ -87,7 +88,7 @@ def compare_with_anchors(
             where = f"the anchor {'in the journal' if place == JOURNAL_PLACE else place}"
             is_named, why = place in named, ""
             try:
-                anchors: Iterable[Anchor] = read_anchors(_lines_of(place))
+                anchors: Iterable[Anchor] = read_anchors(_lines_of(place, home))
                 if not is_named:
                     anchors = [one for one in anchors if one.path == str(home.path) or one.home == host]
                     if not anchors:
@@ -136,8 +137,16 @@ def _last_anchored(log: SqliteEventReader) -> Mapping[str, int]:
     )
 
 
-def _lines_of(place: str) -> Iterator[str]:
-    return lines_of_journal() if place == JOURNAL_PLACE else lines_of_file(Path(place))
+def _lines_of(place: str, home: HomeLayout) -> Iterator[str]:
+    return lines_of_journal({0, _owner(home)}) if place == JOURNAL_PLACE else lines_of_file(Path(place))
+
+
+def _owner(home: HomeLayout) -> int:
+    """Whose the home is, or will be: its daemon runs as this user, or as root."""
+    try:
+        return home.path.stat().st_uid
+    except OSError:
+        return os.geteuid()
 
 
 def _named_by_log(log: SqliteEventReader) -> list[tuple[str, ...]]:

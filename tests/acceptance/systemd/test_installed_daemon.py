@@ -37,6 +37,16 @@ rm -rf {HOME} /srv/hang /etc/systemd/system/{UNIT} /etc/systemd/system/{UNIT}.d 
 systemctl daemon-reload && systemctl reset-failed
 """
 """Leaves nothing of a test's, in one process: each that enters the machine costs as much as all that this does."""
+FORGE = """
+import os, pathlib, socket, subprocess, sys
+group = pathlib.Path(f"/proc/{sys.argv[1]}/cgroup").read_text().rpartition(":")[2].strip()
+pathlib.Path(f"/sys/fs/cgroup{group}/cgroup.procs").write_text("0")
+os.setreuid(65534, -1)
+message = f"MESSAGE={sys.argv[2]}\\nSYSLOG_IDENTIFIER=pulse-anchor\\n".encode()
+socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(message, "/run/systemd/journal/socket")
+subprocess.run(["journalctl", "--sync"], check=True)
+"""
+"""Writes a line as the last anchor to the journal: another user, in the control group of a process."""
 # A Python signal handler runs in the main thread: while it sleeps, the loop hangs and the process lives.
 HANG = "import signal, time\nsignal.signal(signal.SIGWINCH, lambda *_: time.sleep(1000))\n"
 
@@ -162,6 +172,19 @@ def test_a_killed_process_is_replaced_and_inherits_no_word_of_the_notify_socket(
     assert any("process-died" in line and "sleeper" in line for line in wrong)
     assert not any("process-up" in line or "{" in line for line in wrong)
     assert "WARNING process-died" in daemon.upulse("daemon", "logs", "-n", "100")
+
+
+@pytest.mark.usefixtures("with_engine")
+def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_daemons(
+    daemon: Installed,
+) -> None:
+    """As the engine's user can, whose processes are in groups of the unit."""
+    forged = json.dumps({"home": "another", "path": HOME, "seq": 1, "chain": "00" * 32, "at": 2**62})
+    daemon.machine.run([sys.executable, "-c", FORGE, str(daemon.main_pid()), forged])
+    asked = ["journalctl", "--no-pager", "-o", "cat", "-u", UNIT, "-t", "pulse-anchor"]
+    assert daemon.machine.run(asked).stdout == f"{forged}\n"
+    assert "ok" in daemon.upulse("verify")
+    assert "another" not in daemon.upulse("daemon", "logs", "-n", "100")
 
 
 @pytest.mark.wall_clock

@@ -67,20 +67,20 @@ def test_the_journal_is_told_who_speaks(tmp_path: Path) -> None:
 
 def test_the_journal_is_read_by_who_has_spoken(tmp_path: Path) -> None:
     program = tmp_path / "journalctl"
-    program.write_text('#!/bin/sh\necho "$@"\necho a line\n')
+    program.write_text('#!/bin/sh\necho "$@"\nprintf "\\\\377\\\\n"\necho a line\n')
     program.chmod(0o755)
-    asked, line = lines_of_journal(str(program))
-    assert "--identifier=pulse-anchor" in asked
-    assert line == "a line"
+    asked, binary, line = lines_of_journal({7, 0}, str(program))
+    assert asked.endswith(" SYSLOG_IDENTIFIER=pulse-anchor _TRANSPORT=journal _UID=0 _UID=7")
+    assert (binary, line) == ("\ufffd", "a line")
     program.write_text("#!/bin/sh\nexec yes")
-    endless = lines_of_journal(str(program))
+    endless = lines_of_journal({7, 0}, str(program))
     assert next(endless) == "y"
     endless.close()  # type: ignore[attr-defined]
     program.write_text("#!/bin/sh\necho first; exec sleep 60")
     with pytest.raises(PulseError, match=r"within 0\.1 s"):
-        list(lines_of_journal(str(program), 0.1))
+        list(lines_of_journal({7, 0}, str(program), 0.1))
     program.write_text("#!/bin/sh\necho it is broken >&2; exit 1")
     with pytest.raises(PulseError, match="it is broken"):
-        list(lines_of_journal(str(program)))
+        list(lines_of_journal({7, 0}, str(program)))
     with pytest.raises(PulseError, match="no journalctl"):
-        list(lines_of_journal(str(tmp_path / "nothing")))
+        list(lines_of_journal({7, 0}, str(tmp_path / "nothing")))

@@ -186,6 +186,7 @@ def test_the_journal_is_told_from_another_file_that_a_child_was_given(tmp_path: 
     [
         ("it failed", "WARNING it failed"),
         (list(b"\xffit"), "WARNING \ufffdit"),
+        (["it", None, list(b"\xffit")], "WARNING it ↵  ↵ \ufffdit"),
         (None, "WARNING (too long to show)"),
     ],
 )
