@@ -2,6 +2,8 @@
 
 import grp
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,9 +16,27 @@ from pulse_adapters.sandbox.scratch_folder import remove_left_over
 from pulse_adapters.workers.process_tree import live_process_table, of_user
 from pulse_adapters.workers.untrusted_paths import remove_tree, run_as_user
 
-PATIENCE = 10.0
+PATIENCE, PATIENCE_OF_ROOT = 10.0, 60.0
 EVERYBODYS = ("/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue", "/run/lock")
 """Where any user may leave files."""
+_FORGETS_KEYS = """
+import ctypes, os, platform, sys
+keyctl, libc = {"x86_64": 250, "aarch64": 219}[platform.machine()], ctypes.CDLL(None)
+CLEAR, INVALIDATE, PERSISTENT, OF_USER, OF_SESSIONS = 7, 21, 22, -4, -5
+def call(*numbers):
+    return libc.syscall(*map(ctypes.c_long, (keyctl, *numbers)))
+uid, gid = map(int, sys.argv[1:])
+os.setgroups([])
+os.setgid(gid)
+os.setuid(uid)
+call(CLEAR, call(PERSISTENT, -1, OF_USER))
+call(CLEAR, OF_SESSIONS)
+call(CLEAR, OF_USER)
+for key in map(str.split, open("/proc/keys")):
+    if key[5] == str(uid):
+        call(INVALIDATE, int(key[0], 16))
+"""
+"""Becomes a user, who may not be able to read Python, and has the kernel forget the keys that its next user could read."""
 
 
 def has_account(home: Path) -> bool:
@@ -63,11 +83,35 @@ def _end_processes(account: Account) -> None:
         run_as_user(("sh", "-c", "kill -9 -1"), account.ids, None, 1.0)
 
 
+def _delete_files(account: Account) -> None:
+    """Delete what the user has where any user may leave files. Raises NoAccount if something is left there."""
+    find = ("find", *EVERYBODYS, "-xdev", "-mindepth", "1", "-user", str(account.uid))
+    # Its own folders may be closed to it, and are opened before `find` looks into them.
+    opens = (*find, "-type", "d", "!", "-perm", "-u=rwx", "-exec", "chmod", "u+rwx", "{}", ";")
+    for command in (opens, (*find, "-delete")):
+        run_as_user(command, account.ids, None, PATIENCE)
+    try:
+        left = subprocess.run(
+            (*find, "-print", "-quit"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=PATIENCE_OF_ROOT,
+            check=False,
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.SubprocessError) as error:
+        raise NoAccount(f"what the user {account.name} has left can't be looked for: {error}") from error
+    if left:
+        path = os.fsdecode(left.rstrip(b"\n"))
+        raise NoAccount(
+            f"the user {account.name} has left {path!r}, which it can't delete, so it is not removed; delete that, and "
+            "try again"
+        )
+
+
 def _remove(name: str, account: Account | None) -> None:
     if account:
-        find = ("find", *EVERYBODYS, "-xdev", "-mindepth", "1", "-user", str(account.uid), "-delete")
-        for command in (find, ("ipcrm", "--all")):
-            run_as_user(command, account.ids, None, PATIENCE)
+        _delete_files(account)
+        run_as_user(("ipcrm", "--all"), account.ids, None, PATIENCE)
+        with suppress(OSError, subprocess.SubprocessError):  # a machine without keys
+            forget = (sys.executable, "-I", "-S", "-c", _FORGETS_KEYS, *map(str, account.ids))
+            subprocess.run(forget, stderr=subprocess.DEVNULL, timeout=PATIENCE, check=False)
         run_tool("userdel", name)
     with suppress(KeyError):
         grp.getgrnam(name)  # whatever userdel is told to do with groups

@@ -168,6 +168,12 @@ def uid_of(pid: int) -> int | None:
     return None
 
 
+def is_of_user(pid: int, uid: int) -> bool:
+    """Whether a process may act as this user: also by the saved or effective one of a setuid program."""
+    lines = (read_proc_file(f"/proc/{pid}/status") or b"").splitlines()
+    return any(str(uid).encode() in line.split()[1:] for line in lines if line.startswith(b"Uid:"))
+
+
 def has_marker(pid: int, marker: str, variable: str = EFFECT_MARK) -> bool:
     """Whether a process was started with this marker (by default a `PULSE_EFFECT`) in its environment."""
     return bool(with_marker((pid,), marker, variable))

@@ -13,11 +13,11 @@ from pulse_adapters.workers.proc import (
     ProcStat,
     descendants,
     environments,
+    is_of_user,
     live_processes,
     own_line,
     send,
     ticks_now,
-    uid_of,
     with_marker,
 )
 from pulse_core.model.backoff import Backoff
@@ -155,8 +155,8 @@ def marked(mark: str) -> Chosen:
 
 
 def of_user(uid: int) -> Chosen:
-    """Choose the processes of a user."""
-    return lambda now: [pid for pid in now if uid_of(pid) == uid]
+    """Choose the processes of a user, also those that somebody else has begun with its rights."""
+    return lambda now: [pid for pid in now if is_of_user(pid, uid)]
 
 
 def orphans_of_user(uid: int) -> Chosen:

@@ -3,7 +3,9 @@
 import grp
 import os
 import pwd
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -207,7 +209,8 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     (machine / "tmp").mkdir()
     (machine / "tmp").chmod(0o1777)
     (machine / "tmp" / "of-root").write_text("x")
-    litter = f"mkdir -p a/b; chmod 0 a/b; ln -s {machine}/precious link; mkdir {machine}/tmp/d; touch {machine}/tmp/d/x"
+    closed = "mkdir -p d/e/f; touch d/e/f/x; chmod 0 d/e/f d/e; chmod 500 d"
+    litter = f"mkdir -p a/b; chmod 0 a/b; ln -s {machine}/precious link; cd {machine}/tmp; {closed}"
     uid, gid = account.ids
     subprocess.run(
         ["sh", "-c", litter], cwd=work, user=uid, group=gid, extra_groups=(), check=True, timeout=60
@@ -219,9 +222,19 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
         ["sh", "-c", fork], cwd="/", user=uid, group=gid, extra_groups=(), start_new_session=True
     )
     eventually(lambda: len(of_user(uid)) > 2)
+    key = [sys.executable, "-c", ADDS_KEY, str(gid), str(uid)]
+    assert int(subprocess.run(key, check=True, stdout=subprocess.PIPE, timeout=60).stdout) > 0
+    assert keys_of(uid)
+    # A copy of a shell that another user runs with the rights of this one.
+    shell = shutil.copy("/bin/sleep", machine / "tmp" / "sleep")
+    os.chown(shell, uid, gid)
+    os.chmod(shell, 0o4755)
+    lent = subprocess.Popen([shell, "300"], cwd="/", user=65534, group=65534, extra_groups=())
     assert list(remove_account(one, machine / "base")) == [f"Removed the user {account.name}."]
     child.wait(timeout=60)
+    lent.wait(timeout=60)
     assert of_user(uid) == []
+    eventually(lambda: not keys_of(uid))
     assert find_account(account.name) is None
     with pytest.raises(KeyError):
         grp.getgrnam(account.name)
@@ -231,6 +244,37 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     assert (machine / "precious").stat().st_mode & 0o777 == 0o711
     assert (machine / "precious" / "coin").exists()
     assert list(remove_account(one, machine / "base")) == []  # nor is anything to be done again
+
+
+ADDS_KEY = """
+import ctypes, os, platform, sys
+add_key, libc = {"x86_64": 248, "aarch64": 217}[platform.machine()], ctypes.CDLL(None)
+os.setgid(int(sys.argv[1]))
+os.setuid(int(sys.argv[2]))
+print(libc.syscall(add_key, b"user", b"secret", b"abc", 3, -4))
+"""
+
+
+def keys_of(uid: int) -> int:
+    """How many keys the kernel keeps for a user."""
+    lines = (line.split() for line in Path("/proc/key-users").read_text().splitlines())
+    return next((int(one[3].partition("/")[0]) for one in lines if one[0] == f"{uid}:"), 0)
+
+
+@ROOT_ALONE
+def test_a_user_that_has_left_what_it_can_not_delete_stays_and_that_is_named(machine: Path) -> None:
+    account = make_account(one := home(machine), None)
+    kept = machine / "tmp" / "of-root"
+    kept.mkdir(parents=True)
+    (kept / "x").touch()
+    os.chown(kept / "x", *account.ids)
+    for mended in (False, True):
+        if mended:
+            (kept / "x").unlink()
+            assert list(remove_account(one, machine / "base")) == [f"Removed the user {account.name}."]
+        else:
+            with pytest.raises(NoAccount, match=r"has left '.*/of-root/x', which it can't delete"):
+                list(remove_account(one, machine / "base"))
 
 
 def of_user(uid: int) -> list[int]:
