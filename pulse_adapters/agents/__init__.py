@@ -36,7 +36,7 @@ def needed_watchers(context: WatcherContext) -> Sequence[Watcher]:
 
         return AgentRunsWatcher(context, DiskRunFiles(context.home.path, context.settings))
 
-    return (WatcherOnDemand(KEY, context, RUNS.kinds, is_needed, make),)
+    return (WatcherOnDemand(KEY, context, RUNS.kinds, is_needed, make, (CONDITION,)),)
 
 
 def watchers(context: WatcherContext) -> Sequence[Watcher]:

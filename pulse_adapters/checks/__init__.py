@@ -30,7 +30,7 @@ def watchers(context: WatcherContext) -> Sequence[Watcher]:
 
         return Checks(context, AskFiles())
 
-    return (WatcherOnDemand(KEY, context, {SettingsLoaded.kind}, is_needed, make),)
+    return (WatcherOnDemand(KEY, context, {SettingsLoaded.kind}, is_needed, make, (PREFIX,)),)
 
 
 def doubts(home: Path, settings: Settings) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.projections.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.evaluate_resources import conclude
+from pulse_core.watch.evaluate_resources import KINDS, conclude
 
 _PAGE = os.sysconf("SC_PAGESIZE")
 OURS = ("pulse_adapters.", "upulse_cli.")
@@ -122,6 +122,7 @@ class SystemResource:
     """
 
     name = key = SYSTEM_RESOURCE
+    conditions = KINDS
     timeout = 5.0
 
     def __init__(

@@ -35,6 +35,7 @@ class ProcessUsageWatcher:
     """
 
     name = key = PROCESS_USAGE
+    conditions = (USAGE,)
     timeout = 10.0
 
     def __init__(

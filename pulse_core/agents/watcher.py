@@ -37,6 +37,7 @@ class AgentRunsWatcher:
     """
 
     name = key = KEY
+    conditions = (CONDITION,)
     timeout = 120.0
 
     def __init__(self, context: WatcherContext, files: RunFiles) -> None:

@@ -80,6 +80,7 @@ class Checks:
     """
 
     name = key = KEY
+    conditions = (PREFIX,)
     timeout = 60.0
 
     def __init__(self, context: WatcherContext, ask_file: AskFile) -> None:

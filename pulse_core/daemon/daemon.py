@@ -34,11 +34,11 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
 )
 from pulse_core.model.moment import US_PER_SECOND, iso
-from pulse_core.model.names import ENGINE, NETWORK, NOT_WATCHED, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
+from pulse_core.model.names import ENGINE, NOT_WATCHED, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
-from pulse_core.ports.watcher import Watcher
+from pulse_core.ports.watcher import Watcher, conditions_of
 from pulse_core.projections.conditions import ENGINE_MISSING, GONE, UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
 from pulse_core.projections.state import Snapshot
@@ -274,11 +274,12 @@ class Daemon:
         """Leave out what may have crashed the daemons before this one, if they crashed again and again."""
         state = self.parts.view()
         if left := left_out(state.control.crashes, self._optional_parts()):
-            drafts = [Draft(SafeModeEntered(crashes=state.control.crashes, left_out=left))]
-            if OPTIONAL_WATCHERS in left and state.conditions[NETWORK]:
-                # An outage that nobody looks at would hold back notices and restarts.
-                cleared = ConditionCleared(evidence=NOT_WATCHED)
-                drafts.append(Draft(cleared, subject=NETWORK))
+            drafts: list[Draft] = [Draft(SafeModeEntered(crashes=state.control.crashes, left_out=left))]
+            if OPTIONAL_WATCHERS in left:
+                # What nobody looks at would stand for ever, and an outage hold back notices and restarts.
+                gone = tuple(name for one in self.parts.optional_watchers for name in conditions_of(one))
+                cleared = ConditionCleared(evidence=f"it is {NOT_WATCHED}")
+                drafts += [Draft(cleared, name) for name in state.conditions.raised if name.startswith(gone)]
             await self.journal.append_or_hold(*drafts)
         elif state.control.left_out:
             await self.journal.append_or_hold(Draft(SafeModeLeft(why="there is nothing left to leave out")))

@@ -21,13 +21,11 @@ from pulse_core.rules.survival.restart_plan import (
 )
 
 KEY, PROCESSES = "llm", "process-alive"
-OVER = "it answers", "it is not watched any more"
 
 
 async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart the process behind an endpoint that fails, with backoff, and notify if that does not help."""
-    watched = {name_of(llm) for llm in endpoints_of(curr.settings)}
-    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, url_of, OVER, watched, curr, KEY))
+    verdict = (await inner(prev, curr)).plus(*over_notices(PREFIX, url_of, "it answers", curr, KEY))
     for llm in {llm.url: llm for llm in endpoints_of(curr.settings)}.values():
         condition = curr.conditions[name_of(llm)]
         if condition is None:

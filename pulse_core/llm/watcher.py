@@ -59,6 +59,7 @@ class Llm:
     """
 
     name = key = "llm"
+    conditions = (PREFIX,)
 
     prober: Prober
     clock: Clock

@@ -43,7 +43,7 @@ PROCESS_USAGE = "process-usage"
 HELD_BACK = "; held back until now: "
 """What stands in the reason of an effect before what had held it back."""
 
-NOT_WATCHED = "the network is not watched in safe mode"
+NOT_WATCHED = "not watched in safe mode"
 NOT_LOOKED_AT = (" any more", NOT_WATCHED)
 """How the evidence ends with which a condition is cleared because nobody looks at it, as `it is not checked any more`."""
 

@@ -34,3 +34,12 @@ class Watcher(Protocol):
 
     def should_wake(self, window: Window) -> bool:
         """Whether the newest sample is worth a tick at once. Pure."""
+
+
+def conditions_of(watcher: Watcher) -> tuple[str, ...]:
+    """What the names of all conditions begin with that it raises: its `conditions`, which one that raises none lacks.
+
+    Where nobody runs it, these are cleared.
+    """
+    names: tuple[str, ...] = getattr(watcher, "conditions", ())
+    return names

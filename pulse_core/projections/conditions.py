@@ -8,7 +8,7 @@ from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.names import SETTLING
+from pulse_core.model.names import NOT_LOOKED_AT, SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.text import format_size
 from pulse_core.projections.effects import decode_plain_effect
@@ -69,7 +69,8 @@ class Conditions:
     raised: by name; cleared: when others were last cleared (the last 200);
     answering: open effects that answer one: the condition's name and the measure's place, by effect id;
     tried: when measures were wished in episodes of before (the last 50), by the names in `cleared`;
-    last: the measures of the newest of these episodes, as they stood when it was over, likewise.
+    last: the measures of the newest of these episodes, as they stood when it was over, likewise;
+    unwatched: why nobody looks at it any more, in words, for those of `cleared` of which it is not known that they are over.
     """
 
     raised: Mapping[str, Condition] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class Conditions:
     answering: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     tried: Mapping[str, tuple[Moment, ...]] = field(default_factory=dict)
     last: Mapping[str, tuple[Measure, ...]] = field(default_factory=dict)
+    unwatched: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Condition | None:
         return self.raised.get(name)
@@ -93,7 +95,7 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
     if not state.raised and not state.answering and ConditionRaised.kind not in {one.kind for one in events}:
         return state  # as nearly always: nothing is wrong
     raised, cleared, answering = dict(state.raised), dict(state.cleared), dict(state.answering)
-    tried, last = dict(state.tried), dict(state.last)
+    tried, last, unwatched = dict(state.tried), dict(state.last), dict(state.unwatched)
     for event in events:
         kind, name = event.kind, event.subject
         if kind == Effect.kind:
@@ -107,16 +109,19 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
             measures = raised.pop(name).measures
             answering = {id_: place for id_, place in answering.items() if place[0] != name}
             last.pop(name, None)
+            unwatched.pop(name, None)
             cleared.pop(name, None)  # so that the newest is last
             cleared[name] = event.moment
+            if (words := str(decode_plain(event.data).get("evidence", ""))).endswith(NOT_LOOKED_AT):
+                unwatched[name] = words
             if measures:
                 last[name] = measures
                 tried[name] = (*tried.get(name, ()), *(one.wished for one in measures))[-MEASURES:]
             if len(cleared) > REMEMBERED:
                 oldest = next(iter(cleared))
-                for past in (cleared, tried, last):
+                for past in (cleared, tried, last, unwatched):
                     past.pop(oldest, None)
-    return Conditions(raised, cleared, answering, tried, last)
+    return Conditions(raised, cleared, answering, tried, last, unwatched)
 
 
 def _raised_condition(before: Condition | None, event: Event) -> Condition:

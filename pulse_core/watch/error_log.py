@@ -51,6 +51,7 @@ class ErrorLog:
     """
 
     name = key = "error-log"
+    conditions = (PREFIX,)
     timeout = 10.0
 
     reader: LogFollower

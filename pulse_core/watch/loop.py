@@ -7,13 +7,14 @@ from typing import Any
 
 from pulse_core.model.backoff import Backoff
 from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.kinds import ConditionRaised
 from pulse_core.model.payload import Wake
 from pulse_core.model.vitals import Reading, Sample, Window, windows_after
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.engine import EngineCodeBroken
 from pulse_core.ports.loops import Supervise, coalesced, unsupervised, wait_within
 from pulse_core.ports.stores import Vitals
-from pulse_core.ports.watcher import Watcher
+from pulse_core.ports.watcher import Watcher, conditions_of
 from pulse_core.record.journal import Journal
 from pulse_core.watch.watcher_costs import Costs
 
@@ -153,6 +154,7 @@ class WatchLoop:
         sample = self.vitals.sample(watcher.key, self.clock.now(), reading.data)
         window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
         if reading.conclusions:
+            self._hold_to_its_own(watcher, reading)
             try:
                 if any(one.payload.wakes is not Wake.NEVER for one in reading.conclusions):
                     await self.journal.announce(reading.conclusions, self.answered)
@@ -165,3 +167,10 @@ class WatchLoop:
         if watcher.should_wake(window):
             self.wake(f"watcher:{watcher.name}")
         return True
+
+    def _hold_to_its_own(self, watcher: Watcher, reading: Reading) -> None:
+        """Report a condition that the watcher does not say to be its own: safe mode would leave it raised for ever."""
+        own = conditions_of(watcher)
+        for one in reading.conclusions:
+            if isinstance(one.payload, ConditionRaised) and not one.subject.startswith(own):
+                self.failed(f"watcher:{watcher.name}", f"{one.subject} is none of its `conditions`")

@@ -38,6 +38,7 @@ class Network:
     """
 
     name = key = NETWORK
+    conditions = (NETWORK,)
 
     prober: Prober
     settings: Callable[[], Settings]

@@ -25,8 +25,9 @@ class WatcherOnDemand:
         kinds: Collection[str],
         is_needed: Callable[[], bool],
         make: Callable[[], Watcher],
+        conditions: tuple[str, ...] = (),
     ) -> None:
-        self.name = self.key = name
+        self.name, self.key, self.conditions = name, name, conditions
         self._kinds, self._is_needed, self._make = frozenset(kinds), is_needed, make
         self._made: Watcher | None = None
         self._nudge = asyncio.Event()

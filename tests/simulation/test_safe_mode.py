@@ -291,19 +291,21 @@ def test_an_engine_that_does_harm_is_taken_back_in_safe_mode_without_being_loade
     setup.tell(story)
 
 
-def test_an_outage_that_nobody_looks_at_any_more_is_told_as_not_watched() -> None:
+def test_what_nobody_looks_at_any_more_is_told_as_not_watched() -> None:
     setup = Setup()
+    names = [NETWORK, "llm:http://127.0.0.1:4000", "check:page"]
+    setup.optional.conditions = (NETWORK, "llm:", "check:")
 
     async def story(world: World) -> None:
         await started(world)
-        await world.log.append(Draft(ConditionRaised(evidence="nothing answers", state="down"), NETWORK))
+        raised = ConditionRaised(evidence="nothing answers", state="down")
+        await world.log.append(*(Draft(raised, name) for name in [*names, "memory"]))
         await world.crash()
         await crashed(world, 4, setup)
-        assert not [one for one in state(world)["conditions"] if one["name"] == NETWORK]
-        outage = next(
-            one for one in after(Incidents(), world.events()).at(world.clock.now()) if one.subject == NETWORK
-        )
-        assert (outage.over, outage.ended_by) == (True, NOT_WATCHED)
+        assert [one["name"] for one in state(world)["conditions"]] == ["memory"]
+        told = after(Incidents(), world.events()).at(world.clock.now())
+        ended = {one.subject: one.ended_by for one in told if one.about == "condition" and one.over}
+        assert ended == dict.fromkeys(names, f"it is {NOT_WATCHED}")
 
     setup.tell(story)
 

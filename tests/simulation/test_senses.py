@@ -1,13 +1,14 @@
 """Watchers: each by itself, none in another's way."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
-from pulse_core.model.kinds import Effect
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import ConditionRaised, Effect
 from pulse_core.model.verdict import Verdict
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.projections.state import Snapshot
@@ -26,6 +27,8 @@ class Probe:
     threshold: float | None = None
     looks: list[float] = field(default_factory=list)
     nudge: asyncio.Event = field(default_factory=asyncio.Event)
+    conditions: tuple[str, ...] = ()
+    concluded: Sequence[Draft] = ()
 
     @property
     def key(self) -> str:
@@ -36,7 +39,7 @@ class Probe:
         value = self.sense()
         if asyncio.iscoroutine(value):
             value = await value
-        return Reading({"value": value})
+        return Reading({"value": value}, tuple(self.concluded))
 
     def should_wake(self, window: Window) -> bool:
         return self.threshold is not None and window.values("value")[-1] > self.threshold
@@ -73,6 +76,19 @@ def test_a_watcher_that_fails_is_backed_off_said_once_and_disturbs_nobody(sense:
         assert errors(world) == ["watcher:bad"]
 
     simulate(story, {}, watchers=(bad, good))
+
+
+def test_a_watcher_that_raises_a_condition_which_it_does_not_name_as_its_own_is_reported() -> None:
+    raised = [Draft(ConditionRaised(evidence="it is so"), name) for name in ("tide:high", "wind")]
+    probe = Probe("tide", lambda: 1, interval=600, conditions=("tide:",), concluded=raised)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(1)
+        (error,) = world.events("error")
+        assert "wind is none of its `conditions`" in error.data
+
+    simulate(story, {}, watchers=(probe,))
 
 
 @pytest.mark.usefixtures("rare_rounds")

@@ -8,8 +8,6 @@ from pulse_core.model.names import (
     DOWN,
     HTTP_ONLY,
     NETWORK,
-    NOT_WATCHED,
-    OPTIONAL_WATCHERS,
     SLOW,
     WELL,
 )
@@ -38,12 +36,10 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     verdict = await inner(prev, curr)
     condition = curr.conditions[NETWORK]
     if condition is None:
-        is_watched = curr.settings.network.dns or curr.settings.network.http
-        over = "every target answers" if is_watched else "the network is not watched any more"
-        if OPTIONAL_WATCHERS in curr.state.control.left_out:
-            over = NOT_WATCHED
-        ends = (notify_over(topic, "the network", over, curr, NETWORK) for topic in (OUTAGE, QUALITY))
-        return verdict.plus(*(effect for end in ends for effect in end))
+        over, gone = "every target answers", curr.conditions.unwatched.get(NETWORK, "")
+        for topic in (OUTAGE, QUALITY):
+            verdict = verdict.plus(*notify_over(topic, "the network", over, curr, NETWORK, unwatched=gone))
+        return verdict
     topic, title = TITLES.get(condition.state, UNKNOWN)
     lasts = f"{condition.state} for {duration_text(curr.now.since(condition.changed))}"
     verdict = verdict.plus(*notify_unless_told(topic, title, condition.described(curr.now), curr, NETWORK))

@@ -55,12 +55,18 @@ def notify_unless_told(
     return (_notice(topic, title, text, curr, keys, severity or severity_of(topic), printed),)
 
 
-def notify_over(topic: str, title: str, text: str, curr: Snapshot, *keys: str) -> tuple[Effect, ...]:
-    """The notice that it is over, if one was sent that it had begun."""
+def notify_over(
+    topic: str, title: str, text: str, curr: Snapshot, *keys: str, unwatched: str = ""
+) -> tuple[Effect, ...]:
+    """The notice that it is over, if one was sent that it had begun.
+
+    unwatched: why nobody looks at it any more, in words: then it is not known to be over, and that is the text.
+    """
     told = curr.notices[topic_text(topic)]
     if told is None or told.over:
         return ()
-    return (_notice(topic, f"resolved: {title}", text, curr, keys, told.severity, over=True),)
+    title = f"no longer watched: {title}" if unwatched else f"resolved: {title}"
+    return (_notice(topic, title, unwatched or text, curr, keys, told.severity, over=True),)
 
 
 def notify_once(

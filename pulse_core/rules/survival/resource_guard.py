@@ -197,7 +197,8 @@ def _over_notices(curr: Snapshot) -> Iterable[Effect]:
             done = f" after {describe_measures(measures)}" if measures else ""
             now = measured_share(name, curr)
             text = f"It is over{done}{f'; it is {now:.1%} now' if now is not None else ''}."
-            yield from notify_over(topic, title_of(name) or name, text, curr, SYSTEM_RESOURCE)
+            gone = curr.conditions.unwatched.get(name, "")
+            yield from notify_over(topic, title_of(name) or name, text, curr, SYSTEM_RESOURCE, unwatched=gone)
 
 
 # What to do against a shortage

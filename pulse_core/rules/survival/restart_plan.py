@@ -1,7 +1,7 @@
 """Plans the restart of a process because of a condition, with the budget and the pauses of one that has died."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from pulse_core.model.durations import duration_text
@@ -106,24 +106,23 @@ TRIES = {RESTART_PROCESS: "restart", RUN_COMMAND: "command"}
 def over_notices(
     beginning: str,
     title_of: Callable[[str], str],
-    texts: tuple[str, str],
-    looked_at: Collection[str],
+    text: str,
     curr: Snapshot,
     *keys: str,
 ) -> Iterator[Effect]:
     """The notice that it is over, with what was tried, for each open one about a condition whose name begins so.
 
-    texts: how it is over; and the same of what is not among those conditions that are still `looked_at`.
+    text: how it is over.
     """
-    known = {topic_text(name) for name in looked_at}
     wrong = {topic_text(name) for name in curr.conditions.raised}
     for topic, notice in curr.notices.of.items():
         if topic.startswith(beginning) and not notice.over and topic not in wrong:
             measures = curr.conditions.last.get(topic, ())
             is_again = len(curr.conditions.tried.get(topic, ())) > len(measures)
             tried = _tried(measures)
-            text = f"{texts[topic not in known]}{tried}{' this time' if tried and is_again else ''}"
-            yield from notify_over(topic, title_of(topic), text, curr, *keys)
+            over = f"{text}{tried}{' this time' if tried and is_again else ''}"
+            gone = curr.conditions.unwatched.get(topic, "")
+            yield from notify_over(topic, title_of(topic), over, curr, *keys, unwatched=gone)
 
 
 def _tried(measures: Sequence[Measure]) -> str:

@@ -19,15 +19,11 @@ from pulse_core.rules.survival.restart_plan import (
 )
 from pulse_core.settings.processes import ProcessSettings
 
-OVER = "it takes less", "it is not bounded any more"
-
 
 async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Restart a process that takes too much for long, if that is allowed, and tell a person else, or if it did not help."""
-    bounded = {name for process in curr.settings.process for name in process.usage_conditions}
-    verdict = (await inner(prev, curr)).plus(
-        *over_notices(USAGE, title_of, OVER, bounded, curr, PROCESS_USAGE)
-    )
+    over = over_notices(USAGE, title_of, "it takes less", curr, PROCESS_USAGE)
+    verdict = (await inner(prev, curr)).plus(*over)
     for process in curr.settings.process:
         for name in process.usage_conditions:
             if (condition := curr.conditions[name]) is None:

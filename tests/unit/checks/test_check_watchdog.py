@@ -55,9 +55,9 @@ def test_what_is_taken_out_of_the_settings_is_told_as_that() -> None:
     story.tick()
     story.acked(TOPIC)
     story.settings = story.settings.model_copy(update={"check": ()})
-    story.cleared(NAME)
+    story.cleared(NAME, gone := "it is not checked any more")
     story.tick()
-    story.expect("notify", key=TOPIC, over=True, text="it is not checked any more")
+    story.expect("notify", key=TOPIC, over=True, title="no longer watched: check it", text=gone)
 
 
 def test_a_person_is_told_once_and_when_it_is_over() -> None:

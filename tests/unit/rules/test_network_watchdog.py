@@ -65,10 +65,9 @@ def test_in_safe_mode_nobody_knows_whether_it_is_over() -> None:
     story.raised("network", "down")
     story.tick()
     settle(story)
-    story.happened("safe-mode-entered", crashes=3, left_out=["optional watchers"])
-    story.after("1h").cleared("network")
+    story.after("1h").cleared("network", gone := "it is not watched in safe mode")
     story.tick()
-    assert [effect.params["text"] for effect in story.emitted] == ["the network is not watched in safe mode"]
+    story.expect("notify", over=True, title="no longer watched: the network", text=gone)
     settle(story)
     assert story.ticks(every="1m", times=10) == []
 
