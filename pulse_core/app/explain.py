@@ -64,7 +64,7 @@ async def explain(
 ) -> RuleTrace:
     """What the survival rules and the user's inside them say now, or of a moment (UTC microseconds).
 
-    revision: of the user's rules, as `UserRules.ask` takes it.
+    revision: of the user's rules, as `UserRules.ask` takes it. Raises SettingsRefused: no others could stand in for them.
     """
     if rules:
         rules.hosts.warm()
@@ -73,6 +73,7 @@ async def explain(
         from pulse_core.app.state import CaveatedSnapshot, snapshot
         from pulse_core.composition import ALL_RULES
 
+        home.settings()
         seen, caveats = snapshot(home, at)
         answer = await rules.ask(seen, revision) if rules else None
     finally:

@@ -32,6 +32,25 @@ def guarded_processes(home: HomeContext) -> Mapping[str, GuardedProcessStatus]:
         return {}
 
 
+def status_at_stop(home: HomeContext, before: HomeStatus) -> HomeStatus:
+    """The status with the processes as they stood when the daemon was stopped. before: what one had said until then.
+
+    Another one may have been stopped, as during a restart: what that knew is in the log alone.
+    """
+    from pulse_core.app.compute_status import recorded_status  # settings and rules take long to import
+    from pulse_core.app.state import current_state
+
+    state = current_state(home)
+    control, processes = state.control, state.processes
+    if control.stopped is None or control.pid == before["daemon"]["pid"]:
+        return before
+    told = [recorded_status(name, state) for name in control.processes]
+    for one in told:
+        history = processes[one["name"]]
+        one["state"], one["pid"] = ("up", history.pid) if history.up else ("down", None)
+    return {**before, "processes": told, "unguarded": []}
+
+
 def daemon_status(home: HomeContext) -> DaemonStatus:
     """The daemon's own part, without reading the log."""
     try:

@@ -11,6 +11,7 @@ from upulse_cli.output import put, put_json, put_or_draw, say, say_when
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
+    from pulse_core.model.home_status import HomeStatus
 
 
 def pause(why: Why = "", as_json: AsJson = False, home: HomeDir = None) -> None:
@@ -70,9 +71,9 @@ def stop(home: HomeDir = None) -> None:
     from upulse_cli.wiring.shadow import running
 
     where = open_home(home)
-    guarded = guarded_processes(where)
+    before = answered_status(where)
     if daemon_control(where).stop():
-        say(guarded)
+        say_left_running(where, before)
         if shadow := running(where.layout):
             say(
                 f"A shadow (process {shadow.pid}) waits for the next daemon, and goes on with it; "
@@ -176,10 +177,10 @@ def uninstall(home: HomeDir = None) -> None:
     from upulse_cli.wiring.daemon_control import uninstall_daemon
 
     where = open_home(home)
-    guarded = guarded_processes(where)
+    before = answered_status(where)
     for sentence in uninstall_daemon(where.layout):
         say(sentence)
-    say(guarded)
+    say_left_running(where, before)
 
 
 @app.command()
@@ -217,16 +218,25 @@ def say_setting_faults(home: "HomeContext", refused: str) -> None:
         say(fault)
 
 
-def guarded_processes(home: "HomeContext") -> str:
-    """The guarded processes that live, which a stop leaves running, in a sentence."""
+def answered_status(home: "HomeContext") -> "HomeStatus | None":
+    """What the daemon says of itself and what it guards; None if none answers."""
     from pulse_core.model.errors import NotAnswering
-    from pulse_core.model.home_status import left_running
 
     try:
-        status = home.daemon.status()
+        return home.daemon.status()
     except NotAnswering:
-        return "No daemon answered: which processes are left running is not known."
-    return left_running(status)
+        return None
+
+
+def say_left_running(home: "HomeContext", before: "HomeStatus | None") -> None:
+    """Say which guarded processes live after a stop. before: what a daemon had said until then."""
+    from pulse_core.app.status import status_at_stop
+    from pulse_core.model.home_status import left_running
+
+    if before is None:
+        say("No daemon answered: which processes are left running is not known.")
+    else:
+        say(left_running(status_at_stop(home, before)))
 
 
 def wait_for_settings(home: "HomeContext", request: Mapping[str, Any]) -> None:

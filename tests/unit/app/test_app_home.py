@@ -18,15 +18,16 @@ from pulse_core.app.explain import explain
 from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
 from pulse_core.app.state import current_state, settings_for, snapshot, state_at
-from pulse_core.app.status import daemon_status, home_status, why_unheard
+from pulse_core.app.status import daemon_status, home_status, status_at_stop, why_unheard
 from pulse_core.app.why import why
 from pulse_core.model.errors import (
     HomeBusy,
     PulseError,
     Refused,
+    SettingsRefused,
     UnknownName,
 )
-from pulse_core.model.home_status import HomeStatus, LockHolder
+from pulse_core.model.home_status import HomeStatus, LockHolder, left_running
 from pulse_core.model.kinds import (
     DaemonStarted,
     DaemonStopped,
@@ -146,6 +147,32 @@ def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
         "no daemon tells of it, and its settings can't be read; last known: down: ended"
     )
     assert settings_for(scene.home, current_state(scene.home)).faults == scene.faults
+
+
+def test_rules_are_not_explained_with_settings_that_nobody_knows(scene: Scene) -> None:
+    scene.at(1, SettingsLoaded(digest="d", processes=("gateway",)))
+    scene.at(2, ProcessDied(pid=7, evidence="ended", healthy=True), "gateway")
+    scene.faults = ("config.toml:1: it is wrong",)
+    with pytest.raises(SettingsRefused, match="it is wrong"):
+        asyncio.run(explain(scene.home, None, None))
+
+
+def test_a_stop_during_a_restart_tells_what_the_newer_daemon_leaves_running(scene: Scene) -> None:
+    scene.at(1, DaemonStarted(pid=5, version="1"))
+    scene.at(1, SettingsLoaded(digest="d", processes=("gateway", "web")))
+    for name, pid in (("gateway", 7), ("web", 8)):
+        scene.at(2, ProcessUp(pid=pid, started=1, evidence="there"), name)
+    before = home_status(scene.home)
+    before["daemon"]["pid"], before["unguarded"] = 5, [{"name": "gone", "pids": [9]}]
+    scene.at(3, DaemonStopped(pid=5, reason="asked to stop"))
+    assert status_at_stop(scene.home, before) is before
+    scene.at(4, DaemonStarted(pid=6, version="1"))
+    scene.at(5, ProcessDied(pid=7, evidence="ended", healthy=True), "gateway")
+    scene.at(6, ProcessUp(pid=17, started=2, evidence="there"), "gateway")
+    scene.at(7, ProcessDied(pid=8, evidence="ended", healthy=True), "web")
+    scene.at(8, DaemonStopped(pid=6, reason="asked to stop"))
+    told = left_running(status_at_stop(scene.home, before))
+    assert told == "Left running, unguarded: gateway (process 17)."
 
 
 def test_an_append_goes_through_the_daemon_if_one_answers(scene: Scene) -> None:
