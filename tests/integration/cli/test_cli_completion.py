@@ -110,6 +110,15 @@ def test_bash_gets_what_is_behind_a_colon_or_an_equals_sign(quiet: CliHome) -> N
     assert offered(quiet, "upulse events --kind=process-d") == ["process-died"]
 
 
+def test_in_quotes_only_names_are_offered_that_no_shell_takes_for_more(quiet: CliHome) -> None:
+    """Others choose names: a watcher those of vitals, a rule the keys of effects."""
+    for key in ("k:$(touch x)`id`", "k:'\"; id", "k:plain"):
+        wished(quiet, key)
+    for line in ('"k:', "'k:", f'--home="" --home {quiet.path} k:'):
+        assert "".join(offered(quiet, f"upulse why {line}")) in ("k:plain", "plain")
+    assert len(offered(quiet, "upulse why k:")) == 3
+
+
 def test_a_tab_completes_what_is_typed(quiet: CliHome) -> None:
     wished(quiet, "restart:web:now")
     with prompt(quiet) as bash:
