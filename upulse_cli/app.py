@@ -70,8 +70,9 @@ def print_version(asked: bool) -> None:
     """Print the version, if asked."""
     if asked:
         from pulse_core import __version__
+        from upulse_cli.output import put
 
-        print(__version__)
+        put(__version__)
         raise typer.Exit
 
 

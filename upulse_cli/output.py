@@ -24,9 +24,11 @@ QUIET = 1.0
 """Seconds without a word before a fold of the log says how far it is."""
 
 
-def put(text: str) -> None:
-    """Data for whoever reads stdout, at once."""
-    print(text, flush=True)
+def put(text: str, end: str = "\n") -> None:
+    """Data for whoever reads stdout, at once; on a terminal whatever could control that is escaped."""
+    if sys.stdout.isatty():
+        text = "\t".join(map(clean, text.split("\t")))
+    print(text, end=end, flush=True)
 
 
 def put_json(value: Any, by_name: bool = False) -> None:

@@ -9,7 +9,7 @@ import typer
 from upulse_cli.capabilities.tasks.commands import Task
 from upulse_cli.capabilities.tasks.current import current_tasks, events_about
 from upulse_cli.options import AsJson, HomeDir, group, open_home
-from upulse_cli.output import put_line, say
+from upulse_cli.output import put, put_line, say
 
 if TYPE_CHECKING:
     from pulse_core.app.context import HomeContext
@@ -50,7 +50,7 @@ def logs(
         if as_json and text:
             put_line({"task": id_, "run": run, "text": text})
         elif text:
-            print(text, end="", flush=True)
+            put(text, end="")
 
     try:
         file = RunFolder.of(where.layout.path, run).output.open("rb")
