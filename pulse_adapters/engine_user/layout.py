@@ -17,7 +17,7 @@ from pulse_core.ports.engine import CannotLoad
 
 BASE = Path("/var/cache/pulse-engine")
 """Of all homes; what lies there can be made anew at any time."""
-_BEGUN, _LYING, _WORK = ".begun-", "lying-", "work-"
+_BEGUN, _LYING, _CACHE = ".begun-", "lying-", "cache"
 _KEPT_S, _BEGUN_S = 7 * 86_400.0, 3_600.0
 
 
@@ -70,14 +70,14 @@ class EngineUserLayout:
         except PulseError as error:
             raise CannotLoad(f"{path} can't be given to the user {self.account.name}: {error}") from error
 
-    def work(self) -> Path:
-        """A folder in which the user may write."""
+    def cache(self) -> Path:
+        """A folder that the user may read, and only root may write to."""
         self._open()
-        path = self.path / f"{_WORK}{self.account.uid}"
+        path = self.path / _CACHE
         if not path.exists():
             new = self._new()
-            new.mkdir(mode=0o700)
-            os.chown(new, *self.account.ids)
+            new.mkdir()
+            new.chmod(0o755)
             _named(new, path)
         return path
 
@@ -126,9 +126,7 @@ class EngineUserLayout:
             return age > _BEGUN_S
         if name.startswith(_LYING):
             return age > _KEPT_S
-        if name.startswith(_WORK):
-            return name != f"{_WORK}{self.account.uid}"  # of the user that the home had before
-        return not (self.home / "revisions" / name).exists()
+        return name != _CACHE and not (self.home / "revisions" / name).exists()
 
 
 def _named(begun: Path, path: Path) -> Path:

@@ -6,6 +6,7 @@ It forks nothing: mypy and pytest need no other process, and one that none can b
 import json
 import os
 import resource
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -88,7 +89,8 @@ def main(order: Order) -> None:
     terms = ConfinementTerms(
         FILES, FILE_BYTES, True, order["scratch_limits"], order["writable"], order["listable"]
     )
-    readable = [order["root"], *order["readable"], *_MACHINE]
+    known = [order["known"]] if order["known"] else []
+    readable = [order["root"], *order["readable"], *known, *_MACHINE]
     held = confine_process(readable, order["scratch"], order["memory"] * MIB, order["user"], terms)
     if os.getppid() != order["parent"]:  # it died before the kernel was told to end us with it
         os._exit(1)
@@ -97,8 +99,15 @@ def main(order: Order) -> None:
 
 
 def mypy(order: Order) -> None:
-    """Check the types. What lies here is not imported."""
+    """Check the types. What lies here is not imported, and what mypy keeps goes with this process."""
     sys.argv = ["mypy", *order["words"]]
+    if known := order["known"]:
+        own = os.path.join(order["scratch"], "mypy")
+        for folder, _, files in os.walk(known):
+            os.mkdir(there := os.path.normpath(os.path.join(own, os.path.relpath(folder, known))))
+            for file in files:  # their modes can't be copied here
+                shutil.copyfile(os.path.join(folder, file), os.path.join(there, file))
+        sys.argv += ["--cache-dir", own]
     run_module("mypy", run_name="__main__", alter_sys=True)
 
 

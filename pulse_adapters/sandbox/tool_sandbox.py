@@ -46,9 +46,9 @@ _KERNEL = ("landlock", "seccomp", "rlimits")
 
 @dataclass(frozen=True)
 class ToolJob:
-    """A tool and its words. readable: files of ours that it needs; writable: a folder whose content it finds again.
+    """A tool and its words. readable: files of ours that it needs; writable: a folder whose content is kept.
 
-    user: uid and gid that it takes on.
+    user: uid and gid that it takes on; known: the folder with what mypy has kept, of which it gets a copy.
     """
 
     tool: str
@@ -56,6 +56,7 @@ class ToolJob:
     readable: Sequence[str] = ()
     writable: Sequence[str] = ()
     user: tuple[int, int] | None = None
+    known: str = ""
 
 
 class ToldByTool(NamedTuple):

@@ -1,7 +1,6 @@
 """A daemon that runs as root, and an engine with a user of its own: all that the kernel keeps apart."""
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.engine_user.account import Account
-from pulse_adapters.engine_user.layout import EngineUserLayout, layout_path
+from pulse_adapters.engine_user.layout import layout_path
 from pulse_adapters.git.create_repository import template_folder
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
@@ -20,7 +19,6 @@ from pulse_adapters.workers.control_group import all_home_groups
 from tests.acceptance.conftest import Served
 from tests.control_groups import skip_without_groups
 from tests.engine_user import ROOT_ALONE, cleared, open_folder, throwaway, uid_of
-from tests.types_cache import kept
 
 pytestmark = [ROOT_ALONE, pytest.mark.timeout(600)]
 ADA = "Ada Lovelace <ada@example.org>"
@@ -297,14 +295,10 @@ def test_what_hides_from_its_host_ends_at_the_next_start_and_with_the_engine(
     assert all_home_groups(housed.home.path) == []
 
 
-def test_gates_run_as_that_user_with_a_place_to_write_in(housed: Served, account: Account) -> None:
+def test_gates_run_as_that_user_and_what_they_leave_decides_nothing(housed: Served, account: Account) -> None:
     repository, _ = Repository.create(housed.home.path, template_folder(), ADA)
     housed.start()
     running(housed)
-    work = EngineUserLayout(account, housed.home.path).work()
-    for one in (mypy := shutil.copytree(kept(), work / "mypy"), *mypy.rglob("*")):
-        os.chown(one, *account.ids)
-    as_kept = {one: one.stat().st_mtime_ns for one in mypy.rglob("*.db")}
     test = f"""
 import os
 import subprocess
@@ -332,10 +326,13 @@ def test_who_it_is(tmp_path: Path) -> None:
     for gate in ("compiles", "types", "loads", "tests"):
         assert f"{gate:<10} passed" in said.stderr
     assert "isolation: partial" not in said.stderr
-    assert work == layout_path(housed.home.path) / f"work-{account.uid}"
-    assert [one.name for one in work.iterdir()] == ["mypy"]
-    assert {one: one.stat().st_mtime_ns for one in mypy.rglob("*.db")} != as_kept
-    assert {one.stat().st_uid for one in mypy.rglob("*")} == {account.uid}
+    whole = layout_path(housed.home.path)
+    assert [one.name.partition("-")[0] for one in (whole / "cache").iterdir()] == ["mypy"]
+    writes = ("find", str(whole), "-user", account.name, "-o", "-writable")
+    found = subprocess.run(
+        writes, user=account.uid, group=account.gid, stdout=subprocess.PIPE, timeout=60, check=False
+    )
+    assert found.stdout == b""
     assert not (housed.home.path / "cache").exists()
     assert of_user(account) != []  # the daemon's host
     assert not any(b"sandboxed_tool" in words_of(pid) for pid in of_user(account))

@@ -54,7 +54,7 @@ class Shell:
     def follow(self, command: Command) -> None:
         """Do what the page says, and hold it to what it shows; news may take a moment to be there."""
         if "promote" in command.text and self.home.exists():
-            warm(self.home)
+            warm(self.home / "cache")
         until = time.monotonic() + PATIENCE
         while True:
             code, output = self.type(command.text)

@@ -243,7 +243,7 @@ def code_checks(context: HomeContext) -> "SandboxedChecks":
     user = engine_user(home, context.settings().settings) if os.geteuid() == 0 else None
     group = partial(host_group, home.path)
     if user:
-        return SandboxedChecks(config, user.work, user.account.ids, group)
+        return SandboxedChecks(config, user.cache, user.account.ids, group)
 
     def cache_folder() -> Path:
         path = home.path / "cache"

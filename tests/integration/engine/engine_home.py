@@ -44,7 +44,7 @@ def new_home(path: Path, source: str = CALM, config: str = "", engine: str = "")
     shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("tests", "__pycache__"))
     written(template, source, engine)
     repository_of(path, template, ADA)
-    warm(path)
+    warm(path / "cache")
     return CliHome(path)
 
 

@@ -35,7 +35,7 @@ def candidate(path: Path, files: Mapping[str, str] = {}, left_out: str = TESTS_O
     home.config.write_text("# secret: in the settings\n")
     shutil.copytree(template_folder(), template, ignore=shutil.ignore_patterns("__pycache__", left_out))
     repository_of(home.path, template, ADA)
-    warm(home.path)
+    warm(home.path / "cache")
     return another(home, files)
 
 

@@ -203,7 +203,7 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     one = home(machine)
     account = make_account(one, None)
     laid_out = EngineUserLayout(account, one, machine / "base")
-    work = laid_out.work()
+    work = worked_in(laid_out)
     (machine / "precious").mkdir(mode=0o711)
     (machine / "precious" / "coin").write_text("x")
     (machine / "tmp").mkdir()
@@ -244,6 +244,14 @@ def test_nothing_is_left_of_a_user_and_what_its_links_lead_to_stays(machine: Pat
     assert (machine / "precious").stat().st_mode & 0o777 == 0o711
     assert (machine / "precious" / "coin").exists()
     assert list(remove_account(one, machine / "base")) == []  # nor is anything to be done again
+
+
+def worked_in(laid_out: EngineUserLayout) -> Path:
+    """A folder of the user's own in its place, as earlier versions made one."""
+    work = laid_out.cache().parent / f"work-{laid_out.account.uid}"
+    work.mkdir(mode=0o700)
+    os.chown(work, *laid_out.account.ids)
+    return work
 
 
 ADDS_KEY = """
@@ -294,7 +302,7 @@ def test_an_older_home_leaves_the_shared_user_which_goes_with_its_last_home(
         assert run_as(HomeLayout(one), lambda: settings).user == shared.ids
         for each in (one, other):  # as an earlier version laid it out
             assert engine_account(each, None) == shared
-            EngineUserLayout(shared, each, machine / "base").work()
+            worked_in(EngineUserLayout(shared, each, machine / "base"))
         (found,) = AccountChecks(one, lambda: None, lambda: False).engine_user()
         assert found.level == WARN
         assert found.words == f"rules of your own run as {shared.name}: the home has no user of its own"

@@ -157,7 +157,7 @@ def test_a_place_that_is_somebody_elses_is_not_used(quarters: EngineUserLayout) 
     quarters.base.mkdir()
     os.chown(quarters.base, SOMEBODY.uid, SOMEBODY.gid)
     with pytest.raises(PulseError, match="is not root's own folder"):
-        quarters.work()
+        quarters.cache()
 
 
 def test_a_home_that_somebody_opened_is_closed_before_that_user_comes(quarters: EngineUserLayout) -> None:
@@ -167,12 +167,12 @@ def test_a_home_that_somebody_opened_is_closed_before_that_user_comes(quarters: 
     assert mode(quarters.home) == 0o700
 
 
-def test_there_is_a_folder_in_which_it_may_write(quarters: EngineUserLayout) -> None:
-    work = quarters.work()
-    assert quarters.work() == work
-    assert as_somebody(f"open({str(work / 'x')!r}, 'w')") == 0
-    assert mode(work) == 0o700
-    assert as_somebody(f"import os; os.rename({str(work)!r}, {str(work) + '-2'!r})") == 13
+def test_there_is_a_folder_which_it_may_read_and_not_write_to(quarters: EngineUserLayout) -> None:
+    cache = quarters.cache()
+    assert quarters.cache() == cache
+    assert as_somebody(f"import os; os.listdir({str(cache)!r})") == 0
+    assert as_somebody(f"open({str(cache / 'x')!r}, 'w')") == 13
+    assert as_somebody(f"import os; os.rename({str(cache)!r}, {str(cache) + '-2'!r})") == 13
 
 
 def test_what_the_home_no_longer_lays_out_goes_and_what_was_tried_lately_stays(
@@ -184,16 +184,20 @@ def test_what_the_home_no_longer_lays_out_goes_and_what_was_tried_lately_stays(
         quarters.shown(str(path))
     (old / "engine").unlink()
     old.rmdir()
-    work = quarters.work()
+    cache = quarters.cache()
     quarters.shown(str(tree(quarters.home / "revisions" / COMMIT, engine="new")))
     names = sorted(one.name.partition("-")[0] for one in quarters.path.iterdir())
-    assert names == [COMMIT, "lying", "work"]
+    assert names == [COMMIT, "cache", "lying"]
     long_ago = time.time() - 8 * 86_400
     lying = next(quarters.path.glob("lying-*"))
     os.utime(lying, (long_ago, long_ago))
-    os.utime(work, (long_ago, long_ago))
+    os.utime(cache, (long_ago, long_ago))
     quarters.shown(str(tree(quarters.home / "revisions" / ("b" * 40), engine="newer")))
-    assert sorted(one.name.partition("-")[0] for one in quarters.path.iterdir()) == [COMMIT, "b" * 40, "work"]
+    assert sorted(one.name.partition("-")[0] for one in quarters.path.iterdir()) == [
+        COMMIT,
+        "b" * 40,
+        "cache",
+    ]
 
 
 def test_homes_of_one_name_have_places_of_their_own(folder: Path) -> None:
