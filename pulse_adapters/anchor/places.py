@@ -4,7 +4,7 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from select import select
 from tempfile import TemporaryFile
@@ -63,16 +63,21 @@ def add_to_journal(line: str, address: Path = JOURNAL) -> None:
         )
 
 
+def journal_query(uids: Collection[int]) -> Sequence[str]:
+    """What journalctl is asked for the lines that `add_to_journal` added as one of these users, as journald knows."""
+    fields = (f"SYSLOG_IDENTIFIER={NAME}", "_TRANSPORT=journal", *(f"_UID={uid}" for uid in sorted(uids)))
+    return "--quiet", "--no-pager", "--output=cat", *fields
+
+
 def lines_of_journal(
     uids: Collection[int], program: str = "journalctl", patience: float = PATIENCE
 ) -> Iterator[str]:
     """The lines that `add_to_journal` added, as far as this user may read them; raises PulseError if none can be.
 
-    uids: the users whose lines count, as the kernel has told journald: anybody may write there in our name.
+    uids: the users whose lines count: anybody may write there in our name.
     patience: seconds that are waited in all.
     """
-    fields = (f"SYSLOG_IDENTIFIER={NAME}", "_TRANSPORT=journal", *(f"_UID={uid}" for uid in sorted(uids)))
-    argv = [program, "--quiet", "--no-pager", "--output=cat", *fields]
+    argv = [program, *journal_query(uids)]
     with TemporaryFile() as said:
         try:
             reader = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said)

@@ -1,11 +1,14 @@
 """Writes the head of a home's log down outside of it, where the settings say."""
 
 import asyncio
+import os
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
-from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal
+from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal, journal_query
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.addresses import resolve_url
 from pulse_adapters.notify.executor import ChildTransport
@@ -24,6 +27,19 @@ from pulse_core.ports.transport import OutgoingMessage
 from pulse_core.settings.telemetry import AnchorSettings
 
 COMMAND_TIMEOUT = 60.0
+SLACK = 60.0
+"""Seconds by which the clock may have been set back."""
+LOST = (
+    "it lacks the line before: journald drops what processes of the daemon's unit, those of an engine too, write above "
+    "RateLimitBurst= of journald.conf(5), or it stores nothing; see: journalctl -u systemd-journald; name a file, too"
+)
+
+
+class JournalLine(NamedTuple):
+    """A line that was written to the journal, and when, in seconds; none at first."""
+
+    text: str = ""
+    at: float = 0.0
 
 
 def anchoring(
@@ -65,13 +81,31 @@ def anchoring(
             raise PulseError("only an earlier head is written by now")
         return is_first
 
+    kept = JournalLine()
+
+    async def journal(line: str) -> None:
+        nonlocal kept
+        before, kept = kept, JournalLine(line, time.time())
+        await asyncio.to_thread(add_to_journal, line)
+        if before.text and await is_lost(before):
+            raise PulseError(LOST)
+
+    async def is_lost(line: JournalLine) -> bool:
+        """Whether the journal can be read and lacks it: journald says to nobody who writes that it drops what it gets."""
+        argv = ("journalctl", f"--since=@{line.at - SLACK:.0f}", *journal_query({os.geteuid()}))
+        try:
+            asked = await spawner.run(argv, cwd=None, timeout=COMMAND_TIMEOUT, marker="anchor")
+        except (PulseError, OSError):
+            return False
+        return not asked.exit and line.text not in asked.output
+
     def places(wanted: AnchorSettings) -> Mapping[str, Place]:
         found: dict[str, Place] = {}
         if wanted.file:
             path = outside(home, Path(wanted.file))
             found[wanted.file] = partial(to_file, wanted.file, path)
         if wanted.journal:
-            found["the journal"] = lambda line: asyncio.to_thread(add_to_journal, line)
+            found["the journal"] = journal
         if wanted.command:
             found["the command"] = lambda line: command(wanted, line)
         if wanted.notice:

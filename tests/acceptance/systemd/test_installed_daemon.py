@@ -43,10 +43,15 @@ group = pathlib.Path(f"/proc/{sys.argv[1]}/cgroup").read_text().rpartition(":")[
 pathlib.Path(f"/sys/fs/cgroup{group}/cgroup.procs").write_text("0")
 os.setreuid(65534, -1)
 message = f"MESSAGE={sys.argv[2]}\\nSYSLOG_IDENTIFIER=pulse-anchor\\n".encode()
-socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendto(message, "/run/systemd/journal/socket")
+journal = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+journal.connect("/run/systemd/journal/socket")
+journal.send(message)
 subprocess.run(["journalctl", "--sync"], check=True)
+for number in range(int(sys.argv[3])):
+    journal.send(message)
 """
-"""Writes a line as the last anchor to the journal: another user, in the control group of a process."""
+"""Writes a line as the last anchor to the journal, once and so many times more: another user, in the control group of a
+process."""
 # A Python signal handler runs in the main thread: while it sleeps, the loop hangs and the process lives.
 HANG = "import signal, time\nsignal.signal(signal.SIGWINCH, lambda *_: time.sleep(1000))\n"
 
@@ -180,11 +185,25 @@ def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_da
 ) -> None:
     """As the engine's user can, whose processes are in groups of the unit."""
     forged = json.dumps({"home": "another", "path": HOME, "seq": 1, "chain": "00" * 32, "at": 2**62})
-    daemon.machine.run([sys.executable, "-c", FORGE, str(daemon.main_pid()), forged])
+    daemon.machine.run([sys.executable, "-c", FORGE, str(daemon.main_pid()), forged, "0"])
     asked = ["journalctl", "--no-pager", "-o", "cat", "-u", UNIT, "-t", "pulse-anchor"]
     assert daemon.machine.run(asked).stdout == f"{forged}\n"
     assert "ok" in daemon.upulse("verify")
     assert "another" not in daemon.upulse("daemon", "logs", "-n", "100")
+    daemon.machine.write(f"/etc/systemd/system/{UNIT}.d/few.conf", "[Service]\nLogRateLimitBurst=20\n")
+    daemon.configure(SLEEPER, '[anchor]\njournal = true\nevery = "1s"\n')
+    daemon.machine.systemctl("daemon-reload")
+    daemon.upulse("daemon", "restart")
+    written = [*asked, "_UID=0", "--since=-60s"]
+    daemon.until(lambda: daemon.machine.run(written).stdout.count("\n") > 1, "two anchors")
+    assert "it lacks the line" not in daemon.upulse("events", "--kind", "error")
+    daemon.machine.run([sys.executable, "-c", FORGE, str(daemon.main_pid()), forged, "1000"])
+
+    def is_told() -> bool:
+        daemon.upulse("process", "restart", "sleeper")  # the log has to grow
+        return "it lacks the line" in daemon.upulse("events", "--kind", "error")
+
+    daemon.until(is_told, "a lost anchor")
 
 
 @pytest.mark.wall_clock
