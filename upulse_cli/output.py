@@ -99,8 +99,16 @@ def draw(drawn: "RenderableType") -> None:
 
 def _console(width: int | None) -> "Console":
     from rich.console import Console
+    from rich.segment import Segment
 
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    class EscapingConsole(Console):
+        """Escapes all that is text in what it draws; what views have cleaned stays as it is."""
+
+        def render(self, *what: Any, **options: Any) -> "Iterable[Segment]":
+            for text, style, control in super().render(*what, **options):
+                yield Segment(text if control else clean(text), style, control)
+
+    return EscapingConsole(highlight=False, markup=False, emoji=False, width=width)
 
 
 def put_or_draw(value: Any, as_json: bool, view: str, nothing: str = "") -> None:
