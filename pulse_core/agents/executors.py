@@ -1,10 +1,10 @@
 """Executors of agents: a run is begun once for each claim, ended with all that came out of it, and cleaned up after."""
 
-import errno
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import EAGAIN, EDQUOT, EMFILE, ENFILE, ENOMEM, ENOSPC
 from typing import Any
 
 from pulse_core.agents import actions, events
@@ -22,13 +22,10 @@ from pulse_core.ports.executor import Executor, GivenUp, Policy, Result, Safety
 from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.events import TaskExecuting, TaskPullRequestOpened
 from pulse_core.tasks.executors import RecordingExecutor
-from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import ENDED, Project, Status, TaskState
 
 SOFT_S = 10.0
-SHORTAGES = tuple(
-    map(os.strerror, (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN))
-)
+SHORTAGES = tuple(map(os.strerror, (ENOSPC, EDQUOT, EMFILE, ENFILE, ENOMEM, EAGAIN)))
 """What is said, by git too, where the machine is short of something: no agent is to blame for that."""
 
 
@@ -54,8 +51,7 @@ class _OfAgents(RecordingExecutor):
 
     async def workspace(self, task: TaskState, user: str = "") -> Workspace:
         """The folder of a task, made if it is new."""
-        project = self.context.state().of(TASKS).projects.get(task.project, Project())
-        return await self.files.workspace(task, project, user)
+        return await self.files.workspace(task, self.tasks.project_of(task), user)
 
     async def record_workspace(self, task: str, found: Workspace, event: Event) -> None:
         """Record the folder of a task if it is new, so that it is removed when the task has ended."""
@@ -128,7 +124,7 @@ class RunAgent(_OfAgents):
         """Whether it was begun: then its program is found, or the attempt has failed."""
         if event.id in self.runs.runs:
             return Result({"already": True})
-        task = self.context.state().of(TASKS).find(params.task)
+        task = self.tasks.find(params.task)
         if task is None or task.status is not Status.EXECUTING or task.agent != params.agent:
             return None
         if any(run.token == task.token for run in self.runs.runs.values()):
@@ -229,15 +225,15 @@ class RemoveWorkspace(_OfAgents):
     action, params = actions.REMOVE_WORKSPACE.name, actions.WorkspaceParams
 
     async def execute(self, effect: Effect, params: actions.WorkspaceParams, event: Event) -> Result:
-        kept, state = self.runs.kept.get(params.task), self.context.state().of(TASKS)
-        path, task = self.runs.worktrees.get(params.task, kept.path if kept else ""), state.find(params.task)
+        kept, task = self.runs.kept.get(params.task), self.tasks.find(params.task)
+        path = self.runs.worktrees.get(params.task, kept.path if kept else "")
         if not path:
             return Result({"already": True})
         is_run = any(run.task == params.task for run in self.runs.runs.values())
         if is_run or (task and task.status not in ENDED):
             raise GivenUp(f"{params.task} has not ended")
-        project = state.projects.get(task.project, Project()) if task else Project()
         try:
+            project = self.tasks.project_of(task) if task else Project()
             why = await self.files.remove_workspace(path, project)
         except PulseError as error:
             why = str(error)
@@ -253,9 +249,8 @@ class OpenPullRequest(_OfAgents):
 
     async def execute(self, effect: Effect, params: actions.PullRequestParams, event: Event) -> Result:
         task, kept = self.task(params.task), self.runs.kept.get(params.task)
-        project = self.context.state().of(TASKS).projects.get(task.project, Project())
         path = self.runs.worktrees.get(task.id, kept.path if kept else "")
-        url = await self.files.open_pull_request(task, project, path, params)
+        url = await self.files.open_pull_request(task, self.tasks.project_of(task), path, params)
         if task.pull_request != url:
             await self.append(TaskPullRequestOpened(url=url), task.id, event)
         return Result({"url": url})

@@ -19,7 +19,7 @@ from pulse_core.rules.survival.notices import is_told
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.fitness import obstacles
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import ENDED, Project, Status, TaskState
+from pulse_core.tasks.task import ENDED, Status, TaskState
 
 HELD = "agent-run:"
 """What the topics of notices about held runs begin with; the task's id follows."""
@@ -103,13 +103,8 @@ async def make_workspaces(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
     """Make the worktree of each task that somebody has claimed whom Pulse does not start."""
     verdict = await inner(prev, curr)
     tasks, worktrees, executing = curr.of(TASKS), curr.of(RUNS).worktrees, Status.EXECUTING
-    claimed = [
-        task
-        for task in tasks.tasks.values()
-        if task.status is executing
-        and task.id not in worktrees
-        and tasks.projects.get(task.project, Project()).repository
-    ]
+    claimed = [one for one in tasks.tasks.values() if one.status is executing and one.id not in worktrees]
+    claimed = [one for one in claimed if tasks.project_of(one).repository]
     begun = under_way(curr) if claimed else ()  # which looks at all that is open
     for task in claimed:
         if task.id not in begun:

@@ -15,6 +15,9 @@ from pulse_core.tasks.listing import task_json
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import COMMANDS, HELD_BY_TOKEN
 
+MOST_PARTS, DEEPEST = 100, 5
+"""Open tasks that runs may make of one that is no part, and how deep: they take the room that all tasks have."""
+
 
 @dataclass(frozen=True)
 class RunScope:
@@ -30,19 +33,26 @@ class RunScope:
         """The draft under its claim, or as a part of its task."""
         payload = draft.payload
         if isinstance(payload, TaskCreated):
-            task = known_task(self.task, state.of(TASKS))
+            tasks = state.of(TASKS)
+            task, above = known_task(self.task, tasks), tasks.above(self.task)
             if task.token != self.token:
                 words = f"the claim {self.token} of {task.id} is over; nothing becomes a part of it any more"
                 said = TaskResultRefused(token=self.token, said=payload.kind, result=payload.title)
                 raise RefusedOnRecord(words, said, task.id)
             if payload.parent not in (None, task.id) or payload.project != task.project:
                 raise Refused(f"a run may only make parts of its own task, {task.id}, in {task.project}")
-            return replace(draft, payload=payload.model_copy(update={"parent": task.id}), data="")
+            if len(above) > DEEPEST:
+                raise Refused(
+                    f"{task.id} is {DEEPEST} parts deep; a run may add none to it, but a person may"
+                )
+            if len(tasks.below(above[-1])) >= MOST_PARTS:
+                raise Refused(f"{above[-1]} has {MOST_PARTS} open parts; a run may add no more, a person may")
+            news = {"parent": task.id, "priority": min(payload.priority, task.priority)}
+            return replace(draft, payload=payload.model_copy(update=news), data="")
         if payload.kind not in HELD_BY_TOKEN or draft.subject != self.task:
             may = ", ".join(sorted(COMMANDS[kind] for kind in HELD_BY_TOKEN & COMMANDS.keys()))
-            raise Refused(
-                f"a run may say upulse task {may} of {self.task}, and add parts of it; nothing else"
-            )
+            may = f"a run may say upulse task {may} of {self.task}, and that it failed, and add parts of it"
+            raise Refused(f"{may}; nothing else")
         return replace(draft, payload=payload.model_copy(update={"token": self.token}), data="")
 
     def shown(self, state: State) -> Mapping[str, Json]:

@@ -23,7 +23,7 @@ from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.programs import ProgramObservation
 from pulse_core.tasks.events import TaskAcked, TaskHeartbeat
 from pulse_core.tasks.projection import TASKS
-from pulse_core.tasks.task import Project, TaskState
+from pulse_core.tasks.task import TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
 FAILING = "failing"
@@ -132,7 +132,7 @@ class AgentRunsWatcher:
 
     async def _success(self, run: Run, task: TaskState, answer: RunAnswer) -> Payload:
         data: dict[str, Json] = {**answer.usage, "workspace": run.workspace}
-        project = self._context.state().of(TASKS).projects.get(task.project, Project())
+        project = self._context.state().of(TASKS).project_of(task)
         with suppress(PulseError):  # whatever the agent has done to its folder, it did its task
             data["commits"] = list(await self._files.commits(run.workspace, project))
         return TaskAcked(token=run.token, result=answer.text, data=data)

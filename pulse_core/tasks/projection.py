@@ -33,6 +33,21 @@ class PendingTasks:
         """The open tasks of a project."""
         return [task for task in self.tasks.values() if task.project == name]
 
+    def project_of(self, task: TaskState) -> Project:
+        """A task's project; one without anything if it was removed."""
+        return self.projects.get(task.project, Project())
+
+    def above(self, id_: str) -> list[str]:
+        """The ids of a task and of what it is a part of, up to what is no part of anything, or is forgotten."""
+        found = {id_: self.find(id_)}
+        while (task := found[id_]) and task.parent and task.parent not in found:
+            found[id_ := task.parent] = self.find(task.parent)
+        return list(found)
+
+    def below(self, id_: str) -> list[TaskState]:
+        """The open parts of a task, and theirs."""
+        return [one for one in self.tasks.values() if one.parent and id_ in self.above(one.parent)]
+
     def find(self, id_: str) -> TaskState | None:
         """The task of this id, if it is open or remembered."""
         return self.tasks.get(id_) or self.ended.get(id_)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pulse_core.agents.limits import RunSample
-from pulse_core.agents.run_scope import RunScope
+from pulse_core.agents.run_scope import DEEPEST, MOST_PARTS, RunScope
 from pulse_core.agents.tools import RunAnswer
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft, Event
@@ -214,8 +214,11 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
             with pytest.raises(Refused, match="a run may") as told:
                 await say(kind, subject, **data)
             assert "task-" not in str(told.value)  # commands are named, and not kinds of events
-        await say("task-created", "task_000003", **part)
-        assert scene.task("task_000003").parent == ONE
+            assert kind == "task-created" or "and that it failed, and add parts of it; nothing" in str(
+                told.value
+            )
+        await say("task-created", "task_000003", **part, priority=100)
+        assert (scene.task("task_000003").parent, scene.task("task_000003").priority) == (ONE, 0)
         assert set(scope.shown(scene.state())["parts"]) == {"task_000003"}
         await say("task-heartbeat", token=99)  # whatever token it says: its own is meant
         await say("task-moved", column="Test")
@@ -234,6 +237,37 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
         assert [(one["said"], one["result"]) for one in kept] == [
             ("task-acked", "done"), ("task-given-up", "no"), ("task-created", "a part"),
         ]  # fmt: skip
+
+    told(story)
+
+
+def test_runs_make_so_many_parts_of_one_task_and_so_deep_and_no_more() -> None:
+    async def story(scene: AgentScene) -> None:
+        part: dict[str, Any] = {"project": "app", "title": "a part", "column": "Backlog"}
+
+        async def make(number: int, parent: str, scope: RunScope | None = None) -> None:
+            role = Role.AGENT if scope else Role.PERSON
+            await scene.say("task-created", f"task_{number:06}", role, scope, **part, parent=parent)
+
+        await scene.begin()
+        await asyncio.sleep(1)
+        scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+        await make(100, ONE, scope)
+        await scene.say("task-closed", "task_000100")  # what is open below it counts all the same
+        for number in range(300, 300 + MOST_PARTS):
+            await make(number, ONE if number % 2 else "task_000100")
+        assert len(scene.state().of(TASKS).below(ONE)) == MOST_PARTS
+        with pytest.raises(Refused, match=f"{ONE} has {MOST_PARTS} open parts"):
+            await make(999, ONE, scope)
+        await scene.say("task-closed", "task_000301")
+        await make(999, ONE, scope)
+        await scene.say("task-created", "task_000200", **part)
+        for number in range(201, 201 + DEEPEST):
+            await make(number, f"task_{number - 1:06}")
+        above, deepest = (f"task_{number + DEEPEST:06}" for number in (199, 200))
+        await make(997, above, RunScope("ada", above, 0, scope.now))
+        with pytest.raises(Refused, match=f"{deepest} is {DEEPEST} parts deep"):
+            await make(998, deepest, RunScope("ada", deepest, 0, scope.now))
 
     told(story)
 

@@ -70,6 +70,17 @@ def test_a_change_is_told_as_json(
     assert task in {one["id"] for some in board[0]["columns"].values() for one in some}
 
 
+def test_a_task_is_closed_with_its_parts_and_theirs(home: CliHome) -> None:
+    whole, other = (home.upulse("task", "add", "app", title).out.strip() for title in ("whole", "other"))
+    part = home.upulse("task", "add", "app", "part", "--part-of", whole).out.strip()
+    held = home.upulse("task", "add", "app", "part of it", "--part-of", part).out.strip()
+    home.upulse("task", "claim", held, "--agent", "ada")
+    said = home.upulse("task", "close", whole, "--parts", "--why", "enough", "--json").json
+    assert (said["id"], said["status"]) == (whole, "closed")
+    standing = {one["id"]: one["status"] for one in home.upulse("task", "list", "--ended", "--json").json}
+    assert [standing[one] for one in (whole, part, held, other)] == ["closed", "closed", "closed", "pending"]
+
+
 def test_a_project_is_shown_without_python_s_signs(home: CliHome) -> None:
     shown = home.upulse("project", "show", "app").out
     assert "Backlog, Ready, In progress" in shown

@@ -70,9 +70,7 @@ def stats(as_json: AsJson = False, home: HomeDir = None) -> None:
 
 @agents.change()
 def worktrees(
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove those of ended tasks that hold no work any more.")
-    ] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Those without work, of ended tasks.")] = False,
     home: HomeDir = None,
 ) -> CommandResult:
     """List the folders of tasks, and why some of them stay."""

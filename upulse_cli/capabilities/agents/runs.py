@@ -22,9 +22,7 @@ LOOK_S, PIECE = 0.2, 1 << 20
 @runs.command()
 def logs(
     task: Task,
-    follow: Annotated[
-        bool, typer.Option("--follow", "-f", help="Wait for a run, and go on until it ends.")
-    ] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for a run, until it ends.")] = False,
     as_json: AsJson = False,
     home: HomeDir = None,
 ) -> None:

@@ -17,30 +17,20 @@ from upulse_cli.output import CommandResult, draw, put_json, put_or_draw, say
 
 tasks = group("Tasks for agents and people: add and list them, claim one, and say what became of it.")
 
-Task = Annotated[
-    str,
-    typer.Argument(
-        metavar="TASK",
-        help="Its id, or enough of its beginning or end.",
-        autocompletion=completed_by(task_ids),
-    ),
-]
+_TASK = "Its id, or enough of its beginning or end."
+Task = Annotated[str, typer.Argument(metavar="TASK", help=_TASK, autocompletion=completed_by(task_ids))]
 Token = Annotated[int | None, typer.Option("--token", help="Token of the claim, as `task claim` printed it.")]
+TokenOfClaim = Annotated[int, typer.Option("--token", help="Token of the claim.")]
 OfProject = Annotated[
     str, typer.Option("--project", help="Only of this project.", autocompletion=completed_by(project_names))
 ]
-Agent = Annotated[
-    str, typer.Option("--agent", metavar="NAME", help="Who does it; else the one to whom it is assigned.")
-]
-Lease = Annotated[
-    str, typer.Option("--lease", metavar="DURATION", help="How long it is held without a heartbeat.")
-]
-Labels = Annotated[
-    list[str] | None, typer.Option("--label", help="What it needs of an agent; may be repeated.")
-]
+Agent = Annotated[str, typer.Option("--agent", metavar="NAME", help="Who does it; else the one assigned.")]
+Lease = Annotated[str, typer.Option("--lease", metavar="DURATION", help="How long without a heartbeat.")]
+Labels = Annotated[list[str] | None, typer.Option("--label", help="What it needs of an agent; repeatable.")]
 After = Annotated[
-    list[str] | None, typer.Option("--after", metavar="TASK", help="Task to close before; may be repeated.")
+    list[str] | None, typer.Option("--after", metavar="TASK", help="To close before; repeatable.")
 ]
+Parts = Annotated[bool, typer.Option("--parts", help="Close its parts and theirs, too, as they are.")]
 
 
 @tasks.change()
@@ -51,9 +41,7 @@ def add(
     priority: Annotated[int, typer.Option("--priority", help="From -100 to 100; higher is first.")] = 0,
     column: Annotated[str, typer.Option("--column", help="Where it lies.")] = "Ready",
     label: Labels = None,
-    part_of: Annotated[
-        str | None, typer.Option("--part-of", metavar="TASK", help="Task it is a part of.")
-    ] = None,
+    part_of: Annotated[str | None, typer.Option("--part-of", metavar="TASK", help="Its parent.")] = None,
     after: After = None,
     due: Annotated[str | None, typer.Option("--due", metavar="TIME", help="In ISO 8601.")] = None,
     home: HomeDir = None,
@@ -153,11 +141,7 @@ def claim(task: Task, agent: Agent = "", lease: Lease = "15m", home: HomeDir = N
 
 
 @tasks.change()
-def heartbeat(
-    task: Task,
-    token: Annotated[int, typer.Option("--token", help="Token of the claim.")],
-    home: HomeDir = None,
-) -> CommandResult:
+def heartbeat(task: Task, token: TokenOfClaim, home: HomeDir = None) -> CommandResult:
     """Begin the lease of a claim anew."""
     return change(home, task, "task-heartbeat", {"token": token})
 
@@ -188,9 +172,18 @@ def ack(
 
 
 @tasks.change()
-def close(task: Task, why: Why = "", home: HomeDir = None) -> CommandResult:
+def close(task: Task, why: Why = "", parts: Parts = False, home: HomeDir = None) -> CommandResult:
     """Accept what was done, or say that it needs not be done."""
-    return change(home, task, "task-closed", {"why": why})
+    from pulse_core.tasks.listing import find_task
+
+    known, data = current_tasks(open_home(home)), {"why": why}
+    below = known.below(find_task(known, task).id) if parts else ()
+    made = change(home, task, "task-closed", data)
+    for one in below:
+        if one.token:
+            change(home, one.id, "task-given-up", data)
+        change(home, one.id, "task-closed", data)
+    return made
 
 
 @tasks.change("give-up")

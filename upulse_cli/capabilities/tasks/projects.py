@@ -20,15 +20,9 @@ def add(
     repository: Annotated[
         str | None, typer.Option("--repository", metavar="DIR", help="Its git repository.")
     ] = None,
-    base: Annotated[
-        str | None, typer.Option("--base", help="Branch on which its tasks' begin; main.")
-    ] = None,
-    column: Annotated[
-        list[str] | None, typer.Option("--column", help="A column; repeat in their order.")
-    ] = None,
-    member: Annotated[
-        list[str] | None, typer.Option("--member", help="An agent that may do its tasks.")
-    ] = None,
+    base: Annotated[str | None, typer.Option("--base", help="Where its tasks' branches begin; main.")] = None,
+    column: Annotated[list[str] | None, typer.Option("--column", help="A column; repeat in order.")] = None,
+    member: Annotated[list[str] | None, typer.Option("--member", help="Who may do its tasks.")] = None,
     review: Annotated[
         bool | None, typer.Option("--review/--no-review", help="A person closes what was done.")
     ] = None,
