@@ -1,11 +1,13 @@
 """The checks of the doctor, each from the adapter whose matter it is, in the order in which they are told."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
+from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.notify.addresses import resolve_url, unknown_services
@@ -15,11 +17,15 @@ from pulse_core import __version__
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import FAIL, OK, WARN, Check, DaemonChecks, Finding
 from pulse_core.app.state import current_state
+from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import iso
+from pulse_core.ports.readers import EventQuery
 from upulse_cli.time_args import local, zone
 from upulse_cli.wiring.verify import compare_with_anchors
 
 ANCHOR_REMEDY = "find out who changed it, and what else; then put the anchor back, or upulse restore a backup"
+
+RECENT_US = 3_600_000_000
 
 
 def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
@@ -41,6 +47,12 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
             if words := fault or note:
                 is_odd = True
                 yield Finding("anchor", FAIL if fault else WARN, words, ANCHOR_REMEDY if fault else "")
+        query = EventQuery(since_at=SystemClock().now().at - RECENT_US, kinds=("error",), subject="anchor")
+        with suppress(PulseError), context.events() as log:
+            for event in log.events(query, limit=1, newest_first=True):
+                is_odd = True
+                words = f"the daemon said within the hour: {(event.spelled()['data'] or {}).get('message')}"
+                yield Finding("anchor", WARN, words, "see: upulse events --kind error")
         if rows := [row for row in known.values() if row and not is_odd]:
             yield Finding("anchor", OK, f"the log is what its anchors know, up to row {max(rows)}")
 

@@ -213,6 +213,8 @@ def test_a_daemon_records_where_it_anchors_and_settings_that_name_it_no_more_are
             "it is recorded",
         )
     assert "put it back into [anchor]" in quiet.upulse("events", "--kind", "error").out
+    told = [one["words"] for one in quiet.upulse("doctor", "--json", code=1).json["findings"]]
+    assert any("within the hour: " in one and "put it back into [anchor]" in one for one in told)
 
 
 def test_rows_that_the_anchor_knows_and_the_log_lacks_are_lost(quiet: CliHome) -> None:
