@@ -1,18 +1,22 @@
 """The name of a log on this machine, which one daemon holds: that of a copied home would guard the same processes again.
 
 It is an abstract socket, which the kernel takes back from whoever dies, and no disk is asked. Other users could hold it
-first: so only a daemon of this user counts. Each network namespace has such names of its own: those of others are read in
-/proc, where their processes are those of this PID namespace, too, which both daemons would guard.
+first: so only a daemon of this user counts, and where another user holds the name a daemon takes a longer one, which begins
+so and which nobody could know before; whoever looks finds that, too. Each network namespace has such names of its own: those
+of others are read in /proc, where their processes are those of this PID namespace, too, which both daemons would guard.
 """
 
 import asyncio
 import errno
 import os
+import re
+import secrets
 import socket
 import struct
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from pulse_adapters.workers.proc import uid_of
@@ -20,6 +24,8 @@ from pulse_core.model.errors import PulseError
 
 _STEP = 0.02
 _BACKLOG = 4_096
+_MOST = 10_000
+"""Sockets of strangers that are asked whose they are."""
 
 
 async def hold_name(home: str, log: str, wait: float) -> socket.socket:
@@ -31,16 +37,12 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
     while True:
         own = socket.socket(socket.AF_UNIX)
         try:
-            own.bind(name)
-            own.listen(_BACKLOG)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE or (pid := _holder(name)) is None:
-                return own  # of no use; but nobody's daemon is kept from what it is for
-            own.close()
-        else:
-            if (pid := _holder_elsewhere(name)) is None:
-                return own
-            own.close()
+            pid = _take(own, name)
+        except OSError:
+            return own  # of no use; but nobody's daemon is kept from what it is for
+        if pid is None:
+            return own
+        own.close()
         if time.monotonic() >= until:
             other, who = _home_of(pid), f"as process {pid}" if pid else "in another PID namespace"
             raise PulseError(
@@ -53,7 +55,22 @@ async def hold_name(home: str, log: str, wait: float) -> socket.socket:
 
 def is_held(log: str) -> bool:
     """Whether a daemon of this user holds the name of this log here."""
-    return _holder(_name_of(log)) is not None
+    return _holder_here(_name_of(log)) is not None
+
+
+def _take(own: socket.socket, name: str) -> int | None:
+    """Have a socket hold a name; the process of this user that holds it already, if there is one. Raises OSError."""
+    try:
+        own.bind(name)
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            raise
+        if (pid := _holder(name)) is not None:
+            return pid
+        own.bind(f"{name}-{secrets.token_hex(8)}")
+    own.listen(_BACKLOG)
+    here = _holder_here(name, os.fsdecode(own.getsockname()))
+    return _holder_elsewhere(name) if here is None else here
 
 
 def _name_of(log: str) -> str:
@@ -81,6 +98,13 @@ def _holder(name: str) -> int | None:
     return pid if uid == os.geteuid() else None
 
 
+def _holder_here(name: str, besides: str = "") -> int | None:
+    """The process of this user that holds a name, or one that begins with it."""
+    names = (os.fsdecode(line.split()[7]) for line in _lines_with(name, "self"))
+    found = (_holder(f"\0{one[1:]}") for one in islice(names, _MOST) if f"\0{one[1:]}" != besides)
+    return next((pid for pid in found if pid is not None), None)
+
+
 def _holder_elsewhere(name: str) -> int | None:
     """The process of this user that holds a name in another network namespace, and is in this PID namespace."""
     here, pids = os.stat("/proc/self/ns/net").st_ino, os.stat("/proc/self/ns/pid").st_ino
@@ -103,9 +127,15 @@ def _holder_elsewhere(name: str) -> int | None:
 
 def _sockets_of(name: str, pid: str) -> frozenset[str]:
     """The sockets with this name in the network namespace of a process, as links to descriptors say it."""
-    lines = Path(f"/proc/{pid}/net/unix").read_bytes().splitlines()
-    end = b" @" + name.removeprefix("\0").encode()
-    return frozenset(f"socket:[{line.split()[6].decode()}]" for line in lines if line.endswith(end))
+    return frozenset(f"socket:[{line.split()[6].decode()}]" for line in _lines_with(name, pid))
+
+
+def _lines_with(name: str, pid: str) -> Iterator[bytes]:
+    """What is said of each socket with this name, or one that begins with it."""
+    ends = re.compile(rb" @" + re.escape(name[1:].encode()) + rb"(-[0-9a-f]{16})?")
+    for line in Path(f"/proc/{pid}/net/unix").read_bytes().splitlines():
+        if (found := ends.search(line)) and found.end() == len(line):
+            yield line
 
 
 def _descriptors(pid: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ import uuid
 
 import pytest
 
-from pulse_adapters.ipc.log_name import hold_name
+from pulse_adapters.ipc.log_name import hold_name, is_held
 from pulse_core.model.errors import PulseError
 
 NOBODY = 65_534
@@ -39,7 +39,7 @@ async def test_a_daemon_that_has_no_number_here_is_said_to_be_elsewhere() -> Non
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
-async def test_who_is_another_user_keeps_nobody_from_starting() -> None:
+async def test_who_is_another_user_keeps_nobody_from_starting_and_a_copy_is_refused_all_the_same() -> None:
     log = str(uuid.uuid4())
     squatter = await hold_name("/squatter", log, 0)
     os.seteuid(NOBODY)
@@ -47,8 +47,16 @@ async def test_who_is_another_user_keeps_nobody_from_starting() -> None:
         squatter.listen()  # the kernel says that whoever listened last holds it
     finally:
         os.seteuid(0)
-    (await hold_name("/home", log, 0)).close()
+    first = await hold_name("/home", log, 0)
+    assert is_held(log)
+    with pytest.raises(PulseError, match=f"/copy is a copy .* process {os.getpid()},"):
+        await hold_name("/copy", log, 0)
     squatter.close()
+    with pytest.raises(PulseError, match=f"/copy is a copy .* process {os.getpid()},"):
+        await hold_name("/copy", log, 0)
+    first.close()
+    assert not is_held(log)
+    (await hold_name("/copy", log, 0)).close()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a network namespace")
