@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,10 +48,10 @@ GOOD = rule("return await inner(prev, curr)", "good")
 
 
 class Engine:
-    """A home with a daemon and an engine of one file of rules."""
+    """A home with a daemon and an engine of one file of rules. since: only events after that row are told of."""
 
     def __init__(self, served: Served) -> None:
-        self.served, self.home = served, served.home
+        self.served, self.home, self.since = served, served.home, 0
         served.configure(CONFIG)
         self.template = served.home.path / "template"
         shutil.copytree(
@@ -89,7 +89,14 @@ class Engine:
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         with SqliteEventReader(self.home.path) as log:
-            return [dict(row.spelled()) for row in log.events(EventQuery(kinds=kinds))]
+            return [dict(row.spelled()) for row in log.events(EventQuery(since_seq=self.since, kinds=kinds))]
+
+    def host(self) -> int:
+        """The pid of the rule host, once there is no other."""
+        assert self.served.daemon is not None
+        children = partial(processes.children, self.served.daemon.pid, "rule_host")
+        self.served.eventually(lambda: len(children()) == 1, "there is one host")
+        return children()[0]
 
     def errors_of(self, subject: str, after: int) -> bool:
         """Whether one is told of it among the errors after so many."""
@@ -121,10 +128,31 @@ def engine(served: Served) -> Engine:
     return Engine(served)
 
 
+@pytest.fixture(scope="module")
+def engine_for_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """One daemon for all that leave the first rules in force."""
+    served = Served(tmp_path_factory.mktemp("shared") / "home")
+    try:
+        engine = Engine(served)
+        engine.begin()
+        yield engine
+    finally:
+        served.close()
+
+
+@pytest.fixture
+def running(engine_for_all: Engine) -> Engine:
+    """An engine whose daemon runs, of which nothing earlier is told."""
+    repository, in_force = engine_for_all.repository, engine_for_all.in_force
+    engine_for_all.served.eventually(lambda: repository.head() == in_force(), "main follows")
+    engine_for_all.since = int(engine_for_all.events()[-1]["seq"])
+    return engine_for_all
+
+
 def test_a_promote_whose_rules_raise_is_taken_back_by_itself_and_kept_with_its_evidence(
-    engine: Engine,
+    running: Engine,
 ) -> None:
-    engine.begin()
+    engine = running
     first = engine.in_force()
     answer = engine.promote(rule("raise RuntimeError('always')"))
     assert answer["kind"] == "promote"
@@ -159,33 +187,15 @@ def test_killed_between_the_wish_and_the_answer_the_next_daemon_answers_it(engin
 
 
 @pytest.mark.wall_clock
-def test_a_watched_commit_that_cannot_be_loaded_any_more_is_taken_back_and_that_is_said_loudly(
+def test_a_changed_commit_is_made_anew_and_one_that_cannot_be_loaded_any_more_is_taken_back(
     engine: Engine,
 ) -> None:
+    """Both before it is run, and both are said loudly."""
     engine.begin()
     first = engine.in_force()
     flag = engine.home.path / "template" / "broken"
     spoilt = f"import os\nif os.path.exists({str(flag)!r}):\n    raise RuntimeError('not today')\n"
-    engine.promote(GOOD.replace("good", "better") + spoilt, "better")
-    engine.served.stop()
-    flag.touch()
-    engine.served.start()
-    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
-    assert rolled["data"]["to"] == first
-    assert "can't be loaded" in rolled["data"]["why"]
-    error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
-    assert "rules/own.py" in error["data"]["message"]
-    engine.served.eventually(
-        lambda: engine.served.status()["engine"]["runs"] == rolled["subject"], "the first one's files run"
-    )
-    assert engine.recovery_us() < 1_000_000
-
-
-def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_that_is_said(
-    engine: Engine,
-) -> None:
-    engine.begin()
-    commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
+    commit = engine.promote(GOOD.replace("good", "better") + spoilt, "better")["subject"]
     engine.served.stop()
     rules = engine.home.path / "revisions" / commit / "rules"
     committed = (rules / "own.py").read_text()
@@ -203,36 +213,28 @@ def test_what_somebody_changed_of_a_commit_is_made_anew_before_it_is_run_and_tha
     kept = engine.home.path / "revisions" / f".altered-{commit}"
     assert str(kept) in error["data"]["message"]
     assert (kept / "rules" / "more.py").exists()
-    assert doctor_says(engine, "somebody changed the files")
-
-
-def doctor_says(engine: Engine, words: str) -> bool:
-    return words in CliHome(engine.home.path).upulse("doctor").out
+    assert "somebody changed the files" in CliHome(engine.home.path).upulse("doctor").out
+    engine.served.stop()
+    flag.touch()
+    engine.since = engine.events()[-1]["seq"]
+    engine.served.start()
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["to"] == first
+    assert "can't be loaded" in rolled["data"]["why"]
+    error = engine.event(lambda event: event["subject"] == "engine", "it is said", "error")
+    assert "rules/own.py" in error["data"]["message"]
+    engine.served.eventually(
+        lambda: engine.served.status()["engine"]["runs"] == rolled["subject"], "the first one's files run"
+    )
+    assert engine.recovery_us() < 1_000_000
 
 
 @pytest.mark.wall_clock
-def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(engine: Engine) -> None:
-    engine.begin()
-    (child,) = hosts_of(engine.served)
+def test_a_host_that_is_killed_is_back_and_survival_does_not_notice(running: Engine) -> None:
+    child = running.host()
     os.kill(child, signal.SIGKILL)
-    engine.recovery_us()
-    engine.served.eventually(lambda: hosts_of(engine.served) not in ([], [child]), "another host")
-
-
-def test_no_host_outlives_its_daemon(engine: Engine) -> None:
-    engine.begin()
-    engine.promote(rule("sum(range(10**13))"))
-    engine.served.eventually(lambda: len(hosts_of(engine.served)) == 1, "the old host has ended")
-    (child,) = hosts_of(engine.served)
-    engine.served.kill()
-    engine.served.daemon = None
-    engine.served.eventually(lambda: not Path(f"/proc/{child}").exists(), "the host has ended")
-
-
-def hosts_of(served: Served) -> list[int]:
-    """The pids of the daemon's rule hosts."""
-    assert served.daemon is not None
-    return processes.children(served.daemon.pid, "rule_host")
+    running.recovery_us()
+    running.served.eventually(lambda: running.host() != child, "another host")
 
 
 GROUPS = 12
@@ -276,7 +278,7 @@ return (await inner(prev, curr)).plus(stop, restart, back)
 """
 
 
-def test_no_rule_keeps_down_what_is_guarded(engine: Engine) -> None:
+def test_no_rule_keeps_down_what_is_guarded_and_no_host_outlives_its_daemon(engine: Engine) -> None:
     engine.served.configure(CONFIG.replace('healthy_after = "0s"', 'healthy_after = "1h"'))
     engine.begin()
     pid = engine.served.pid_when_up("victim")
@@ -285,10 +287,19 @@ def test_no_rule_keeps_down_what_is_guarded(engine: Engine) -> None:
     assert {event["subject"] for event in engine.events("error")} == {"rule:bully"}
     assert engine.served.pid_when_up("victim") == pid
     assert not [event for event in engine.events("effect") if event["subject"][:2] in ("s:", "r:", "b:")]
+    no_host_outlives_its_daemon(engine)
 
 
-def test_a_promote_and_a_rollback_through_the_front_door(engine: Engine) -> None:
-    engine.begin()
+def no_host_outlives_its_daemon(engine: Engine) -> None:
+    engine.promote(rule("sum(range(10**13))"))
+    child = engine.host()
+    engine.served.kill()
+    engine.served.daemon = None
+    engine.served.eventually(lambda: not Path(f"/proc/{child}").exists(), "the host has ended")
+
+
+def test_a_promote_and_a_rollback_through_the_front_door(running: Engine) -> None:
+    engine = running
     first = engine.in_force()
     staging = engine.repository.staging().path
     engine.write(staging, GOOD.replace("good", "better"), "better")
@@ -389,7 +400,6 @@ def promoted_hands(
         "RULES = [beeps]\nWATCHERS = [Queue()]\nEXECUTORS = [Beep()]\n"
     )
     engine.repository.commit_staging("hands", ADA)
-    engine.begin()
     commit = engine.repository.candidate("hands", ADA)
     asked = engine.served.append("promote-requested", commit, previous=engine.in_force())
     answer = engine.event(lambda event: event["cause"] == asked["id"], "an answer")
@@ -401,6 +411,7 @@ def promoted_hands(
 def test_a_promote_whose_watcher_breaks_again_and_again_is_taken_back_by_itself(
     engine: Engine, tmp_path: Path
 ) -> None:
+    engine.begin()
     broken = WATCHER.replace(
         'return Reading({"jobs"', 'raise RuntimeError("broken")\n        return Reading({"jobs"'
     )
@@ -417,6 +428,7 @@ def test_a_promote_whose_watcher_breaks_again_and_again_is_taken_back_by_itself(
 def test_what_a_bad_world_lets_fail_is_borne_and_what_breaks_by_itself_takes_the_promote_back(
     engine: Engine, tmp_path: Path
 ) -> None:
+    engine.begin()
     failing = EXECUTOR.replace(
         'Path("{spool}/beeped")',
         'if Path("{spool}/bad").exists():\n            raise RuntimeError("broken")\n'
@@ -447,44 +459,18 @@ for stop in (
 
 
 @pytest.mark.wall_clock
-def test_a_rule_that_wants_to_stop_the_daemon_does_not_and_a_killed_process_is_back_at_once(
-    engine: Engine, tmp_path: Path
+def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_commit(
+    running: Engine, tmp_path: Path
 ) -> None:
-    spool = tmp_path / "spool"
+    """A rule that wants to stop the daemon does not, and a killed process is back at once."""
+    engine, spool = running, tmp_path / "spool"
     promoted_hands(engine, spool, WATCHER, EXECUTOR, before=STOP_ALL)
     assert engine.served.daemon is not None
     (spool / "one.job").touch()
-    engine.served.eventually((spool / "beeped").exists, "it beeps all the same")
+    engine.served.eventually((spool / "beeped").exists, "it beeps")
     assert engine.recovery_us() < 1_000_000
     told = Path(f"/proc/{engine.served.daemon.pid}/stat").read_text().rpartition(") ")[2]
     assert told[0] in "SR"
-    assert engine.served.status()["daemon"]["state"] == "running"
-
-
-def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(engine: Engine) -> None:
-    engine.begin()
-    commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
-    killed = 0
-    for _ in range(3):
-
-        def is_up(killed: int = killed) -> bool:
-            runs = engine.served.status()["engine"]["runs"] == commit
-            return runs and len(hosts_of(engine.served)) == 1 and hosts_of(engine.served) != [killed]
-
-        engine.served.eventually(is_up, "another host is up")
-        (killed,) = hosts_of(engine.served)
-        os.kill(killed, signal.SIGKILL)
-    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
-    assert rolled["data"]["rejected"] == commit
-
-
-def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_commit(
-    engine: Engine, tmp_path: Path
-) -> None:
-    spool = tmp_path / "spool"
-    promoted_hands(engine, spool, WATCHER, EXECUTOR)
-    (spool / "one.job").touch()
-    engine.served.eventually((spool / "beeped").exists, "it beeps")
     acked = engine.event(
         lambda event: event["data"].get("result", {}).get("times") == 1, "it is acked", "effect-acked"
     )
@@ -495,3 +481,18 @@ def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_com
     engine.served.eventually(lambda: "queue" not in engine.served.status()["vitals"], "the watcher is gone")
     with pytest.raises(PulseError, match="beep"):
         engine.served.append("effect", "beep", action="beep", key="beep-by-hand")
+
+
+def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(running: Engine) -> None:
+    commit = running.promote(GOOD.replace("good", "better"), "better")["subject"]
+    killed = 0
+    for _ in range(3):
+
+        def is_up(killed: int = killed) -> bool:
+            return running.served.status()["engine"]["runs"] == commit and running.host() != killed
+
+        running.served.eventually(is_up, "another host is up")
+        killed = running.host()
+        os.kill(killed, signal.SIGKILL)
+    rolled = running.event(lambda event: True, "it is taken back", "rollback")
+    assert rolled["data"]["rejected"] == commit

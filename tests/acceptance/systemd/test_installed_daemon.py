@@ -129,6 +129,7 @@ def made(machine: Machine) -> str:
 def home(machine: Machine, made: str) -> Iterator[Installed]:
     """A home that guards one sleeper, not installed yet; nothing of it is left afterwards."""
     installed = Installed(machine)
+    machine.run(["sh", "-c", CLEAR])
     machine.run(["cp", "--archive", made, HOME])
     installed.configure(SLEEPER)
     yield installed
@@ -136,29 +137,18 @@ def home(machine: Machine, made: str) -> Iterator[Installed]:
 
 
 @pytest.fixture
-def with_engine(home: Installed) -> Iterator[None]:
-    """It has an engine too, as `upulse init` makes it, and with that a user of its own."""
-    home.upulse("init")
-    yield
-    home.upulse("daemon", "uninstall", check=False)
-
-
-@pytest.fixture
-def daemon(home: Installed) -> Installed:
-    """The home with its daemon installed and its sleeper up."""
-    home.upulse("daemon", "install")
-    home.pid_when_up("sleeper")
-    return home
-
-
-@pytest.mark.usefixtures("with_engine")
-def test_install_brings_the_unit_to_ready_and_enables_it(daemon: Installed) -> None:
-    assert daemon.state() == "active"
-    assert daemon.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
-    told = json.loads(daemon.upulse("daemon", "status", "--json"))
-    told = told.get("daemon", told)
-    assert (told["state"], told["pid"]) == ("running", daemon.main_pid())
-    assert daemon.status()["daemon"]["state"] == "running"
+def daemon(machine: Machine, made: str) -> Installed:
+    """The home with its daemon installed and its sleeper up: the one of the test before, if that has left it."""
+    installed = Installed(machine)
+    machine.run(["sh", "-c", f"test -e {HOME} || cp --archive {made} {HOME}"])
+    installed.configure(SLEEPER)
+    if machine.show(UNIT, "LoadState") == "not-found":
+        installed.upulse("daemon", "install")
+    else:
+        machine.systemctl("start", UNIT)
+        machine.systemctl("reload", UNIT)
+    installed.pid_when_up("sleeper")
+    return installed
 
 
 def test_a_killed_process_is_replaced_and_inherits_no_word_of_the_notify_socket(daemon: Installed) -> None:
@@ -207,35 +197,41 @@ def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_da
 
 
 @pytest.mark.wall_clock
-@pytest.mark.usefixtures("with_engine")
-def test_a_killed_daemon_is_back_soon_and_has_lost_nothing(daemon: Installed) -> None:
-    """On a machine with nothing else to do it is back within two seconds; here others work beside it."""
-    sleeper, before = daemon.pid_when_up("sleeper"), daemon.main_pid()
-    added = [
-        daemon.upulse("effect", "add", "run-command", "--key", f"k{n}", "--param", 'argv=["true"]').strip()
-        for n in range(3)
-    ]
-    began = time.monotonic()
-    daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
-    daemon.until_another_main_pid(than=before)
-    assert time.monotonic() - began < 10
-    assert set(added) <= {event["id"] for event in daemon.events("effect")}
-    daemon.upulse("verify")
-    assert daemon.pid_when_up("sleeper") == sleeper
+def test_a_killed_daemon_is_back_soon_and_has_lost_nothing_and_after_three_it_is_in_safe_mode(
+    home: Installed,
+) -> None:
+    """On a machine with nothing else to do it is back within two seconds; here others work beside it.
 
-
-@pytest.mark.usefixtures("with_engine")
-def test_a_daemon_killed_thrice_is_back_in_safe_mode_until_it_is_wanted_whole(daemon: Installed) -> None:
-    for _ in range(3):
-        main = daemon.main_pid()
-        daemon.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
-        daemon.until_another_main_pid(main)
-    assert daemon.standing()["safe_mode"]["left_out"] == ["engine"]
-    daemon.upulse("daemon", "restart")
-    assert daemon.standing()["safe_mode"]
-    daemon.upulse("daemon", "restart", "--normal")
-    daemon.until(lambda: bool(daemon.standing()["engine"]["runs"]), "the engine to run")
-    assert daemon.standing()["safe_mode"] is None
+    It has an engine, as `upulse init` makes it, and with that a user of its own.
+    """
+    home.upulse("init")
+    try:
+        home.upulse("daemon", "install")
+        sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
+        assert home.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
+        told = json.loads(home.upulse("daemon", "status", "--json"))
+        assert (home.state(), told["state"], told["pid"]) == ("active", "running", before)
+        add = ["effect", "add", "run-command", "--param", 'argv=["true"]']
+        added = [home.upulse(*add, "--key", f"k{n}").strip() for n in range(3)]
+        began = time.monotonic()
+        home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+        home.until_another_main_pid(than=before)
+        assert time.monotonic() - began < 10
+        assert set(added) <= {event["id"] for event in home.events("effect")}
+        home.upulse("verify")
+        assert home.pid_when_up("sleeper") == sleeper
+        for _ in range(2):
+            main = home.main_pid()
+            home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+            home.until_another_main_pid(main)
+        assert home.standing()["safe_mode"]["left_out"] == ["engine"]
+        home.upulse("daemon", "restart")
+        assert home.standing()["safe_mode"]
+        home.upulse("daemon", "restart", "--normal")
+        home.until(lambda: bool(home.standing()["engine"]["runs"]), "the engine to run")
+        assert home.standing()["safe_mode"] is None
+    finally:
+        home.upulse("daemon", "uninstall", check=False)
 
 
 def test_a_daemon_that_was_killed_acts_again(daemon: Installed) -> None:
@@ -246,25 +242,22 @@ def test_a_daemon_that_was_killed_acts_again(daemon: Installed) -> None:
     daemon.pid_when_up("sleeper", other_than=sleeper)
 
 
-def test_a_daemon_whose_loop_hangs_is_restarted(home: Installed) -> None:
+def test_a_daemon_that_works_is_not_touched_by_the_watchdog_and_one_whose_loop_hangs_is_restarted(
+    home: Installed,
+) -> None:
     machine = home.machine
     machine.write("/srv/hang/sitecustomize.py", HANG)
     machine.write(f"/etc/systemd/system/{UNIT}.d/hang.conf",
-                  "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\nEnvironment=PYTHONPATH=/srv/hang\n")  # fmt: skip
+                  "[Service]\nWatchdogSec=500ms\nTimeoutAbortSec=1s\nEnvironment=PYTHONPATH=/srv/hang\n")  # fmt: skip
     home.upulse("daemon", "install")
     sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
+    ticks = home.standing()["tick"]["count"]
+    home.until(lambda: home.standing()["tick"]["count"] >= ticks + 10, "ten ticks")  # four watchdog periods
+    assert home.main_pid() == before
     machine.systemctl("kill", "--signal=WINCH", "--kill-whom=main", UNIT)
     home.until_another_main_pid(than=before)
     assert "Watchdog timeout" in machine.journal(UNIT)
     assert home.pid_when_up("sleeper") == sleeper
-
-
-def test_a_daemon_that_works_is_not_touched_by_the_watchdog(home: Installed) -> None:
-    home.machine.write(f"/etc/systemd/system/{UNIT}.d/short.conf", "[Service]\nWatchdogSec=500ms\n")
-    home.upulse("daemon", "install")
-    before, ticks = home.main_pid(), home.status()["tick"]["count"]
-    home.until(lambda: home.standing()["tick"]["count"] >= ticks + 10, "ten ticks")  # four watchdog periods
-    assert home.main_pid() == before
 
 
 def test_a_reload_takes_changed_settings_into_force_and_with_invalid_ones_it_fails(daemon: Installed) -> None:
@@ -288,22 +281,13 @@ def test_a_reload_takes_changed_settings_into_force_and_with_invalid_ones_it_fai
     daemon.pid_when_up("sleeper", other_than=sleeper)
 
 
-def test_systemctl_stop_leaves_guarded_processes_running(daemon: Installed) -> None:
-    sleeper = daemon.pid_when_up("sleeper")
+def test_start_stop_and_restart_go_through_systemctl_and_leave_guarded_processes_running(
+    daemon: Installed,
+) -> None:
+    sleeper, first = daemon.pid_when_up("sleeper"), daemon.main_pid()
     daemon.machine.systemctl("stop", UNIT)
-    assert daemon.state() == "inactive"
-    assert daemon.machine.show(UNIT, "Result") == "success"
+    assert (daemon.state(), daemon.machine.show(UNIT, "Result")) == ("inactive", "success")
     assert daemon.alive(sleeper)
-    daemon.machine.systemctl("start", UNIT)
-    assert daemon.pid_when_up("sleeper") == sleeper
-    assert daemon.machine.run(["pgrep", "-fc", "sleep 100000"]).stdout == "1\n"
-
-
-def test_start_stop_and_restart_go_through_systemctl(daemon: Installed) -> None:
-    first = daemon.main_pid()
-    daemon.upulse("daemon", "stop")
-    assert daemon.state() == "inactive"
-    assert daemon.status()["daemon"]["state"] == "stopped"
     daemon.upulse("daemon", "start")
     second = daemon.main_pid()
     assert daemon.state() == "active"
@@ -311,6 +295,11 @@ def test_start_stop_and_restart_go_through_systemctl(daemon: Installed) -> None:
     daemon.upulse("daemon", "restart")
     assert daemon.state() == "active"
     assert daemon.main_pid() not in (0, second)
+    assert daemon.pid_when_up("sleeper") == sleeper
+    assert daemon.machine.run(["pgrep", "-fc", "sleep 100000"]).stdout == "1\n"
+    daemon.upulse("daemon", "stop")
+    assert daemon.state() == "inactive"
+    assert daemon.status()["daemon"]["state"] == "stopped"
 
 
 def test_uninstall_removes_the_unit_and_keeps_home_and_processes(daemon: Installed) -> None:
@@ -321,36 +310,29 @@ def test_uninstall_removes_the_unit_and_keeps_home_and_processes(daemon: Install
     daemon.upulse("verify")
 
 
-@pytest.fixture
-def guarded(home: Installed) -> Installed:
-    """A daemon that guards `it.service`, which runs."""
+def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down_and_a_killed_one_is_healed(
+    home: Installed,
+) -> None:
     home.machine.write("/etc/systemd/system/it.service", IT)
     home.machine.systemctl("daemon-reload")
     home.machine.systemctl("start", "it.service")
     home.configure(GUARDED)
     home.upulse("daemon", "install")
     home.pid_when_up("it")
-    return home
-
-
-def test_a_guarded_unit_that_was_stopped_on_purpose_stays_down(guarded: Installed) -> None:
-    guarded.machine.systemctl("stop", "it.service")
-    guarded.until(lambda: bool(guarded.events("process-stopped")), "the intent to be seen")
-    ticks = guarded.status()["tick"]["count"]
-    guarded.until(lambda: guarded.standing()["tick"]["count"] >= ticks + 5, "five more ticks")
-    assert guarded.state("it.service") == "inactive"
-    assert guarded.events("effect") == []
-    guarded.machine.systemctl("start", "it.service")
-    assert guarded.pid_when_up("it") == int(guarded.machine.show("it.service", "MainPID"))
-
-
-def test_a_guarded_unit_that_was_killed_is_healed(guarded: Installed) -> None:
-    before = guarded.pid_when_up("it")
-    guarded.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", "it.service")
-    after = guarded.pid_when_up("it", other_than=before)
-    assert guarded.state("it.service") == "active"
-    assert after == int(guarded.machine.show("it.service", "MainPID"))
-    assert [effect["data"]["params"]["process"] for effect in guarded.events("effect")] == ["it"]
+    home.machine.systemctl("stop", "it.service")
+    home.until(lambda: bool(home.events("process-stopped")), "the intent to be seen")
+    ticks = home.standing()["tick"]["count"]
+    home.until(lambda: home.standing()["tick"]["count"] >= ticks + 5, "five more ticks")
+    assert home.state("it.service") == "inactive"
+    assert home.events("effect") == []
+    home.machine.systemctl("start", "it.service")
+    before = home.pid_when_up("it")
+    assert before == int(home.machine.show("it.service", "MainPID"))
+    home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", "it.service")
+    after = home.pid_when_up("it", other_than=before)
+    assert home.state("it.service") == "active"
+    assert after == int(home.machine.show("it.service", "MainPID"))
+    assert [effect["data"]["params"]["process"] for effect in home.events("effect")] == ["it"]
 
 
 def test_a_user_unit_runs_the_daemon_in_the_users_manager(home: Installed) -> None:
