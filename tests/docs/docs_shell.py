@@ -11,12 +11,17 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import IO
 from unittest.mock import patch
 
+from pulse_adapters.ipc import daemon_process
+from tests import forked_daemons
 from tests.docs.docs_console import Command
+from tests.forked_daemons import ForkedDaemon
 from tests.types_cache import warm
 from upulse_cli.__main__ import main
 
@@ -25,21 +30,22 @@ LOOKS = ("upulse status", "upulse engine status", "upulse process list", "upulse
          "upulse effect show", "upulse daemon logs", "upulse agents worktrees", "ls ")  # fmt: skip
 TAG = "UPULSE_DOCS_TEST"
 PORT = "18080"
-PLAIN = re.compile(r"upulse [^|&;<>()$`{}*?~\n]*")
-"""A command that every shell passes on as it is typed, but for its quotes."""
+PLAIN = re.compile(r"(?:(?P<name>\w+)=\$\()?(?P<words>upulse [^|&;<>()`\n]*)(?(name)\))")
+"""A command of nothing but words, which the shell may have to expand, and a variable that is set to what it prints."""
 
 
 class Shell:
     """Types commands into a real bash. Whatever it starts bears a tag in its environment.
 
-    Where its processes are not the subject, Pulse's own command line runs in this one, which spares an interpreter
-    for each command that needs nothing of a shell.
+    Where its processes are not the subject, Pulse's own command line runs in this one, and its daemons are forks: that
+    spares an interpreter for each.
     """
 
     def __init__(self, place: Path, cwd: Path | None = None, own_processes: bool = True) -> None:
         self.tag = str(uuid.uuid4())
         self.home = place / ".upulse"
-        self._place, self._own_processes, self._home_now = cwd or place, own_processes, str(self.home)
+        self._own_processes, self._now = own_processes, (str(self.home), str(cwd or place))
+        self._daemons: list[ForkedDaemon] = []
         self.environment = environment(place, self.home, self.tag)
         self._port = free_port()
         self._bash = subprocess.Popen(
@@ -70,35 +76,57 @@ class Shell:
 
     def type(self, text: str) -> tuple[int, str]:
         """Run one command in the shell; its exit code and all that it printed."""
-        if not self._own_processes and PLAIN.fullmatch(text):
-            return self._in_this_process(text.replace(PORT, self._port))
+        if not self._own_processes and (plain := PLAIN.fullmatch(text.partition(" #")[0].rstrip())):
+            _, words = self._in_bash(f"printf '%s\\0' {plain['words'].replace(PORT, self._port)}")
+            code, printed, said = self._in_this_process(
+                words.split("\0")[1:-1], is_kept := bool(plain["name"])
+            )
+            if is_kept:
+                self._in_bash(f"{plain['name']}={shlex.quote(printed.rstrip())}")
+            return code, said
+        return self._in_bash(text.replace(PORT, self._port))
+
+    def _in_bash(self, text: str) -> tuple[int, str]:
         mark = f"done-{uuid.uuid4()}"
-        line = f"{{ {text.replace(PORT, self._port)}\n}} </dev/null\nprintf '\\n%s %s %s\\n' {mark} $? \"$UPULSE_HOME\"\n"
+        line = f'{{ {text}\n}} </dev/null\nprintf \'\\n%s %s %s %s\\n\' {mark} $? "$UPULSE_HOME" "$PWD"\n'
         assert self._bash.stdin is not None
         self._bash.stdin.write(line.encode())
         self._bash.stdin.flush()
         output = self._read_until(mark)
         said, _, end = output.rpartition(f"\n{mark} ")
-        code, _, self._home_now = end.rstrip("\n").partition(" ")
+        code, *now = end.split()
+        self._now = now[0], now[1]
         return int(code), said
 
     def close(self) -> None:
         """End the shell and everything that was started from it."""
+        for daemon in self._daemons:
+            daemon.kill()
         self._bash.kill()
         self._bash.communicate(timeout=60)
         end_tagged(self.tag)
 
-    def _in_this_process(self, text: str) -> tuple[int, str]:
-        said = io.StringIO()
-        now = {**self.environment, "UPULSE_HOME": self._home_now}
+    def _in_this_process(self, words: Sequence[str], is_kept: bool) -> tuple[int, str, str]:
+        """The exit code, what it printed if that is kept, and all else that is to be seen."""
+        said, (home, place) = io.StringIO(), self._now
+        printed = io.StringIO() if is_kept else said
         with (
-            patch.dict(os.environ, now, clear=True),
-            chdir(self._place),
-            redirect_stdout(said),
+            patch.dict(os.environ, {**self.environment, "UPULSE_HOME": home}, clear=True),
+            patch.object(daemon_process, "subprocess", SimpleNamespace(Popen=self._fork, DEVNULL=None)),
+            chdir(place),
+            redirect_stdout(printed),
             redirect_stderr(said),
         ):
-            code = main(shlex.split(text, comments=True)[1:])
-        return code, said.getvalue()
+            code = main([*words])
+        return code, printed.getvalue() if is_kept else "", said.getvalue()
+
+    def _fork(
+        self, argv: Sequence[str], *, env: Mapping[str, str], stdout: IO[bytes], **_: object
+    ) -> ForkedDaemon:
+        """The daemon of these words, without an interpreter of its own."""
+        words = argv[argv.index(forked_daemons.SERVE) + 1 :]
+        self._daemons.append(forked_daemons.start(words, env, stdout.fileno()))
+        return self._daemons[-1]
 
     def _on_our_port(self, command: Command) -> Command:
         return Command(command.text, tuple(line.replace(PORT, self._port) for line in command.shown))
