@@ -483,16 +483,20 @@ def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_com
         engine.served.append("effect", "beep", action="beep", key="beep-by-hand")
 
 
-def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(running: Engine) -> None:
-    commit = running.promote(GOOD.replace("good", "better"), "better")["subject"]
+def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(engine: Engine) -> None:
+    """On a busy machine a host that is late is replaced, too, and that counts: then fewer are killed."""
+    engine.begin()
+    commit = engine.promote(GOOD.replace("good", "better"), "better")["subject"]
     killed = 0
     for _ in range(3):
 
         def is_up(killed: int = killed) -> bool:
-            return running.served.status()["engine"]["runs"] == commit and running.host() != killed
+            return engine.served.status()["engine"]["runs"] == commit and engine.host() != killed
 
-        running.served.eventually(is_up, "another host is up")
-        killed = running.host()
+        engine.served.eventually(lambda: engine.events("rollback") or is_up(), "another host is up")
+        if engine.events("rollback"):
+            break
+        killed = engine.host()
         os.kill(killed, signal.SIGKILL)
-    rolled = running.event(lambda event: True, "it is taken back", "rollback")
+    rolled = engine.event(lambda event: True, "it is taken back", "rollback")
     assert rolled["data"]["rejected"] == commit

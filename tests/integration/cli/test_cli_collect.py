@@ -51,7 +51,7 @@ def test_a_bundle_holds_what_is_known_and_no_secret(tmp_path: Path) -> None:
 
 def test_a_bundle_is_written_although_a_part_cannot_be_read(tmp_path: Path) -> None:
     home = CliHome(tmp_path / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure("[nonsense]\n")
     from pulse_adapters.config.home import Home
     from upulse_cli.wiring.bundle import parts

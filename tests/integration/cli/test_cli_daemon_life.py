@@ -25,7 +25,7 @@ from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
 def home(tmp_path: Path) -> Iterator[CliHome]:
     """A home that guards one process; whatever runs in the end is killed."""
     home = CliHome(tmp_path / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_396), ALLOW)
     try:
         yield home
@@ -97,7 +97,7 @@ async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_i
 
 
 def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_life(home: CliHome) -> None:
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.pid_when_up("demo")
     pid = home.status()["daemon"]["pid"]
     eventually(lambda: kept_later_than_told(home), "a sample after the last event")
@@ -111,12 +111,12 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     assert daemon["since"] == iso(kept_later_than_told(home)) > recorded[-1]["at"]
     assert "daemon    died  last sign of life " in home.upulse("status").out
     assert "it was killed, or the machine went down" in home.upulse("why", "pulse").out
-    home.upulse("daemon", "start")
+    home.start_daemon()
     (incident,) = [one for one in home.upulse("incidents", "--json").json if one["about"] == "daemon"]
     assert incident["began"] == daemon["since"]
     home.upulse("daemon", "stop")
     assert "died" not in home.status()["daemon"]
-    home.upulse("daemon", "start")
+    home.start_daemon()
     started = home.upulse("events", "--json", "--kind", "daemon-started").lines
     assert ["last_seen" in event["data"] for event in started] == [False, True, False]
     home.upulse("daemon", "stop")
@@ -126,7 +126,7 @@ def test_incidents_read_the_same_from_the_checkpoint_of_the_daemon_and_from_the_
     home: CliHome,
 ) -> None:
     home.configure('[daemon]\ncheckpoint_every = "1s"\n', sleeper("demo", 86_396))
-    home.upulse("daemon", "start")
+    home.start_daemon()
     os.kill(pid := home.pid_when_up("demo"), signal.SIGKILL)
     home.pid_when_up("demo", other_than=pid)
     eventually(lambda: NAME in read_checkpoints(home.path / "state.db"), "a checkpoint of the incidents")
@@ -152,7 +152,7 @@ def kept_later_than_told(home: CliHome) -> int:
 
 
 def test_why_says_what_is_missing_when_vitals_were_deleted(home: CliHome) -> None:
-    home.upulse("daemon", "start")
+    home.start_daemon()
     home.pid_when_up("demo")
     home.upulse("daemon", "stop")
     for file in home.path.glob("vitals.db*"):

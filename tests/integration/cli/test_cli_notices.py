@@ -25,7 +25,7 @@ def telling(tmp_path: Path, box: Postbox, monkeypatch: pytest.MonkeyPatch) -> It
     monkeypatch.setenv("PULSE_TEST_ONE", box.url("one"))
     monkeypatch.delenv("PULSE_TEST_TWO", raising=False)
     home = CliHome(tmp_path / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(NOTIFY)
     home.start_daemon()
     try:

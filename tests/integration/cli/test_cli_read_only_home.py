@@ -85,7 +85,7 @@ def recorded(place: Path) -> CliHome:
 def killed(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
     """A home whose daemon restarted a process and was then killed: its last rows are in the -wal only."""
     home = CliHome(tmp_path_factory.mktemp("killed") / "home")
-    home.upulse("init")
+    home.upulse("init", "--no-engine")
     home.configure(sleeper("demo", 86_397), ALLOW)
     home.start_daemon()
     try:

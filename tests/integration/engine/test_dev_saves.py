@@ -5,40 +5,81 @@ import sqlite3
 from pathlib import Path
 
 from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
-from tests.integration.engine.engine_home import CALM, WISHING, author, new_home, save, spoil
+from tests.integration.cli.cli_home import CliHome
+from tests.integration.engine.engine_home import CALM, WISHING, Ear, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
 
 QUICK = '[watch]\nsystem_interval = "100ms"\n'
 FAILING = rule("return 1 / 0  # here", "failing")
 
 
-async def test_a_save_is_live_at_once_and_says_what_it_wishes(tmp_path: Path) -> None:
-    home = new_home(tmp_path / "home")
+LATE = rule("time.time()  # here\nreturn await inner(prev, curr)", "late", before="import time")
+LEAVING = rule("os._exit(3)", "leaving", before="import os")
+
+
+async def test_after_each_save_an_author_hears_what_it_does(tmp_path: Path) -> None:
+    home = new_home(tmp_path / "home", CALM, QUICK)
     async with author(home) as ear:
         assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
-        save(home, WISHING)
-        began = await ear.next(RulesLoaded)
-        assert began.loaded.rules == ("wishing",)
-        assert "rules/own.py" in began.files
-        seen = await ear.next(TickSeen)
-        assert seen.is_again
-        (wish,) = seen.wishes
-        assert (wish.effect.key, wish.effect.rule, wish.effect.reason) == ("my:wish", "wishing", "it is time")
-        assert wish.state == "new"
+        await what_is_saved_is_live_at_once_and_says_what_it_wishes(home, ear)
+        await rules_that_do_not_load_are_refused_with_their_line_and_the_old_ones_go_on(home, ear)
+        await an_error_names_its_rule_and_line(home, ear)
+        await what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_called(home, ear)
+        await rules_that_end_their_host_are_tried_again_at_the_next_tick(home, ear)
 
 
-async def test_rules_that_do_not_load_are_refused_with_their_line_and_the_old_ones_go_on(
-    tmp_path: Path,
+async def what_is_saved_is_live_at_once_and_says_what_it_wishes(home: CliHome, ear: Ear) -> None:
+    save(home, WISHING)
+    began = await ear.next(RulesLoaded)
+    assert began.loaded.rules == ("wishing",)
+    assert "rules/own.py" in began.files
+    seen = await ear.next(TickSeen)
+    assert seen.is_again
+    (wish,) = seen.wishes
+    assert (wish.effect.key, wish.effect.rule, wish.effect.reason) == ("my:wish", "wishing", "it is time")
+    assert wish.state == "new"
+
+
+async def rules_that_do_not_load_are_refused_with_their_line_and_the_old_ones_go_on(
+    home: CliHome, ear: Ear
 ) -> None:
-    home = new_home(tmp_path / "home", WISHING, QUICK)
-    async with author(home) as ear:
-        await ear.next(RulesLoaded)
-        spoil(home)
-        refused = await ear.next(LoadRefused)
-        assert "rules/own.py:2" in refused.words
-        assert refused.goes_on
-        seen = await ear.next(TickSeen, lambda seen: not seen.is_again)
-        assert [layer.rule for layer in seen.layers] == ["wishing"]
+    spoil(home)
+    refused = await ear.next(LoadRefused)
+    assert "rules/own.py:2" in refused.words
+    assert refused.goes_on
+    seen = await ear.next(TickSeen, lambda seen: not seen.is_again)
+    assert [layer.rule for layer in seen.layers] == ["wishing"]
+
+
+async def an_error_names_its_rule_and_line(home: CliHome, ear: Ear) -> None:
+    save(home, FAILING)
+    await ear.next(RulesLoaded)
+    (fault,) = (await ear.next(TickSeen)).faults
+    assert fault.whose == "rule:failing"
+    assert "ZeroDivisionError" in fault.message
+    assert place_of(FAILING) in fault.message
+
+
+async def what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_called(
+    home: CliHome, ear: Ear
+) -> None:
+    save(home, LATE)
+    await ear.next(RulesLoaded)
+    seen = await ear.next(TickSeen)
+    assert [place_of(LATE) in words for words in seen.warnings] == [True]
+    assert not seen.faults
+
+
+async def rules_that_end_their_host_are_tried_again_at_the_next_tick(home: CliHome, ear: Ear) -> None:
+    save(home, LEAVING)
+    await ear.next(RulesLoaded)
+    (fault,) = (await ear.next(TickSeen)).faults
+    assert "rule:leaving" in fault.whose
+    assert "status 3" in fault.message
+    await ear.next(RulesLoaded)
+    save(home, CALM)
+    await ear.next(RulesLoaded, lambda began: began.loaded.rules == ("calm",))
+    assert not (await ear.next(TickSeen)).faults
 
 
 async def test_rules_that_never_loaded_are_live_as_soon_as_they_are_mended(tmp_path: Path) -> None:
@@ -48,39 +89,6 @@ async def test_rules_that_never_loaded_are_live_as_soon_as_they_are_mended(tmp_p
         assert not (await ear.next(LoadRefused)).goes_on
         save(home, CALM)
         assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
-
-
-async def test_an_error_names_its_rule_and_line(tmp_path: Path) -> None:
-    home = new_home(tmp_path / "home", FAILING)
-    async with author(home) as ear:
-        (fault,) = (await ear.next(TickSeen)).faults
-        assert fault.whose == "rule:failing"
-        assert "ZeroDivisionError" in fault.message
-        assert place_of(FAILING) in fault.message
-
-
-async def test_what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_called(tmp_path: Path) -> None:
-    source = rule("time.time()  # here\nreturn await inner(prev, curr)", "late", before="import time")
-    home = new_home(tmp_path / "home", source)
-    async with author(home) as ear:
-        await ear.next(RulesLoaded)
-        seen = await ear.next(TickSeen)
-        assert [place_of(source) in words for words in seen.warnings] == [True]
-        assert not seen.faults
-
-
-async def test_rules_that_end_their_host_are_tried_again_at_the_next_tick(tmp_path: Path) -> None:
-    source = rule("os._exit(3)", "leaving", before="import os")
-    home = new_home(tmp_path / "home", source, QUICK)
-    async with author(home) as ear:
-        await ear.next(RulesLoaded)
-        (fault,) = (await ear.next(TickSeen)).faults
-        assert "rule:leaving" in fault.whose
-        assert "status 3" in fault.message
-        await ear.next(RulesLoaded)
-        save(home, CALM)
-        await ear.next(RulesLoaded, lambda began: began.loaded.rules == ("calm",))
-        assert not (await ear.next(TickSeen)).faults
 
 
 async def test_rules_that_take_for_ever_to_load_hold_up_nobody(tmp_path: Path) -> None:

@@ -110,6 +110,7 @@ def test_attacks() -> None:
     assert {name: word for name, word in said.items() if word == "done"} == {}
     assert len(said) == NUMBER
 """
+CONFTEST = "from attack import DEEDS, tried\nassert 'done' not in {tried(one) for one in DEEDS.values()}\n"
 
 
 @pytest.fixture
@@ -147,10 +148,11 @@ def attack(tmp_path: Path, bystander: int, heard: tuple[socket.socket, ...]) -> 
     return SPACE.replace("{names!r}", repr(names)) + f"DEEDS = {LOOKS | DEEDS!r}\n"
 
 
-def test_what_a_test_does_it_does_to_nothing_but_its_scratch_folder(
+def test_what_a_test_or_a_conftest_does_it_does_to_nothing_but_its_scratch_folder(
     tmp_path: Path, attack: str, bystander: int
 ) -> None:
-    files = {"tests/test_attack.py": TEST.replace("NUMBER", str(len(LOOKS | DEEDS))), "attack.py": attack}
+    test = TEST.replace("NUMBER", str(len(LOOKS | DEEDS)))
+    files = {"tests/test_attack.py": test, "conftest.py": CONFTEST, "attack.py": attack}
     tried = candidate(tmp_path, files)
     (tried.home.path / "cache").mkdir(exist_ok=True)
     before = contents(tried.home.path)
@@ -176,13 +178,6 @@ def test_the_same_attacks_do_succeed_where_nothing_holds_them(tmp_path: Path, at
     assert done.stdout == "{}\n"
 
 
-def test_a_conftest_is_in_the_same_cage(tmp_path: Path, attack: str) -> None:
-    conftest = (
-        "from attack import DEEDS, tried\nassert 'done' not in {tried(one) for one in DEEDS.values()}\n"
-    )
-    assert gates.tests(candidate(tmp_path, {"conftest.py": conftest, "attack.py": attack})) == "2 passed"
-
-
 def test_what_lies_in_staging_under_the_name_of_a_tool_is_not_run_outside_the_cage(tmp_path: Path) -> None:
     trap = f"open({str(tmp_path / 'sprung')!r}, 'w')\n"
     names = ("mypy.py", "pytest.py", "json.py", "ctypes.py", "sitecustomize.py", "upulse_cli.py")
@@ -193,8 +188,7 @@ def test_what_lies_in_staging_under_the_name_of_a_tool_is_not_run_outside_the_ca
     assert not (tmp_path / "sprung").exists()
 
 
-def test_what_a_test_rewrites_is_not_what_is_promoted(tmp_path: Path) -> None:
-    test = """
+REWRITES = """
 from pathlib import Path
 
 
@@ -206,13 +200,11 @@ def test_rewrites() -> None:
         except OSError:
             pass
 """
-    tried = candidate(tmp_path, {"tests/test_rewrites.py": test, "rules/own.py": "OWN = 1\n"})
-    before = contents(Path(tried.revision.path))
-    assert gates.tests(tried) == "3 passed"
-    assert contents(Path(tried.revision.path)) == before
 
 
-def test_a_loop_its_threads_and_files_of_its_own_work(tmp_path: Path) -> None:
+def test_a_loop_its_threads_and_files_of_its_own_work_and_what_it_rewrites_is_not_what_is_promoted(
+    tmp_path: Path,
+) -> None:
     test = """
 import asyncio
 import os
@@ -238,9 +230,11 @@ def test_it_gives_way_to_others() -> None:
     assert os.getpriority(os.PRIO_PROCESS, 0) >= 10
 """
     config = '[tool.pytest.ini_options]\naddopts = "-p pytest_asyncio.plugin"\nasyncio_mode = "auto"\n'
-    assert (
-        gates.tests(candidate(tmp_path, {"tests/test_loop.py": test, "pyproject.toml": config})) == "5 passed"
-    )
+    files = {"tests/test_loop.py": test, "tests/test_rewrites.py": REWRITES, "rules/own.py": "OWN = 1\n"}
+    tried = candidate(tmp_path, {**files, "pyproject.toml": config})
+    before = contents(Path(tried.revision.path))
+    assert gates.tests(tried) == "6 passed"
+    assert contents(Path(tried.revision.path)) == before
 
 
 WILD = [

@@ -18,7 +18,7 @@ from tests.integration.engine.engine_home import CALM, PATIENT, engine_of, new_h
 from tests.integration.rule_host.rule_host_engines import rule
 
 ONE_GATE = ("--gate", "compiles", "-m", "other rules")
-CALMER = CALM.replace("calm", "calmer")
+CALMER, CALMEST, MENDED = (CALM.replace("calm", name) for name in ("calmer", "calmest", "mended"))
 BAD = rule("raise RuntimeError('always')", "hot")
 
 
@@ -36,23 +36,29 @@ def served(tmp_path: Path) -> Iterator[CliHome]:
         home.end_everything()
 
 
-def test_a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_git(
-    served: CliHome,
-) -> None:
+def test_a_promote_and_a_rollback_say_what_an_author_has_to_know(served: CliHome) -> None:
+    a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_git(served)
+    a_main_that_was_moved_by_hand_is_said_everywhere(served)
+    at_a_terminal_only_the_sentence_is_seen(served)
+    a_rollback_says_what_became_of_staging(served)
+
+
+def a_rule_that_is_mended_while_it_is_taken_back_is_promoted_without_a_word_of_git(served: CliHome) -> None:
     save(served, BAD)
     served.upulse("promote", *ONE_GATE)
-    save(served, CALMER)
+    save(served, MENDED)
     Repository(served.path).commit_staging("mended", "Ada <ada@example.org>")
     eventually(lambda: engine_of(Home(served.path)).rolled_back, "it to be taken back")
     said = served.upulse("promote", *ONE_GATE)
     assert "this brings back what was taken back" in said.err
     assert "changed since: engine.py, rules/own.py" in said.err
     assert engine_of(Home(served.path)).commit == said.out.strip()
-    eventually(lambda: served.status()["engine"]["rules"] == ["calmer"], "it to run")
+    eventually(lambda: served.status()["engine"]["rules"] == ["mended"], "it to run")
+    eventually(lambda: Repository(served.path).head() == said.out.strip(), "main to follow")
 
 
-def test_a_rollback_says_what_became_of_staging(served: CliHome) -> None:
-    save(served, CALMER)
+def a_rollback_says_what_became_of_staging(served: CliHome) -> None:
+    save(served, CALMEST)
     bad = served.upulse("promote", *ONE_GATE).out.strip()
     said = served.upulse("rollback")
     kept = f"rejected/{bad[:12]}"
@@ -72,7 +78,7 @@ def test_a_rollback_says_what_became_of_staging(served: CliHome) -> None:
     assert "always" in (served.path / "staging" / "rules" / "own.py").read_text()
 
 
-def test_a_main_that_was_moved_by_hand_is_said_everywhere(served: CliHome) -> None:
+def a_main_that_was_moved_by_hand_is_said_everywhere(served: CliHome) -> None:
     first = engine_of(Home(served.path)).commit
     (served.path / "engine" / "rules" / "own.py").write_text("def (\n")
     bob = ("-c", "user.name=Bob", "-c", "user.email=bob@example.org")
@@ -98,7 +104,7 @@ def test_a_rollback_that_survival_wished_for_is_waited_for_and_not_for_ever() ->
     assert pending_request(engine, False, wished) == ""
 
 
-def test_at_a_terminal_only_the_sentence_is_seen(served: CliHome) -> None:
+def at_a_terminal_only_the_sentence_is_seen(served: CliHome) -> None:
     save(served, CALMER)
     ours, theirs = pty.openpty()
     words = [*UPULSE, "promote", *ONE_GATE, "--home", str(served.path)]

@@ -107,10 +107,15 @@ def wishes_of(home: CliHome, whose: str, least: int) -> bool:
     return bool(reported(home)["wishes"][whose] >= least)
 
 
-def test_what_a_shadow_wishes_is_reported_and_never_recorded(calm: CliHome) -> None:
+def test_what_a_shadow_wishes_is_reported_and_never_recorded(calm: CliHome, tmp_path: Path) -> None:
     save(calm, WISHING)
-    calm.upulse("shadow", "start")
+    pid = int(calm.upulse("shadow", "start").out)
     eventually(lambda: wishes_of(calm, "shadow", 1), "a wish of the shadow")
+    calm.upulse("backup", str(tmp_path / "backup"))
+    calm.upulse("restore", str(tmp_path / "backup"), code=1)
+    found = shadow.running(Home(calm.path))
+    assert found is not None
+    assert found.pid == pid, "a restore that was refused has ended it"
     eventually(lambda: reported(calm)["ticks"] >= 5, "some ticks more")
     calm.upulse("shadow", "stop")
     told = calm.upulse("shadow", "report", "--json", code=3).json
@@ -158,7 +163,9 @@ def test_rules_that_do_not_load_cast_no_shadow(calm: CliHome) -> None:
     assert shadow.running(Home(calm.path)) is None
 
 
-def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(homes: Homes) -> None:
+def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_a_restore_ends_it(
+    homes: Homes, tmp_path: Path
+) -> None:
     home = homes.served(CALM)
     save(home, WISHING)
     pid = home.upulse("shadow", "start").out.strip()
@@ -170,13 +177,14 @@ def test_a_shadow_waits_for_the_next_daemon_when_one_stops_and_that_is_said(home
     home.start_daemon()
     eventually(lambda: reported(home)["ticks"] >= before + 3, "ticks of the next daemon")
     assert reported(home)["running"]
+    a_restore_ends_the_shadow_of_the_log_that_it_replaces(home, tmp_path)
+    home.start_daemon()
+    home.upulse("shadow", "start")
     home.upulse("shadow", "stop")
     assert "shadow" not in home.upulse("daemon", "stop").err
 
 
-def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp_path: Path) -> None:
-    home = homes.served(CALM)
-    home.upulse("shadow", "start")
+def a_restore_ends_the_shadow_of_the_log_that_it_replaces(home: CliHome, tmp_path: Path) -> None:
     home.upulse("backup", str(tmp_path / "backup"))
     assert (tmp_path / "backup" / "shadow.jsonl").exists()
     home.upulse("daemon", "stop")
@@ -185,17 +193,6 @@ def test_a_restore_ends_the_shadow_of_the_log_that_it_replaces(homes: Homes, tmp
     assert "begin another one with: upulse shadow start" in said
     assert shadow.running(Home(home.path)) is None
     assert reported(home)["ended"] == "it was stopped"
-    home.start_daemon()
-    home.upulse("shadow", "start")
-
-
-def test_a_restore_that_is_refused_leaves_the_shadow_alone(calm: CliHome, tmp_path: Path) -> None:
-    pid = int(calm.upulse("shadow", "start").out)
-    calm.upulse("backup", str(tmp_path / "backup"))
-    calm.upulse("restore", str(tmp_path / "backup"), code=1)
-    found = shadow.running(Home(calm.path))
-    assert found is not None
-    assert found.pid == pid
 
 
 def test_there_is_one_shadow_at_a_time_and_it_ends_when_told(calm: CliHome) -> None:
