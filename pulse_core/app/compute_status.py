@@ -18,6 +18,7 @@ from pulse_core.model.home_status import (
     WatcherStatus,
 )
 from pulse_core.model.json_types import Json
+from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import PROCESS_USAGE
 from pulse_core.model.verdict import Verdict
@@ -255,6 +256,15 @@ def process_condition(
         whose = f"{by} ([budget] actions_per_minute)"
     why = f"{condition.why}; held back by {whose}, for another {duration_text(left)}"
     return ProcessCondition(state, left, why, held_by=by)
+
+
+def holder_of(effect: Effect, curr: Snapshot) -> str:
+    """Who holds back this effect, which a rule of survival has dropped, in the words of `held_by`."""
+    if curr.control.paused:
+        return f"a pause of {curr.control.by}"
+    if last := longest_hold(effect.key, current_holds(curr)):
+        return last.whose
+    return f"the budget of {action_budget(budget_of(effect), Verdict(), curr).limit} a minute"
 
 
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:

@@ -49,7 +49,7 @@ def subject_report(
     if status and (unrecorded := _unrecorded(name, curr, status)):
         return unrecorded
     if told or curr.conditions[name]:
-        return _condition(name, told, curr)
+        return _condition(name, told, curr, status)
     for capability in LOADED:
         if capability.subject and (found := capability.subject(name, curr, partial(_folded, curr))):
             return dict(found)
@@ -133,7 +133,7 @@ def _unrecorded(name: str, curr: Snapshot, status: HomeStatus) -> Told | None:
     return {**told, "state": state, "since": raised["since"], "why": raised["evidence"]}
 
 
-def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:
+def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus | None) -> Told:
     common = {"kind": "condition", "name": name}
     if (one := curr.conditions[name]) is None:
         data = (told.spelled()["data"] if told else None) or {}
@@ -142,8 +142,12 @@ def _condition(name: str, told: Event | None, curr: Snapshot) -> Told:
         state = "no longer watched" if why.endswith(NOT_LOOKED_AT) else "cleared"
         return {**common, "state": state, "since": since, "why": why,
                 "measures": [_measure(measure) for measure in measures], "next": []}  # fmt: skip
+    standing = [some for some in status["conditions"] if some["name"] == name] if status else []
+    held = standing[0].get("held") if standing else None
     return {
         **common,
+        "held_by": held["by"] if held else None,
+        "held_since": held["since"] if held else None,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.since.at),
         "why": described(name, one, curr),

@@ -6,6 +6,7 @@ from functools import partial
 
 from pulse_core.app.compute_status import Beat, compute_status, watcher_status
 from pulse_core.composition import SURVIVAL
+from pulse_core.daemon.delays import LASTING_US, Delays
 from pulse_core.daemon.event_durations import EventDurations
 from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
 from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
@@ -13,7 +14,6 @@ from pulse_core.daemon.load_shedding import REFLEX_ALONE, SelfMonitor
 from pulse_core.daemon.parts import Parts
 from pulse_core.daemon.reporter import Reporter
 from pulse_core.daemon.request_handler import RequestHandler
-from pulse_core.daemon.restart_delays import RestartDelays
 from pulse_core.daemon.safe_mode import left_out
 from pulse_core.engine.engine_context import EngineContext, EngineParts
 from pulse_core.engine.engine_controller import NO_HOST, EngineController
@@ -23,6 +23,7 @@ from pulse_core.execute import ExecutorLoop, ExecutorRegistry
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus, HomeStatus
 from pulse_core.model.kinds import (
+    AnswerDelayed,
     ConditionCleared,
     DaemonHealthy,
     DaemonStarted,
@@ -30,11 +31,13 @@ from pulse_core.model.kinds import (
     EnginePromoted,
     EngineRolledBack,
     ReloadRequested,
+    RestartDelayed,
     SafeModeEntered,
     SafeModeLeft,
 )
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.names import ENGINE, NOT_WATCHED, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
+from pulse_core.model.verdict import WithheldEffect
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
@@ -92,7 +95,7 @@ class Daemon:
         self.budget = SelfMonitor(
             p.current_settings, lambda: self.watch.newest(SYSTEM_RESOURCE), self.reporter
         )
-        self.restart_delays = RestartDelays()
+        self.delays = Delays()
         self.ticker = self._ticker()
         watchers = (self.processes, *p.watchers)
         wake, answered = self.ticker.waker, self.ticker.answered
@@ -136,8 +139,13 @@ class Daemon:
         failed, alone = self.reporter, self._is_reflex_alone
         return Ticker(sources, folding, stores, failed, alone, self.supervise, self._note_delays)
 
-    def _note_delays(self, curr: Snapshot) -> None:
-        self.reporter.put(*self.restart_delays.ended(curr))
+    def _note_delays(self, curr: Snapshot, withheld: Sequence[WithheldEffect]) -> None:
+        self.reporter.put(*self.delays.after(curr, withheld))
+        if self.delays.is_untold:
+            asyncio.get_running_loop().call_later(LASTING_US / US_PER_SECOND, self._note_lasting_delays)
+
+    def _note_lasting_delays(self) -> None:
+        self.reporter.put(*self.delays.lasting(self.parts.clock.now()))
 
     def _is_reflex_alone(self) -> bool:
         return self.budget.shed.level >= REFLEX_ALONE
@@ -339,7 +347,7 @@ class Daemon:
 
     async def _end(self) -> None:
         p = self.parts
-        if delays := self.restart_delays.end(p.clock.now()):
+        if delays := self.delays.end(p.clock.now()):
             await self.reporter.record("daemon", *delays)
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.journal.leave()
@@ -415,7 +423,9 @@ class Daemon:
         looked = look.moment if look else None
         whole = compute_status(p.current_settings(), p.view(), p.clock.now(), beat, daemon, vitals, looked)
         for process in whole["processes"]:
-            process["held"] = self.restart_delays.of(process["name"])
+            process["held"] = self.delays.of(RestartDelayed, process["name"])
+        for condition in whole["conditions"]:
+            condition["held"] = self.delays.of(AnswerDelayed, condition["name"])
         whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out

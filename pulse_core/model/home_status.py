@@ -68,7 +68,7 @@ class LogStatus(TypedDict):
 
 
 class HeldStatus(TypedDict):
-    """What holds a restart back, as `a pause of ada`, and since when."""
+    """What holds back a restart, or the answer to a condition, as `a pause of ada`, and since when."""
 
     by: str
     since: str
@@ -101,13 +101,15 @@ class UnguardedStatus(TypedDict):
 
 
 class ConditionStatus(TypedDict):
-    """A condition that stands, and how many measures were tried."""
+    """A condition that stands, and how many measures were tried; held: what holds the next one back, as far as the daemon
+    that answers knows."""
 
     name: str
     state: str
     since: str
     evidence: str
     tried: int
+    held: NotRequired[HeldStatus | None]
 
 
 class NoticesStatus(TypedDict):

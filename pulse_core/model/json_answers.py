@@ -11,6 +11,7 @@ from typing import TypedDict
 from pulse_core.model.home_status import (
     DisabledStatus,
     EngineHostStatus,
+    HeldStatus,
     WatcherStatus,
 )
 from pulse_core.model.json_types import Json
@@ -70,10 +71,10 @@ class IncidentJson(TypedDict):
     """One episode of one thing.
 
     evidence: what was seen last; causes: what was seen of it, each with its times, of logs none; requests: what people
-    requested meanwhile; delays: what held back the answers to it; wrong_ms: `lasted_ms` without the times at which it was
-    well in between; began_after: if it began while no daemon ran, when it may have been well last: it began between that
-    and `began`, and both durations are the least; unsure_ms: how much `wrong_ms` may be more; faded: nobody said that it is
-    over, but it did not come again; printed: what a process printed last;
+    requested meanwhile; delays: what had held back the answers to it; held: what does so now; wrong_ms: `lasted_ms` without
+    the times at which it was well in between; began_after: if it began while no daemon ran, when it may have been well last:
+    it began between that and `began`, and both durations are the least; unsure_ms: how much `wrong_ms` may be more; faded:
+    nobody said that it is over, but it did not come again; printed: what a process printed last;
     helped: whether what was done did.
     """
 
@@ -94,6 +95,7 @@ class IncidentJson(TypedDict):
     measures: Sequence[MeasureJson]
     requests: Sequence[str]
     delays: Sequence[str]
+    held: HeldStatus | None
     helped: bool | None
     ended_by: str
 

@@ -187,6 +187,20 @@ class RestartDelayed(Payload, kind="restart-delayed", wakes=Wake.NEVER):
     held_by: Text = Field(description="what held it back, as `a pause of ada`")
     since: int = Field(description="from when on, UTC microseconds")
     held_us: int = Field(description="for how long, microseconds")
+    lasts: bool = Field(
+        default=False, description="whether it still did, which is told once it has for a second"
+    )
+
+
+class AnswerDelayed(Payload, kind="answer-delayed", wakes=Wake.NEVER):
+    """What survival wished to do about a condition was held back for a tenth of a second or more. Subject: its name."""
+
+    held_by: Text = Field(description="what held it back, as `a pause of ada`")
+    since: int = Field(description="from when on, UTC microseconds")
+    held_us: int = Field(description="for how long, microseconds")
+    lasts: bool = Field(
+        default=False, description="whether it still did, which is told once it has for a second"
+    )
 
 
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):

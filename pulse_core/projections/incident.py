@@ -22,7 +22,7 @@ minutes, so at least once in twenty; of a log nobody is told any more after ten.
 HISTORY_US = 3_600_000_000
 """What happens an hour after its end has nothing to do with it."""
 MOST_REQUESTS = 20
-"""How many requests of people are kept of one incident, and how many delays."""
+"""How many requests of people are kept of one incident, and how many causes that held its answers back."""
 MOST_CAUSES, OTHERS = 10, "other causes"
 """How many causes of one incident are told apart, and how those beyond are called."""
 VARYING = re.compile(
@@ -87,8 +87,8 @@ class Incident:
     was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
     event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
-    held: what held back restarts, and for how many microseconds; delays: what held back other answers to it, in words, and
-    for how long at most;
+    held: what held back restarts or other answers to it, and for how many microseconds; held_by: what still does, as far as
+    is known, and held_since when (UTC microseconds);
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
     by_person: a person requested the start that comes next.
@@ -116,7 +116,8 @@ class Incident:
     requests: list[str] = field(default_factory=list)
     requests_since: list[str] = field(default_factory=list)
     held: dict[str, int] = field(default_factory=dict)
-    delays: list[str] = field(default_factory=list)
+    held_by: str = ""
+    held_since: int = 0
     worked: Moment | None = None
     by_person: bool = False
 
@@ -142,6 +143,13 @@ class Incident:
         """A person requested something."""
         kept = self.requests_since if self.over else self.requests
         kept[:] = [*kept[1 - MOST_REQUESTS :], words]
+
+    def hold(self, by: str, us: int) -> None:
+        """Answers to it were held back for so long; what holds them back now is another hold."""
+        if by not in self.held and len(self.held) >= MOST_REQUESTS:
+            by = OTHERS
+        self.held[by] = self.held.get(by, 0) + us
+        self.held_by, self.held_since = "", 0
 
     def end(self, at: Moment, by: str = "") -> None:
         """It is over; by: why, if it did not recover."""
@@ -192,8 +200,10 @@ class Incident:
             "printed": self.printed,
             "measures": [measure.spelled() for measure in self.measures.values()],
             "requests": self.requests,
-            "delays": [f"held back for {duration_text(us)} by {by}" for by, us in self.held.items()]
-            + self.delays,
+            "delays": [f"held back for {duration_text(us)} by {by}" for by, us in self.held.items()],
+            "held": {"by": self.held_by, "since": iso(self.held_since)}
+            if self.held_by and not self.over
+            else None,
             "helped": self.helped,
             "ended_by": self.ended_by,
         }

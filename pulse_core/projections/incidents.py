@@ -15,7 +15,6 @@ from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import (
@@ -31,7 +30,6 @@ from pulse_core.projections.conditions import FOR
 from pulse_core.projections.incident import (
     FADED_US,
     MOST_REQUESTS,
-    OTHERS,
     QUIET_US,
     TOLD,
     Incident,
@@ -40,7 +38,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 8
+VERSION = 9
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -61,12 +59,12 @@ REQUESTS = {
 }
 ABOUTS = ("process", "condition", "log", "error")
 STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
-DELAYED = "restart-delayed"
+DELAYED = {"restart-delayed": "process", "answer-delayed": "condition"}
 DAEMON = "daemon"
 PULSE = "pulse"
 """Who writes what the daemon decides."""
 KINDS = frozenset(
-    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"}
+    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"}
 )
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
@@ -172,8 +170,8 @@ class IncidentFold:
                 self._unseen(self._began(about, row), row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
-        elif kind == DELAYED:
-            self._delayed(row)
+        elif about := DELAYED.get(kind):
+            self._delayed(about, row)
         elif kind in REQUESTS:
             self._requested(row)
         elif kind in ENGINE:
@@ -183,6 +181,7 @@ class IncidentFold:
         elif kind == SETTINGS:
             self._guarded(row, frozenset(decoded(row).get("processes", ())))
         if kind == STOPPED:
+            self._end_holds(row.moment)
             self.state.alive = None
         elif kind == STARTED or (self.state.alive and row.actor == PULSE):
             self.state.alive = row.moment
@@ -296,15 +295,24 @@ class IncidentFold:
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wants it down")
 
-    def _delayed(self, row: Event) -> None:
-        story = self.state.trials.get(row.subject) or self._current("process", row.subject)
+    def _delayed(self, about: str, row: Event) -> None:
+        trial = self.state.trials.get(row.subject) if about == "process" else None
+        story = trial or self._current(about, row.subject)
         data = decoded(row)
         by, since, us = str(data.get("held_by", "")), int(data.get("since", 0)), int(data.get("held_us", 0))
         if story is None or since + us < story.began.at or (story.over and since > story.last.at):
             return  # it was not held back for this
-        if by not in story.held and len(story.held) >= MOST_REQUESTS:
-            by = OTHERS
-        story.held[by] = story.held.get(by, 0) + us
+        if data.get("lasts"):
+            story.held_by, story.held_since = by, since
+        else:
+            story.hold(by, us)
+
+    def _end_holds(self, at: Moment) -> None:
+        """Nobody holds anything back any more: the daemon has ended, and said of no hold that it had."""
+        known = (*map(self.state.all.__getitem__, self.state.current.values()), *self.state.trials.values())
+        for story in known:
+            if story.held_by:
+                story.hold(story.held_by, max(0, at.at - story.held_since))
 
     def _guarded(self, row: Event, names: frozenset[str]) -> None:
         """Settings are in force that guard these processes: what was wrong with others is over."""
@@ -328,6 +336,7 @@ class IncidentFold:
         story = self._began(DAEMON, row, PULSE, f"the daemon ended without a stop: {who}")
         seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
         story.since = last.plus(min(seen, row.moment.since(last)))
+        self._end_holds(story.since)
         if story.times == 1:
             story.began = story.since
         story.end(row.moment)
@@ -403,12 +412,9 @@ class IncidentFold:
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
-        reason, _, held = str(data.get("reason", "")).partition(HELD_BACK)
+        reason, _, _ = str(data.get("reason", "")).partition(HELD_BACK)
         measure.effect, measure.reason = row.id, reason
         measure.times += 1
-        if held and story.about != "process":  # what held that back has an event of its own
-            delay = f"held back for up to {duration_text(row.moment.since(story.last))}: {held}"
-            story.delays = [*story.delays[1 - MOST_REQUESTS :], delay]
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
         if row.actor != PULSE:
             story.worked = None

@@ -29,7 +29,7 @@ from pulse_core.actions import ABOUT_RULES
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY, LayerOutcome
-from pulse_core.model.verdict import NEVER_MS, Verdict
+from pulse_core.model.verdict import NEVER_MS, Verdict, WithheldEffect
 from pulse_core.ports.engine import EngineFault, FoldResult
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Rule, compose
@@ -48,7 +48,7 @@ InnerFold = Callable[[Snapshot, Snapshot], Awaitable[FoldResult]]
 class FoldOutcome:
     """The result of a fold: the verdict, the recorded effects, what each layer did, and the faults to report.
 
-    engine: as in a tick's record.
+    engine: as in a tick's record; withheld: what survival held back in the reflex, and why.
     """
 
     verdict: Verdict
@@ -56,6 +56,7 @@ class FoldOutcome:
     layers: tuple[LayerOutcome, ...] = ()
     faults: tuple[EngineFault, ...] = ()
     engine: str = NOBODY
+    withheld: tuple[WithheldEffect, ...] = ()
 
 
 class RuleFolds:
@@ -94,9 +95,12 @@ class RuleFolds:
     async def reflex(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around a rule without effects, and record their effects."""
         trace: Trace = []
-        verdict = await compose(self.survival, trace=trace, clock=stopwatch())(prev, curr)
+        withheld: list[WithheldEffect] = []
+        folding = compose(self.survival, trace=trace, clock=stopwatch(), withheld=withheld)
+        verdict = await folding(prev, curr)
         wished = [with_cause(effect, curr) for effect in verdict.effects if effect.key not in ABOUT_RULES]
-        return FoldOutcome(verdict, await self._submitted(wished, curr), tuple(trace), faults_in(trace))
+        emitted, faults = await self._submitted(wished, curr), faults_in(trace)
+        return FoldOutcome(verdict, emitted, tuple(trace), faults, withheld=tuple(withheld))
 
     async def whole(self, prev: Snapshot, curr: Snapshot) -> FoldOutcome:
         """Fold the survival rules around the others, and record the others' effects that survival lets pass.

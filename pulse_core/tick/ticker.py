@@ -13,7 +13,7 @@ from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
 from pulse_core.model.payload import KINDS, Role, Wake
 from pulse_core.model.tick import LayerOutcome, TickRecord
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.loops import Supervise, join_in_slices, unsupervised, wait_within
@@ -87,6 +87,7 @@ class Waker:
 
 SNAPSHOT_VERSION = 1
 Failed = Callable[[str, str], None]
+Folded = Callable[[Snapshot, Sequence[WithheldEffect]], None]
 FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 
 
@@ -117,7 +118,7 @@ class Ticker:
     is busy, the newest snapshot waits, and while `reflex_alone` holds, it is not folded. `last_whole` is the last
     snapshot that it has folded.
     failed(whose, message) is called for rules that raise and ticks that could not be recorded; supervise runs the loop
-    of the whole onion, which the reflex must outlive; folded is called after each reflex.
+    of the whole onion, which the reflex must outlive; folded is called after each reflex, with what survival held back.
     """
 
     def __init__(
@@ -128,7 +129,7 @@ class Ticker:
         failed: Failed,
         reflex_alone: Callable[[], bool] = lambda: False,
         supervise: Supervise = unsupervised,
-        folded: Callable[[Snapshot], None] = lambda curr: None,
+        folded: Folded = lambda curr, withheld: None,
     ) -> None:
         self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
         self.reflex_alone, self.supervise, self.folded = reflex_alone, supervise, folded
@@ -208,7 +209,7 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
-        self.folded(curr)
+        self.folded(curr, folded.withheld)
         self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)

@@ -34,6 +34,7 @@ from pulse_core.mcp.events import ClientReads, RuleProposed
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import (
     AnchorPlaces,
+    AnswerDelayed,
     ConditionCleared,
     ConditionRaised,
     DaemonHealthy,
@@ -101,6 +102,7 @@ RARE: tuple[Payload, ...] = (
     ReloadRequested(),
     ProcessStopped(evidence="inactive", expires_us=5),
     RestartDelayed(held_by="a pause of ada", since=5, held_us=2_000_000),
+    AnswerDelayed(held_by="a pause of ada", since=5, held_us=2_000_000, lasts=True),
     ErrorReported(message="it failed", repeats=2),
     Effect(action="note", key="rare", reason="golden"),
     EffectExecuting(),

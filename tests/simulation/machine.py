@@ -12,7 +12,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.executor import Policy, Safety
 from pulse_core.projections.gauges import STREAKS_FIELD, History, streaks, streaks_to_json
-from pulse_core.watch.evaluate_resources import conclude
+from pulse_core.watch.evaluate_resources import KINDS, conclude
 from tests.simulation.world import RARE_SCANS, World, simulate
 
 GIB = 1 << 30
@@ -43,6 +43,7 @@ class Machine:
     interval: float = 5.0
     timeout: float = 2.0
     name = key = KEY
+    conditions = KINDS
     nudge: asyncio.Event = field(default_factory=asyncio.Event)
 
     def should_wake(self, window: Window) -> bool:

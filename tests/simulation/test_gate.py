@@ -118,6 +118,7 @@ def test_what_only_the_daemon_can_know_is_not_taken_from_a_person(kind: str) -> 
         "process-up": {"pid": 1, "started": 1, "evidence": "x"},
         "process-died": {"pid": 1, "evidence": "x", "healthy": True},
         "restart-delayed": {"held_by": "x", "since": 1, "held_us": 1},
+        "answer-delayed": {"held_by": "x", "since": 1, "held_us": 1},
         "process-stopped": {"evidence": "x", "expires_us": 1},
         "effect-attempt-failed": {"attempt": 1, "error": "x", "retry_us": 1},
         "effect-acked": {"took_us": 1},

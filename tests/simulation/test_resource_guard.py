@@ -85,6 +85,31 @@ def test_a_full_disk_is_told_and_cleaned_at_once() -> None:
     live(tell)
 
 
+def test_what_holds_cleaning_back_is_told_while_it_lasts_and_recorded_when_that_ends() -> None:
+    async def tell(story: Story) -> None:
+        await story.world.ask(Paused())
+        story.machine.disk = 0.95
+        await asyncio.sleep(60)
+        daemon = story.world.daemon
+        assert daemon is not None
+        (condition,) = daemon.report()["conditions"]
+        held = condition.get("held")
+        assert held
+        assert held["by"] == "a pause of person"
+        await story.world.ask(Resumed())
+        await asyncio.sleep(5)
+        assert "clean-paths" in story.actions()
+        lasting, ended = (json.loads(one.data) for one in story.world.events("answer-delayed"))
+        assert (lasting["lasts"], lasting["held_by"], lasting["since"]) == (
+            True,
+            ended["held_by"],
+            ended["since"],
+        )
+        assert 50 < ended["held_us"] / 1e6 < 61
+
+    live(tell)
+
+
 def test_what_does_not_help_is_followed_by_what_is_harsher_each_with_its_patience() -> None:
     async def tell(story: Story) -> None:
         story.machine.disk = 0.93
@@ -528,7 +553,7 @@ def test_a_disk_that_is_not_to_be_watched_any_more_is_called_off() -> None:
         story.world.settings = Settings.model_validate({"resources": resources})
         await asyncio.sleep(3 * MINUTE)
         assert story.news() == ["raised disk:/", "cleared disk:/"]
-        assert story.titles()[-1] == "resolved: / is nearly full"
+        assert story.titles()[-1] == "no longer watched: / is nearly full"
 
     live(tell)
 

@@ -58,8 +58,9 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return str(data["evidence"])
         case "process-start-requested" | "process-restart-requested":
             return str(data.get("why", ""))
-        case "restart-delayed":
-            return f"held back for {duration_text(data['held_us'])} by {data['held_by']}"
+        case "restart-delayed" | "answer-delayed":
+            so_far = " so far" if data.get("lasts") else ""
+            return f"held back for {duration_text(data['held_us'])}{so_far} by {data['held_by']}"
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
         case "rollback":

@@ -58,6 +58,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         said = f" ({measure['said']})" if measure["said"] else ""
         yield f"{measure['action']} {ended}{said}: {measure['reason']}"
     yield from told["delays"]
+    if held := told["held"]:
+        yield f"held back since {local(held['since'])} by {held['by']}"
     yield from told["requests"]
     if told["ended_by"]:
         yield told["ended_by"]

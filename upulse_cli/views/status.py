@@ -75,6 +75,8 @@ def banners(standing: Standing) -> Iterator[Text]:
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
         words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
+        if held := condition.get("held"):
+            words += f"(held back since {local(held['since'])} by {held['by']}) "
         yield Text(one_line(words), style="black on yellow")
     for held in standing.get("held_back", ()):
         words = held.replace(" held back:", ":", 1)

@@ -16,6 +16,7 @@ from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import IncidentJson
 from pulse_core.model.kinds import (
+    AnswerDelayed,
     ConditionCleared,
     ConditionRaised,
     DaemonStarted,
@@ -39,7 +40,7 @@ from pulse_core.model.kinds import (
     SafeModeLeft,
     SettingsLoaded,
 )
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import Moment, iso
 from pulse_core.model.payload import Payload
 from pulse_core.model.stored_data import damage_marker
 from pulse_core.ports.readers import EventQuery
@@ -340,12 +341,30 @@ def test_a_restart_that_is_known_to_be_up_before_it_is_acked_helped() -> None:
     assert one["helped"]
 
 
-def test_what_had_held_back_an_answer_to_a_condition_is_told_with_the_longest_that_it_can_have() -> None:
+def test_what_holds_back_an_answer_to_a_condition_is_told_with_its_time_also_while_it_lasts() -> None:
     reason = "/x is full; held back until now: Pulse was paused by ada"
     clean = Effect(action="clean-paths", key="clean-paths:disk:/x", params={}, reason=reason)
-    (one,) = told_of((0, FULL, "disk:/x"), (52 * SECOND, clean, clean.key))
-    assert one["delays"] == ["held back for up to 52 s: Pulse was paused by ada"]
+    lasts = AnswerDelayed(held_by="a pause of ada", since=10**15, held_us=2 * SECOND, lasts=True)
+    rows = ((0, FULL, "disk:/x"), (2 * SECOND, lasts, "disk:/x"))
+    (one,) = told_of(*rows)
+    assert (one["delays"], one["held"]) == ([], {"by": "a pause of ada", "since": iso(10**15)})
+    assert [*lines(one)][1].endswith(" by a pause of ada")
+    over = AnswerDelayed(held_by="a pause of ada", since=10**15, held_us=50 * SECOND)
+    (one,) = told_of(*rows, (50 * SECOND, over, "disk:/x"), (52 * SECOND, clean, clean.key))
+    assert (one["delays"], one["held"]) == (["held back for 50 s by a pause of ada"], None)
     assert one["delays"][0] in lines(one)
+
+
+def test_what_held_something_back_when_the_daemon_was_killed_is_told_up_to_its_last_sign_of_life() -> None:
+    started = DaemonStarted(pid=1, version="1")
+    again = DaemonStarted(pid=2, version="1", last_seen=10**15 + 30 * SECOND)
+    lasts = RestartDelayed(held_by="a pause of ada", since=10**15 + SECOND, held_us=SECOND, lasts=True)
+    ended = lasts.model_copy(update={"since": 10**15 + 40 * SECOND, "held_us": 20 * SECOND, "lasts": False})
+    rows = ((0, started, ""), (SECOND, DIED, "web"), (2 * SECOND, lasts, "web"), (40 * SECOND, again, ""))
+    one = next(told for told in told_of(*rows) if told["subject"] == "web")
+    assert (one["delays"], one["held"]) == (["held back for 29 s by a pause of ada"], None)
+    one = next(told for told in told_of(*rows, (60 * SECOND, ended, "web")) if told["subject"] == "web")
+    assert one["delays"] == ["held back for 49 s by a pause of ada"]
 
 
 def test_each_cause_that_held_a_restart_back_is_told_with_its_time_also_if_it_healed_by_itself() -> None:

@@ -26,9 +26,10 @@ from rich.text import Text
 from pulse_core.app.compute_status import Beat, compute_status
 from pulse_core.app.why import why
 from pulse_core.composition import FOLD
-from pulse_core.daemon.restart_delays import RestartDelays
+from pulse_core.daemon.delays import Delays
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus
+from pulse_core.model.kinds import RestartDelayed
 from pulse_core.model.payload import parse
 from pulse_core.projections.incidents import IncidentFold
 from pulse_core.projections.state import Snapshot
@@ -94,14 +95,17 @@ def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, A
     """The status, the incidents and why the worker is as it is, six seconds after the last event of the log."""
     rows = [Event(*json.loads(line)) for line in (KEPT / "story.events.jsonl").read_text().splitlines()]
     now = rows[-1].moment.plus(6_000_000)
-    state, fold, delays = FOLD(FOLD.start, rows), IncidentFold(), RestartDelays()
+    state, fold, delays = FOLD(FOLD.start, rows), IncidentFold(), Delays()
     for row in rows:
         fold.take(row)
-    delays.ended(Snapshot(1, rows[-1].moment, GUARDED, {}, state))
+    delays.after(Snapshot(1, rows[-1].moment, GUARDED, {}, state), ())
     daemon: DaemonStatus = {"state": "running", "pid": 4711, "since": None, "version": "0.1.0"}
     status = compute_status(GUARDED, state, now, Beat(29, (520, 6_550)), daemon, {}, now)
     for one in status["processes"]:
-        one["since"], one["held"] = None, delays.of(one["name"])  # how long ago that is would differ
+        one["since"], one["held"] = (
+            None,
+            delays.of(RestartDelayed, one["name"]),
+        )  # how long ago that is would differ
     with TemporaryDirectory() as directory:
         scene = Scene(Path(directory))
         scene.settings, scene.daemon.answers = GUARDED, status
