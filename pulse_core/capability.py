@@ -131,11 +131,12 @@ class Capability:
     since its check looks at the other subjects, too. rules: folded inside the survival rules and outside of plugins'
     and the engine's, outermost first; in the whole fold alone. survival_rules: part of the reflex, each with its place
     there; they are survival's, so nothing but this package brings any. holds: what is held back at this moment. topics:
-    of notices that only survival may tell. reserved: beginnings of other keys that only survival may request. explains:
-    which log lines a condition explains, by the beginning of the condition's name. settings: its groups, fields of the
-    root. status: lines for `upulse status`, or none. subject: what
-    `upulse why NAME` says of names that it knows. watchers: those that need no adapter of their own. actions: what its
-    executors carry out, each as its declaration. executors: those that need no adapter of their own.
+    of notices that only survival may tell. reserved: beginnings of other keys that only survival may request.
+    explains: which log lines a condition explains, by the beginning of the condition's name. settings: its groups,
+    fields of the root. status: lines for `upulse status`, or none. programs: what it has started and runs now, in
+    words. subject: what `upulse why NAME` says of names that it knows. watchers: those that need no adapter of their
+    own. actions: what its executors carry out, each as its declaration. executors: those that need no adapter of
+    their own.
     """
 
     name: str
@@ -151,6 +152,7 @@ class Capability:
     explains: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     settings: tuple[SettingsGroup[Any], ...] = ()
     status: Callable[[Snapshot], Iterable[str]] | None = None
+    programs: Callable[[Snapshot], Iterable[str]] = lambda curr: ()
     subject: SubjectReport | None = None
     watchers: Callable[[WatcherContext], Sequence[Watcher]] = lambda context: ()
     actions: tuple[ActionDeclaration, ...] = ()

@@ -131,6 +131,11 @@ ACTIONS: Mapping[str, ActionDeclaration] = {
 """Every action that is declared, by its name."""
 
 
+def programs_of_capabilities(curr: Snapshot) -> list[str]:
+    """What capabilities have started and runs now, which goes on without a daemon."""
+    return [words for one in LOADED for words in one.programs(curr)]
+
+
 def status_lines(curr: Snapshot) -> dict[str, list[str]]:
     """The status lines of the capabilities, by name; none for one without lines."""
     said = {one.name: list(one.status(curr)) for one in LOADED if one.status}

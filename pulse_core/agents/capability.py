@@ -26,5 +26,6 @@ CAPABILITY = Capability(
     rules=RULES,
     settings=(AGENTS, GENERAL),
     status=status_lines,
+    programs=lambda curr: (f"{run.agent} at {run.task} (process {run.pid})" for run in curr.of(RUNS).live),
     actions=ACTIONS,
 )

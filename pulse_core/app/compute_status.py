@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
-from pulse_core.composition import current_holds, status_lines
+from pulse_core.composition import current_holds, programs_of_capabilities, status_lines
 from pulse_core.execute.notice_batching import failure_reason, hold_reason
 from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
@@ -121,6 +121,7 @@ def compute_status(
             "held_back": hold_reason(state, settings, now) or failure_reason(state) or None,
         },
         "capabilities": status_lines(whole),
+        "programs": programs_of_capabilities(whole),
         "tick": {
             "count": beat.count,
             "last_ms": beat.took_us[-1] / 1000 if beat.took_us else None,

@@ -218,6 +218,7 @@ class HomeStatus(TypedDict):
     conditions: Sequence[ConditionStatus]
     notices: NoticesStatus
     capabilities: Mapping[str, Sequence[str]]
+    programs: NotRequired[Sequence[str]]
     tick: TickStatus
     vitals: Mapping[str, Mapping[str, Json]]
     engine: NotRequired[EngineHostStatus | None]
@@ -233,12 +234,13 @@ class HomeStatus(TypedDict):
 
 
 def left_running(status: HomeStatus) -> str:
-    """The guarded processes that live and what is left of their earlier lives, which the end of a daemon leaves running."""
+    """What the end of a daemon leaves running: guarded processes, what is left of earlier lives, and agents' programs."""
     up = [words for process in status["processes"] if (words := _alive_of(process))]
     up += [
         f"{gone['name']} (not in the settings any more: {' '.join(map(str, gone['pids']))})"
         for gone in status.get("unguarded", ())
     ]
+    up += status.get("programs", ())
     return f"Left running, unguarded: {', '.join(up)}." if up else "It left no process running."
 
 

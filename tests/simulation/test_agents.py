@@ -197,6 +197,8 @@ def test_a_run_may_speak_of_its_own_task_alone_and_under_its_own_claim() -> None
         await scene.create(OTHER, column="Backlog")
         await asyncio.sleep(1)
         scope = RunScope("ada", ONE, scene.run.token, scene.world.clock.now)
+        assert scene.world.daemon
+        assert scene.world.daemon.report()["programs"] == [f"ada at {ONE} (process {scene.run.pid})"]
 
         async def say(kind: str, subject: str = ONE, **data: Any) -> Event:
             return await scene.say(kind, subject, Role.AGENT, scope, **data)

@@ -23,3 +23,8 @@ NOBODY = "It left no process running."
 def test_whoever_lives_is_told_whatever_its_state_is(process: dict[str, object], told: str) -> None:
     status = cast(HomeStatus, {"processes": [{"name": "it", **process}]})
     assert left_running(status) == (told if told == NOBODY else f"Left running, unguarded: {told}")
+
+
+def test_what_capabilities_have_started_goes_on_and_is_told() -> None:
+    status = cast(HomeStatus, {"processes": [], "programs": ["ada at task_000001 (process 7)"]})
+    assert left_running(status) == "Left running, unguarded: ada at task_000001 (process 7)."
