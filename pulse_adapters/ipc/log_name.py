@@ -24,6 +24,8 @@ from pulse_core.model.errors import PulseError
 
 _STEP = 0.02
 _BACKLOG = 4_096
+_SOCKET = rb"[0-9a-f]+: (?:[0-9A-F]+ ){5} *([0-9]+) "
+"""What the kernel says of a socket before its name: five numbers and the inode."""
 _MOST = 10_000
 """Sockets of strangers that are asked whose they are."""
 
@@ -100,7 +102,7 @@ def _holder(name: str) -> int | None:
 
 def _holder_here(name: str, besides: str = "") -> int | None:
     """The process of this user that holds a name, or one that begins with it."""
-    names = (os.fsdecode(line.split()[7]) for line in _lines_with(name, "self"))
+    names = (os.fsdecode(there) for _, there in _sockets_with(name, "self"))
     found = (_holder(f"\0{one[1:]}") for one in islice(names, _MOST) if f"\0{one[1:]}" != besides)
     return next((pid for pid in found if pid is not None), None)
 
@@ -127,15 +129,18 @@ def _holder_elsewhere(name: str) -> int | None:
 
 def _sockets_of(name: str, pid: str) -> frozenset[str]:
     """The sockets with this name in the network namespace of a process, as links to descriptors say it."""
-    return frozenset(f"socket:[{line.split()[6].decode()}]" for line in _lines_with(name, pid))
+    return frozenset(f"socket:[{inode.decode()}]" for inode, _ in _sockets_with(name, pid))
 
 
-def _lines_with(name: str, pid: str) -> Iterator[bytes]:
-    """What is said of each socket with this name, or one that begins with it."""
-    ends = re.compile(rb" @" + re.escape(name[1:].encode()) + rb"(-[0-9a-f]{16})?")
+def _sockets_with(name: str, pid: str) -> Iterator[tuple[bytes, bytes]]:
+    """The inode and the whole name of each socket with this name, or one that begins with it.
+
+    Anybody may bind a name with line breaks in it: the rest of one is a line that says whatever its owner likes.
+    """
+    socket_of = re.compile(rb"%b(@%b(?:-[0-9a-f]{16})?)" % (_SOCKET, re.escape(name[1:].encode())))
     for line in Path(f"/proc/{pid}/net/unix").read_bytes().splitlines():
-        if (found := ends.search(line)) and found.end() == len(line):
-            yield line
+        if found := socket_of.fullmatch(line):
+            yield found[1], found[2]
 
 
 def _descriptors(pid: str) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import uuid
@@ -36,6 +37,15 @@ async def test_a_daemon_that_has_no_number_here_is_said_to_be_elsewhere() -> Non
     ended = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, timeout=60)
     first.close()
     assert "/copy is a copy of a home whose daemon runs, in another PID namespace," in ended.stderr
+
+
+async def test_lines_of_the_kernels_that_another_user_forges_are_no_names() -> None:
+    log = str(uuid.uuid4())
+    for begin in ("", "0: 1 1 1 0001 01 \udcff", "x" * 40):
+        with socket.socket(socket.AF_UNIX) as forged:
+            forged.bind(os.fsencode(f"\0x\n{begin} @pulse-{os.geteuid()}-{log}"))
+            (await hold_name("/home", log, 0)).close()
+            assert not is_held(log)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
