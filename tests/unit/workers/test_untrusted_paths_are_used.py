@@ -16,6 +16,7 @@ KNOWN = {
     "pulse_adapters/git/revisions.py": HOME,
     "pulse_adapters/host/leftovers.py": HOME,
     "pulse_adapters/ipc/server.py": HOME,
+    "pulse_adapters/sandbox/code_checks.py": OWN,
     "pulse_adapters/sandbox/confinement.py": OWN,
     "pulse_adapters/sandbox/scratch_folder.py": OWN,
     "pulse_adapters/sandbox/tool_sandbox.py": OWN,
