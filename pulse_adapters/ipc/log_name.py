@@ -24,8 +24,9 @@ from pulse_core.model.errors import PulseError
 
 _STEP = 0.02
 _BACKLOG = 4_096
-_SOCKET = rb"[0-9a-f]+: (?:[0-9A-F]+ ){5} *([0-9]+) "
-"""What the kernel says of a socket before its name: five numbers and the inode."""
+_SOCKET = re.compile(rb"[0-9a-f]+: (?:[0-9A-F]+ ){5} *([0-9]+) (@.*)")
+"""What the kernel says of a socket: five numbers, the inode, and the name."""
+_SUFFIX = re.compile(rb"-[0-9a-f]{16}")
 _MOST = 10_000
 """Sockets of strangers that are asked whose they are."""
 
@@ -137,10 +138,12 @@ def _sockets_with(name: str, pid: str) -> Iterator[tuple[bytes, bytes]]:
 
     Anybody may bind a name with line breaks in it: the rest of one is a line that says whatever its owner likes.
     """
-    socket_of = re.compile(rb"%b(@%b(?:-[0-9a-f]{16})?)" % (_SOCKET, re.escape(name[1:].encode())))
+    whole = f"@{name[1:]}".encode()
     for line in Path(f"/proc/{pid}/net/unix").read_bytes().splitlines():
-        if found := socket_of.fullmatch(line):
-            yield found[1], found[2]
+        if (found := _SOCKET.fullmatch(line)) and found[2].startswith(whole):
+            rest = found[2].removeprefix(whole)
+            if not rest or _SUFFIX.fullmatch(rest):
+                yield found[1], found[2]
 
 
 def _descriptors(pid: str) -> Iterator[str]:
