@@ -99,7 +99,7 @@ def rollback_notices(curr: Snapshot) -> tuple[Effect, ...]:
             return over
         text = (
             f"{engine.replaced[:12]} was rolled back: {engine.rolled_back_why}. {engine.commit[:12]} is in force;"
-            " see: upulse engine history"
+            " see: upulse engine log"
         )
         return *over, *notify_once(
             DONE, "the engine was rolled back", text, curr, engine.rolled_back, "error"

@@ -1,9 +1,12 @@
 """The command tree as a whole: what holds for every command."""
 
+import ast
+import re
 import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import typer
@@ -31,6 +34,39 @@ COMMANDS = dict(commands())
 
 OWN_HOME = {"completion", "demo"}
 """Commands that never touch a home of the user's, or only the one that a line on its way to another names."""
+
+
+SOURCE = Path(__file__).parents[3]
+NAMED = re.compile(r"(?<![\w/.-])upulse((?: [a-z][a-z-]*)+)")
+VERBS = ("anew", "failed", "is")
+"""What follows `upulse` where that is no command: `install upulse anew`."""
+
+
+def named_commands() -> Iterator[tuple[str, int, str]]:
+    """Whatever the code's texts name after `upulse`, with the file and the line."""
+    for part in ("engine_template", "pulse_adapters", "pulse_core", "upulse_cli"):
+        for path in (SOURCE / part).rglob("*.py"):
+            text = path.read_text()
+            for node in ast.walk(ast.parse(text)) if "upulse " in text else ():
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    for words in NAMED.findall(node.value):
+                        yield path.name, node.lineno, words.strip()
+
+
+def test_every_command_that_a_text_of_the_code_names_exists() -> None:
+    wrong = []
+    for *where, words in named_commands():
+        here = get_command(app)
+        for word in words.split():
+            if not (subs := getattr(here, "commands", None)):
+                break
+            if word in VERBS and words.startswith(word):
+                break
+            if word not in subs:
+                wrong.append((*where, words))
+                break
+            here = subs[word]
+    assert not wrong
 
 
 def test_every_command_takes_a_home(capsys: pytest.CaptureFixture[str]) -> None:
