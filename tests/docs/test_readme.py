@@ -119,9 +119,9 @@ def test_a_venv_without_pip_is_made_anew(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_is_a_good_end_of_a_daemon_in_the_foreground(tmp_path: Path) -> None:
-    shell = Shell(tmp_path)
+    shell = Shell(tmp_path, own_processes=False)
     try:
-        assert shell.type("upulse init --demo")[0] == 0
+        assert shell.type("upulse init --demo --no-engine")[0] == 0
         command = ["upulse", "daemon", "start", "--foreground"]
         with child_of_test(
             subprocess.Popen(command, env=shell.environment, stderr=subprocess.DEVNULL)
