@@ -71,16 +71,18 @@ class ProcessUsageWatcher:
         }
         self._cpu.forget_others()
         patience = max(WINDOW_US, UNSEEN * settings.watch.usage_interval)
-        last, conditions = self._window().last, self._current_state().conditions
+        last, state, now = self._window().last, self._current_state(), self._clock.now()
         over = {
             name: streak
             for entry in (last.data if last else {}).values()
             for name, streak in streaks(entry).items()
         }
-        of_all = [gauge for one in settings.process for gauge in usage_gauges(one, said.get(one.name, {}))]
-        drafts, now_over = conclude_gauges(
-            of_all, (USAGE,), History(conditions, over, patience), self._clock.now()
-        )
+        of_all = [
+            gauge
+            for one in settings.process
+            for gauge in usage_gauges(one, said.get(one.name, {}), state.processes[one.name].down_for(now))
+        ]
+        drafts, now_over = conclude_gauges(of_all, (USAGE,), History(state.conditions, over, patience), now)
         for one in settings.process:
             lasting = {name: now_over[name] for name in one.usage_conditions if name in now_over}
             if lasting and one.name in said:

@@ -57,9 +57,9 @@ class Condition(NamedTuple):
     seen: Moment | None = None
 
     def described(self, now: Moment) -> str:
-        """Its evidence, with the age of that if it is a minute or more."""
+        """Its evidence, with when that raised it if it was a minute ago or more."""
         age = now.since(self.seen or self.changed)
-        return self.evidence if age < UNITS["m"] else f"{self.evidence}, seen {duration_text(age)} ago"
+        return self.evidence if age < UNITS["m"] else f"{self.evidence}, raised {duration_text(age)} ago"
 
 
 @dataclass(frozen=True, slots=True)

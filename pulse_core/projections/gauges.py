@@ -42,7 +42,8 @@ class Gauge(NamedTuple):
     """One measurement and its bounds: the condition's name, its value (None: not measurable), and words.
 
     state: of the condition while it is raised; below: the value is bad when it falls to its bound, not when it rises;
-    is_number: whether value and bound say something, and are told, or stand for good and bad.
+    is_number: whether value and bound say something, and are told, or stand for good and bad; unwatched: why it is not
+    measured any more, in words that end like those of `NOT_LOOKED_AT`, which clears the condition.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Gauge(NamedTuple):
     state: str = "high"
     below: bool = False
     is_number: bool = True
+    unwatched: str = ""
 
     def is_over(self, bound: float) -> bool:
         """Whether the value is at this bound, or beyond."""
@@ -102,6 +104,8 @@ def conclude_gauges(
 def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
     """The streak after this measurement: a missing value neither ends nor extends it."""
     before = history.over.get(gauge.name)
+    if gauge.unwatched:
+        return None
     if gauge.value is None:
         return before
     if not gauge.is_over(gauge.bound.clear if history.conditions[gauge.name] else gauge.bound.raise_):
@@ -111,7 +115,9 @@ def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
 
 
 def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
-    if gauge.value is None:
+    if gauge.unwatched and stands is not None:
+        yield Draft(ConditionCleared(evidence=gauge.unwatched), subject=gauge.name)
+    if gauge.unwatched or gauge.value is None:
         return
     if stands is not None and not gauge.is_over(gauge.bound.clear):
         value = gauge.value if gauge.is_number else None
@@ -119,7 +125,11 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
-        for_ = f", for {duration_text(lasted // US_PER_SECOND * US_PER_SECOND)}" if gauge.bound.for_ else ""
+        for_ = (
+            f", for at least {duration_text(lasted // US_PER_SECOND * US_PER_SECOND)}"
+            if gauge.bound.for_
+            else ""
+        )
         numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
         raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
         yield Draft(raised, subject=gauge.name)

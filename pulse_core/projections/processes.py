@@ -133,6 +133,10 @@ class ProcessHistory(NamedTuple):
     cause: str = ""
     renewed: Moment | None = None
 
+    def down_for(self, now: Moment) -> str:
+        """Who wanted it down, if it is down and that holds; else empty."""
+        return self.stop.by if self.stop and self.up is None and self.stop.holds(now) else ""
+
     @property
     def charged(self) -> tuple[Moment, ...]:
         """The restarts wished since it was last healthy: what its budget is charged with."""

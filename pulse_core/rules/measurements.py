@@ -23,9 +23,9 @@ CLEAR = 0.9
 
 
 def described(name: str, condition: Condition, curr: Snapshot) -> str:
-    """What is wrong by the newest sample, if that is newer than what raised the condition by a minute; else by that."""
+    """What is wrong by the newest sample, if that is newer than what raised the condition; else by that."""
     sample = _newest_sample(name, curr)
-    if sample and sample.moment.since(condition.seen or condition.changed) >= UNITS["m"]:
+    if sample and sample.moment.since(condition.seen or condition.changed) > 0:
         return described_by_sample(name, curr) or condition.described(curr.now)
     return condition.described(curr.now)
 
@@ -80,17 +80,21 @@ def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> It
         yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
 
 
-def usage_gauges(process: ProcessSettings, said: Mapping[str, Json]) -> Iterator[Gauge]:
-    """What a sample says of this process, for each bound that it has; said: its entry, empty while it is down."""
+def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], stopped_by: str = "") -> Iterator[Gauge]:
+    """What a sample says of this process, for each bound that it has; said: its entry, empty while it is down.
+
+    stopped_by: who wanted it down, if it is down since someone wanted that.
+    """
     name, (memory, cpu) = process.name, process.usage_conditions
+    gone = f"{name} was stopped by {stopped_by}, and is not measured any more" if stopped_by else ""
     if bound := process.memory_bound:
         taken = said.get("memory")
         words = f"{name} takes {_memory(taken)} of memory (allowed: {format_size(bound)})"
-        yield Gauge(memory, FixedBound(bound, CLEAR * bound, process.for_), taken, words)
+        yield Gauge(memory, FixedBound(bound, CLEAR * bound, process.for_), taken, words, unwatched=gone)
     if most := process.cpu_max:
         used = said.get("cpu")
         words = f"{name} uses {_cores(used)} (allowed: {most:g})"
-        yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words)
+        yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words, unwatched=gone)
 
 
 def _memory(taken: float | None) -> str:

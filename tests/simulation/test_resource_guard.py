@@ -235,7 +235,7 @@ def test_a_person_has_the_time_of_patience_before_the_worst_is_stopped() -> None
         await asyncio.sleep(30 + 55)
         assert (story.titles(), story.actions()) == (["memory is short"], [])
         assert story.texts() == [
-            "memory is used to 95.0%, 1 B are available, for 30 s."
+            "memory is used to 95.0%, 1 B are available, for at least 30 s."
             " If it lasts for 1 min, Pulse stops the worst of batch."
         ]
         await asyncio.sleep(20)

@@ -51,6 +51,8 @@ def restart_reason(process: ProcessSettings, name: str, condition: Condition, cu
 
 def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:
     """Plan what to do about a process that takes more than it may."""
+    if curr.process(process.name).up is None and process.then == "tell":
+        return RestartPlan(f"{process.name} is not up, and takes nothing")
     if process.then == "tell":
         return RestartPlan('nothing but a notice follows; then = "restart" would restart it', tell=True)
     if held := restart_hold(process, curr):

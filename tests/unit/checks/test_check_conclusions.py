@@ -102,7 +102,7 @@ def test_the_words_say_how_often_where_once_is_not_enough() -> None:
 def test_with_a_time_it_must_be_bad_for_as_long() -> None:
     checked = Checked(**{"for": "1m"})
     assert checked.looks(BAD, BAD, GOOD, BAD, BAD, BAD) == ["", "", "", "", "", "+failing"]
-    assert checked.payloads[0].evidence == "it is bad, for 1 min"
+    assert checked.payloads[0].evidence == "it is bad, for at least 1 min"
 
 
 def test_both_must_hold() -> None:

@@ -88,7 +88,7 @@ def test_a_reminder_says_how_long_it_lasts() -> None:
     story.tick()
     story.acked(TOPIC)
     story.after("25h").tick()
-    text = "/x is not there, seen 25 h ago; it lasts for 25 h"
+    text = "/x is not there, raised 25 h ago; it lasts for 25 h"
     story.expect("notify", title="still: check it fails", text=text)
     story.acked(TOPIC)
     story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 2.1 days ago"}).tick()

@@ -172,11 +172,43 @@ def test_what_was_measured_long_ago_is_told_with_its_age() -> None:
     assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory; ")
     story.acked(TOPIC)
     story.after("4h").tick()
-    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, seen 4 h ago; ")
+    assert story.expect("notify").params["text"].startswith("agent takes 2.1 GiB of memory, raised 4 h ago; ")
     story.acked(TOPIC)
     story.after("4h").sample(PROCESS_USAGE, agent={"memory": 3 * GIB}).tick()
     newest = "agent takes 3.0 GiB of memory (allowed: 2.0 GiB); "
     assert story.expect("notify").params["text"].startswith(newest)
+
+
+def test_the_newest_measurement_is_told_from_the_first_one_after_the_condition_was_raised() -> None:
+    story = a_story(then="tell")
+    story.after("10s").sample(PROCESS_USAGE, agent={"memory": 3 * GIB}).tick()
+    assert "takes 3.0 GiB of memory" in story.expect("notify").params["text"]
+
+
+def test_nobody_is_told_what_a_process_takes_that_is_down() -> None:
+    story = a_story(then="tell")
+    story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("agent is not up, and takes nothing")
+
+
+def test_a_stop_ends_the_condition_of_what_a_process_took() -> None:
+    story = a_story(then="tell")
+    story.event(ProcessStopRequested(expires_us=3_600_000_000), "agent", actor="root")
+    process = ProcessSettings.model_validate(AGENT)
+    over = {NAME: Streak(story.now, story.now)}
+    for said, evidence in (
+        ({"memory": 3 * GIB}, []),
+        ({}, ["agent was stopped by root, and is not measured any more"]),
+    ):
+        history = story.snapshot.process("agent")
+        gauges = usage_gauges(process, said, history.down_for(story.now))
+        raised = History(story.snapshot.conditions, over, 60_000_000)
+        drafts, left = conclude_gauges(gauges, (USAGE,), raised, story.now)
+        assert [getattr(draft.payload, "evidence", "") for draft in drafts] == evidence
+        story.event(ProcessDied(pid=7, evidence="was stopped", healthy=True), "agent")
+    assert not left
 
 
 def test_a_dead_process_is_left_to_the_watchdog() -> None:

@@ -94,7 +94,7 @@ def test_over_the_bound_counts_only_once_it_has_lasted() -> None:
     sense = Sense()
     assert sense.through((0, 5, 10, 15, 20, 25, 29.9), memory(0.9)) == []
     assert sense.look(30, memory(0.9)) == ["raised memory"]
-    assert sense.said[-1][2] == "memory is used to 90.0%, 8.0 GiB are available, for 30 s"
+    assert sense.said[-1][2] == "memory is used to 90.0%, 8.0 GiB are available, for at least 30 s"
     assert sense.through(range(35, 300, 5), memory(0.95)) == []
 
 
@@ -155,7 +155,7 @@ def test_a_disk_that_does_not_answer_changes_nothing_at_first() -> None:
 def test_a_disk_that_does_not_answer_for_long_is_told() -> None:
     sense = Sense()
     sense.through(range(0, 65, 5), disk(**HUNG))
-    words = "how full / is cannot be told: did not answer within 2 s, for 1 min"
+    words = "how full / is cannot be told: did not answer within 2 s, for at least 1 min"
     assert sense.said == [("raised", "unmeasured:/", words)]
     assert sense.look(70, WELL) == ["cleared unmeasured:/"]
 
