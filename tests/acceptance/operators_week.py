@@ -801,7 +801,6 @@ TABLE: tuple[Breakage, ...] = (
             "process gone: process N was killed by SIGKILL, resolved after T\n"
             "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
             f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in T\n"
-            "  held back for T by its own budget of restarts\n"
             "  root requested a start\n"
             "  recovered after a request",
             notices=(("critical", "flapping:gone"),),

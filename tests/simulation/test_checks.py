@@ -291,7 +291,7 @@ def test_what_is_not_checked_any_more_is_over_and_what_is_new_is_looked_at() -> 
         await asyncio.sleep(5)
         assert sorted(machine.news()[1:]) == ["+check:new failing", "-check:gone"]
         await asyncio.sleep(MINUTE)
-        assert machine.titles() == ["check gone fails", "resolved: check gone", "check new fails"]
+        assert machine.titles() == ["check gone fails", "no longer watched: check gone", "check new fails"]
 
     live(story, {"name": "gone", "file": "/x", "every": "1h"})
 
