@@ -17,6 +17,7 @@ from pulse_adapters.ipc.client import Client
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from tests.acceptance.conftest import Served
+from tests.integration.cli.cli_home import CliHome
 
 VICTIM = """
 [[process]]
@@ -28,11 +29,6 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 actions_per_minute = 0
 """
 BIG = {"kind": "paused", "data": {"why": "x" * 1_900}}
-
-
-def upulse(*words: str, home: Path) -> subprocess.CompletedProcess[str]:
-    argv = [sys.executable, "-m", "upulse_cli", *words, "--home", str(home)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=100, check=False)
 
 
 @contextlib.contextmanager
@@ -103,8 +99,7 @@ def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_pat
     with Load(served) as load:
         for number in range(3):
             before = list(load.acknowledged)
-            done = upulse("backup", str(tmp_path / f"backup-{number}"), home=served.home.path)
-            assert done.returncode == 0, done.stderr
+            CliHome(served.home.path).as_process("backup", str(tmp_path / f"backup-{number}"))
             assert set(before) <= set(ids(tmp_path / f"backup-{number}"))
             os.kill(victim, signal.SIGKILL)
             victim = served.pid_when_up("victim", other_than=victim)
@@ -117,8 +112,7 @@ def test_a_daemon_at_work_is_backed_up_and_not_disturbed(served: Served, tmp_pat
     assert set(load.acknowledged) <= set(rows)
     assert verify(served.home.events, served.home.objects).fault == ""
 
-    done = upulse("restore", str(tmp_path / "backup-0"), home=served.home.path)
-    assert done.returncode == 0, done.stderr
+    CliHome(served.home.path).upulse("restore", str(tmp_path / "backup-0"))
     assert ids(served.home.path)[: len(rows)] == rows
     served.start()
     assert served.pid_when_up("victim") == victim
@@ -129,10 +123,9 @@ def test_a_disk_without_room_is_refused_beforehand(served: Served, tmp_path: Pat
     served.start()
     grow(served, 4_000)
     with small(tmp_path / "disk", "4m") as disk:
-        done = upulse("backup", str(disk / "backup"), home=served.home.path)
-        assert done.returncode == 1
-        assert "the backup needs " in done.stderr
-        assert "make room" in done.stderr
+        refused = CliHome(served.home.path).upulse("backup", str(disk / "backup"), code=1)
+        assert "the backup needs " in refused.err
+        assert "make room" in refused.err
         assert list(disk.iterdir()) == []
 
 
@@ -172,8 +165,7 @@ def test_a_home_on_a_full_disk_can_be_backed_up(tmp_path: Path) -> None:
             served.start()
             served.pid_when_up("victim")
             fill(disk)
-            done = upulse("backup", str(tmp_path / "backup"), home=served.home.path)
-            assert done.returncode == 0, done.stderr
+            CliHome(served.home.path).upulse("backup", str(tmp_path / "backup"))
         finally:
             served.close()
     assert verify(tmp_path / "backup" / "events.db", tmp_path / "backup" / "objects").fault == ""
@@ -186,21 +178,20 @@ def test_a_restore_without_room_changes_nothing(tmp_path: Path) -> None:
             served.configure("# nothing\n")
             served.start()
             grow(served, 2_000)
-            assert upulse("backup", str(tmp_path / "backup"), home=served.home.path).returncode == 0
+            home = CliHome(served.home.path)
+            home.upulse("backup", str(tmp_path / "backup"))
             assert served.stop() == 0
             before = {
                 path.name: hashlib.sha256(path.read_bytes()).digest()
                 for path in served.home.path.glob("*.db")
             }
             fill(disk, leave=1 << 20)
-            done = upulse("restore", str(tmp_path / "backup"), home=served.home.path)
-            assert done.returncode == 1
-            assert "the restore needs " in done.stderr
+            assert "the restore needs " in home.upulse("restore", str(tmp_path / "backup"), code=1).err
             for name, digest in before.items():
                 assert hashlib.sha256((served.home.path / name).read_bytes()).digest() == digest
             assert not (served.home.path / "restoring").exists()
             (disk / "ballast").unlink()
-            assert upulse("restore", str(tmp_path / "backup"), home=served.home.path).returncode == 0
-            assert upulse("verify", home=served.home.path).returncode == 0
+            home.upulse("restore", str(tmp_path / "backup"))
+            home.upulse("verify")
         finally:
             served.close()
