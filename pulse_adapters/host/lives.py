@@ -106,9 +106,7 @@ class Lives:
 
     def lasts(self) -> Mapping[str, Life]:
         """The last life of each process; one that stands for another name by now, or was renamed, is that one's."""
-        lives = self._by_first_names()
-        renames = self._renames(lives)
-        return {renames.get(name, name): life for name, life in lives.items()} if renames else lives
+        return _by_new_names(lives := self._by_first_names(), self._renames(lives))
 
     def renamed(self) -> Mapping[str, tuple[str, ProcessId]]:
         """By their new names, what processes were called that live, and who stands for them.
@@ -124,25 +122,31 @@ class Lives:
         return found
 
     def _renames(self, lives: Mapping[str, Life]) -> Mapping[str, str]:
-        """The new name of each that is no longer in the settings: what starts the same there, and was never started."""
+        """The new name of each that is no longer in the settings: what starts the same there, and was never started.
+
+        One that was, and is dead, is the new name of what lives: it may have been called so before.
+        """
         guarded = self._guarded()
         names = {one.name for one in guarded}
         olds = [name for name, life in lives.items() if name not in names and life.settings] if names else []
         if not olds:
             return {}
         mains, renames = self._mains(), dict[str, str]()
-        news = names - lives.keys() - mains.keys()
-        ahead = [(one.name, start_sum(one)) for one in guarded if one.start and one.name in news]
+        begun = lives.keys() | mains.keys()
 
-        def rank(name: str) -> tuple[bool, int]:
-            found = lives[name].found
-            return any(map(is_alive, {found, mains.get(name, found)})), found.started
+        def lives_on(name: str) -> bool:
+            life = lives.get(name)
+            return any(one and is_alive(one) for one in (mains.get(name), life and life.found))
 
-        olds.sort(key=rank, reverse=True)  # who lives, then who was started last
+        news = [one.name for one in guarded if one.start and not lives_on(one.name)]
+        news.sort(key=lambda name: name in begun)
+        sums = {one.name: start_sum(one) for one in guarded if one.name in news}
+        olds.sort(key=lambda name: (lives_on(name), lives[name].found.started), reverse=True)
         for old in olds:
-            if found := next((one for one in ahead if one[1] == lives[old].settings), None):
-                ahead.remove(found)
-                renames[old] = found[0]
+            fit = (name for name in news if sums[name] == lives[old].settings)
+            if new := next((name for name in fit if name not in begun or lives_on(old)), None):
+                news.remove(new)
+                renames[old] = new
         return renames
 
     def _by_first_names(self) -> Mapping[str, Life]:
@@ -393,7 +397,7 @@ class Lives:
             one for one in known.values() if names.get(marked[one.found]) in mains and is_alive(one.found)
         ]
         # A life is of the process that its main one stands for, whatever that was called when it began.
-        lasts = {renames.get(name, name): life for name, life in lives.items()} if renames else lives
+        lasts = _by_new_names(lives, renames)
         effects = {one.found: one.effect for one in bearers}
         owners = {life.effect: name for name, life in lasts.items() if name in mains}
         owners |= {effects[main]: name for name, main in mains.items() if main in effects}
@@ -424,3 +428,8 @@ class Lives:
         leader = read_stat(session_of(one.found.pid) or 0)
         is_later = leader is not None and leader.alive and leader.started >= main.started
         return not is_later or self._is_in_group_of(one.found.pid, one.effect)
+
+
+def _by_new_names(lives: Mapping[str, Life], renames: Mapping[str, str]) -> Mapping[str, Life]:
+    kept = {name: life for name, life in lives.items() if name not in renames}
+    return kept | {new: lives[old] for old, new in renames.items()} if renames else lives

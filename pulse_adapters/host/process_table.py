@@ -110,7 +110,8 @@ class LinuxProcessTable:
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
             self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks)
-        self._take_over((one for one in processes if one.name not in known), sights)
+        dead = (one for one in processes if one.name not in known or not is_alive(known[one.name]))
+        self._take_over(dead, sights)
         ahead = [process for process in ahead if not sights[process.name].found]
         if ahead:
             await self._search(ahead, sights)
@@ -130,13 +131,14 @@ class LinuxProcessTable:
         return sights
 
     def _take_over(self, processes: Iterable[ProcessSettings], sights: dict[str, ProcessObservation]) -> None:
-        """Take, for a name that never had one, what was started for one that is no longer in the settings: it is renamed."""
+        """Take, for a name that has none, what was started for one that is no longer in the settings: it is renamed."""
         claims, guarded = self._claims, {one.name for one in self._guarded()}
         renamed = self._lives.renamed() if self._lives else {}
         for process in processes if guarded and (claims.unguarded or renamed) else ():
             if process.name in renamed:
                 self._rename(process.name, *renamed[process.name], sights)
-            if sights[process.name].found or not process.start or claims.has_life(process.name):
+            was_begun = process.name in claims.known or claims.has_life(process.name)
+            if sights[process.name].found or not process.start or was_begun:
                 continue
             for name, one in claims.unguarded.items():
                 if is_alive(one) and is_as_begun(process, one.pid) and not claims.other(process.name, one):

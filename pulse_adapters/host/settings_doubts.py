@@ -104,21 +104,26 @@ def left_unguarded(
 ) -> Mapping[str, int]:
     """Who was started for a name that is not among these and goes on, by that name, unless one of these takes it over."""
     names, left = {one.name for one in processes}, dict[str, int]()
-    for name in histories.keys() - names:
-        history = histories[name]
-        if (start := history.start) is None or history.boot != boot:
-            continue
-        started = ProcessId(start.pid, start.started)
+
+    def standing(name: str) -> ProcessId | None:
+        history = histories.get(name, UNKNOWN_HISTORY)
+        if history.boot != boot:
+            return None
+        start = history.start
         main = ProcessId(history.pid or 0, history.started or 0)
-        live = next((one for one in (main, started) if one.pid and is_alive(one)), None)
-        news = (
-            one for one in processes if one.start and histories.get(one.name, UNKNOWN_HISTORY).start is None
-        )
+        both = (main, start and ProcessId(start.pid, start.started))
+        return next((one for one in both if one and one.pid and is_alive(one)), None)
+
+    for name in histories.keys() - names:
+        if (start := histories[name].start) is None or (live := standing(name)) is None:
+            continue
         is_new = any(
-            start.settings == start_sum(one) or (live == started and is_as_begun(one, started.pid))
-            for one in news
+            start.settings == start_sum(one)
+            or (live == (start.pid, start.started) and is_as_begun(one, start.pid))
+            for one in processes
+            if one.start and not standing(one.name)
         )
-        if live and not is_new:
+        if not is_new:
             left[name] = live.pid
     return left
 

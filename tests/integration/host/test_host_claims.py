@@ -162,9 +162,10 @@ async def test_a_renamed_process_is_taken_over_by_one_of_the_same_start(scene: C
     assert not await it.table.others(it.settings.process, {"new": main})
 
 
+@pytest.mark.parametrize("begun", ["never", "dead"])
 @pytest.mark.parametrize("stands", ["what was started", "what that left in the background"])
 async def test_a_renamed_process_is_taken_over_whatever_it_shows_by_now(
-    scene: Callable[..., Scene], stands: str
+    scene: Callable[..., Scene], stands: str, begun: str
 ) -> None:
     it = scene()
     it.start = ["sh", "-c", "exec env -i sleep 1000", it.word]
@@ -173,27 +174,36 @@ async def test_a_renamed_process_is_taken_over_whatever_it_shows_by_now(
     await until(lambda: command_line(main.pid) == ["sleep", "1000"])
     started = main if stands == "what was started" else main._replace(pid=2**22)
     lives = {"first": Life("effect", started, start_sum(first)), "other": Life("e", started, "other")}
+    histories = dict[str, ProcessHistory]()
+    if begun == "dead":  # it was called so before
+        it.known["new"] = dead = ProcessId(2**22, 1)
+        lives["new"] = Life("before", dead, start_sum(first))
+        last = LastStart("before", *dead, None, start_sum(first))
+        histories["new"] = ProcessHistory(pid=dead.pid, started=dead.started, boot="boot", start=last)
+        it.settings = it.settings.model_copy(update={"process": it.settings.process[:1]})
     it.lives = Lives(
         it.spawner,
         it.home,
         lambda: lives,
-        mains=lambda: {"first": main},
+        mains=lambda: {**it.known, "first": main},
         guarded=lambda: it.settings.process,
     )
     it.table = LinuxProcessTable(it.spawner, it.home, it.lives, lambda: it.settings.process)
     seen = await it.look()
-    assert (seen["new"].found, seen["newer"].found) == ((main,), ())
+    assert [sight.found for sight in seen.values()] == [(main,), ()][: len(seen)]
     assert f"process {main.pid} was started as first" in seen["new"].detail
+    assert it.lives.lasts()["new"] == lives["first"]
     history = ProcessHistory(
         pid=main.pid,
         started=main.started,
         boot="boot",
         start=LastStart("effect", *started, None, start_sum(first)),
     )
-    assert left_unguarded(it.settings.process, {"first": history}, "boot") == {}
+    histories["first"] = history
+    assert left_unguarded(it.settings.process, histories, "boot") == {}
     renamed(it, env={"PORT": "1"})
     assert not any(sight.found for sight in (await it.look()).values())
-    assert left_unguarded(it.settings.process, {"first": history}, "boot") == {"first": main.pid}
+    assert left_unguarded(it.settings.process, histories, "boot") == {"first": main.pid}
 
 
 @pytest.mark.parametrize("other", ["argv", "env", "known", "guarded"])
