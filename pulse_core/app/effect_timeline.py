@@ -10,6 +10,7 @@ from typing import Any
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import EffectJson
+from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import FOR
@@ -169,5 +170,15 @@ def effect_named(log: EventReader, name: str) -> Event | None:
 
 
 def effect_about(log: EventReader, name: str) -> Event | None:
-    """The newest effect about a process or a condition, or None."""
-    return newest_about(log, [key.format(name) for key in ABOUT_PROCESS]) or newest_for(log, name)
+    """The newest effect about a process or a condition, or None; rules of an engine use keys of their own."""
+    keyed = newest_about(log, [key.format(name) for key in ABOUT_PROCESS])
+    since = EventQuery(kinds=("effect",), since_seq=keyed.seq if keyed else 0)
+    effects = log.events(since, newest_first=True) if name else iter(())
+    return next((row for row in effects if _is_of_process(row, name)), keyed) or newest_for(log, name)
+
+
+def _is_of_process(row: Event, process: str) -> bool:
+    wish = decode_plain_effect(row.data) if '"process"' in row.data else {}
+    params = wish.get("params")
+    is_ours = isinstance(params, Mapping) and params.get("process") == process
+    return is_ours and wish.get("action") in (RESTART_PROCESS, STOP_PROCESS)

@@ -16,15 +16,23 @@ from upulse_cli.views.events import short
 
 KEYS = ("clean-paths:disk:/", "notify:disk:/", "notify:network", "restart-process:web")
 ANSWER = Effect(action="note", key="restart-process:db", params={"for_condition": "check:page"})
+BOUNCE = Effect(action="restart-process", key="bounce:e1", params={"process": "e1"})
+OTHERS = Effect(action="page", key="page:web", params={"process": "web"})
 ROWS = [
     event(seq, effect, effect.key, f"0198c0de-0000-7000-8000-00000000000{seq}")
-    for seq, effect in enumerate((*(Effect(action="note", key=key) for key in KEYS), ANSWER), 1)
+    for seq, effect in enumerate(
+        (*(Effect(action="note", key=key) for key in KEYS), ANSWER, BOUNCE, OTHERS), 1
+    )
 ]
 
 
 class Log:
     def events(self, query: EventQuery, limit: int = 9, newest_first: bool = False) -> Iterator[Event]:
-        return (row for row in reversed(ROWS) if query.subject in (None, row.subject))
+        return (
+            row
+            for row in reversed(ROWS)
+            if query.subject in (None, row.subject) and row.seq > query.since_seq
+        )
 
     def event(self, name: str) -> Event:
         raise UnknownName("event", name, [])
@@ -33,7 +41,7 @@ class Log:
 @pytest.mark.parametrize(
     ("name", "key"),
     [("disk:/", "notify:disk:/"), ("network", "notify:network"), ("web", "restart-process:web"), (KEYS[0], KEYS[0]),
-     ("check:page", "restart-process:db")],
+     ("check:page", "restart-process:db"), ("e1", "bounce:e1")],
 )  # fmt: skip
 def test_a_condition_means_what_was_done_about_it_last(name: str, key: str) -> None:
     log: Any = Log()
