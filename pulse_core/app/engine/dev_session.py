@@ -220,7 +220,7 @@ async def try_once(target: DevTarget) -> bool:
 
     async with (
         live_snapshots(target) as source,
-        open_dev_session(replace(target, tell=tell), senses=False) as dev,
+        open_dev_session(replace(target, tell=tell), goes_on=False) as dev,
     ):
         await dev.begin(source)
     return not wrong
@@ -250,20 +250,20 @@ async def _follow_ticks(dev: DevSession, target: DevTarget) -> None:
 
 
 @asynccontextmanager
-async def open_dev_session(target: DevTarget, senses: bool = True) -> AsyncIterator[DevSession]:
-    """Runs the tree, with a child that stands by as soon as there is nothing more urgent. senses: its watchers, too."""
+async def open_dev_session(target: DevTarget, goes_on: bool = True) -> AsyncIterator[DevSession]:
+    """Runs the tree. goes_on: its watchers, too, with a child that stands by as soon as there is nothing more urgent."""
     engine = target.engine
     hosts = engine.standby_hosts()
     woken = asyncio.Event()
 
     def tell(news: DevReport) -> None:
         target.tell(news)
-        if isinstance(news, LoadRefused) or (isinstance(news, TickSeen) and news.is_again):
+        if goes_on and (isinstance(news, LoadRefused) or (isinstance(news, TickSeen) and news.is_again)):
             hosts.warm()
         if isinstance(news, SampleTaken) and news.wakes:
             woken.set()
 
-    actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if senses else None
+    actions = StagingActions(engine.action_hosts, engine.home.clock, tell) if goes_on else None
     dev = DevSession(hosts, history_of(engine.home), target.path, tell, target.execute, actions)
     waking = asyncio.create_task(_wake(dev, woken), name="folding what staging senses")
     try:

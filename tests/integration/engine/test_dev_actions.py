@@ -1,9 +1,11 @@
 """`upulse dev` asks staging's own watchers, and with `--execute` acts with staging's own executors."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from pulse_adapters.config.home import Home
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.rule_host.hosts import ChildHosts
 from pulse_core.app.engine.dev_reports import DevRemark, RulesLoaded, SampleTaken, TickSeen
 from pulse_core.app.engine.dev_session import try_once
 from pulse_core.app.engine.staging_actions import StagingActions
@@ -114,11 +116,20 @@ async def test_a_watcher_that_is_taken_out_is_not_asked_any_more(tmp_path: Path)
         await ear.next(TickSeen, lambda seen: not seen.is_again and seen.layers[0].notes == ("felt []",))
 
 
-async def test_once_says_whom_it_does_not_ask(tmp_path: Path) -> None:
+async def test_once_says_whom_it_does_not_ask_and_begins_no_process_for_a_save_to_come(
+    tmp_path: Path,
+) -> None:
     home = new_home(tmp_path / "home")
     sensing(home.path)
-    ear = Ear()
-    assert await try_once(tried(home.path, ear))
+    ear, warmed = Ear(), list[object]()
+
+    class Hosts(ChildHosts):
+        def warm(self) -> None:
+            warmed.append(self)
+
+    target = tried(home.path, ear)
+    assert await try_once(replace(target, engine=replace(target.engine, standby_hosts=Hosts)))
+    assert not warmed
     assert (await ear.next(DevRemark, lambda remark: "heat" in remark.words)).words == "not asked now: heat"
 
 
