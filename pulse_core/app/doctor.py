@@ -17,7 +17,6 @@ from pulse_core.model.errors import PulseError, SettingsRefused
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
-from pulse_core.model.text import count
 from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 from pulse_core.ports.readers import EventQuery
 from pulse_core.settings.settings import Settings
@@ -146,7 +145,9 @@ class DaemonChecks:
             return  # which is said of the log itself
         control, engine = state.control, state.engine
         if control.safe:
-            words = f"{count(control.crashes, 'start')} in a row ended within a minute without a word"
+            words = (
+                f"{control.crashes} daemons in a row were killed, or failed, within a minute of their start"
+            )
             remedy = "see: upulse daemon logs; then upulse rollback, or upulse daemon restart --normal"
             yield Finding("safe mode", WARN, f"without {', '.join(control.left_out)}: {words}", remedy)
         if engine.disabled:

@@ -4,7 +4,7 @@ from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.checks.conclusions import PREFIX, TOPIC
 from pulse_core.checks.rule import check_watchdog
 from pulse_core.checks.settings import CHECKS
-from pulse_core.checks.status import lines
+from pulse_core.checks.status import lines, report
 from pulse_core.model.names import RUN_COMMAND
 
 CAPABILITY = Capability(
@@ -16,4 +16,5 @@ CAPABILITY = Capability(
     reserved=frozenset({f"{RUN_COMMAND}:{PREFIX}"}),
     settings=(CHECKS,),
     status=lines,
+    subject=report,
 )

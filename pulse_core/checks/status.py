@@ -1,9 +1,12 @@
-"""What the status says of checks."""
+"""What the status says of checks, and `why` of one whose condition was never raised."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from pulse_core.checks.conclusions import KEY
+from pulse_core.capability import FoldWithout
+from pulse_core.checks.conclusions import KEY, name_of
 from pulse_core.checks.settings import CHECKS
+from pulse_core.model.json_types import Json
+from pulse_core.model.names import NOT_WATCHED, OPTIONAL_WATCHERS
 from pulse_core.projections.state import Snapshot
 
 NAMED = 5
@@ -14,6 +17,9 @@ def lines(curr: Snapshot) -> Iterator[str]:
     """How many are well, and which are not, or were not looked at yet."""
     names = [check.name for check in CHECKS.of(curr.settings)]
     if not names:
+        return
+    if OPTIONAL_WATCHERS in curr.control.left_out:
+        yield f"checks    {NOT_WATCHED}"
         return
     last = curr.window(KEY).last
     oks = {name: (last.data.get(name, {}) if last else {}).get("ok") for name in names}
@@ -26,3 +32,19 @@ def lines(curr: Snapshot) -> Iterator[str]:
         more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
         said += [f"{word}: {', '.join(which[:NAMED])}{more}"] if which else []
     yield f"checks    {'; '.join(said)}"
+
+
+def report(name: str, curr: Snapshot, fold_without: FoldWithout) -> Mapping[str, Json] | None:
+    """How the check of this condition is; None if there is none."""
+    check = next((one for one in CHECKS.of(curr.settings) if name_of(one) == name), None)
+    if check is None:
+        return None
+    told = {"kind": "check", "name": name, "since": None}
+    if OPTIONAL_WATCHERS in curr.control.left_out:
+        return {**told, "state": "unknown", "why": f"it is {NOT_WATCHED}"}
+    last = curr.window(KEY).last
+    look = last.data.get(check.name, {}) if last else {}
+    ok = look.get("ok")
+    state = "unknown" if ok is None else "well" if ok else "bad"
+    why = look.get("detail") or ("its last look found nothing wrong" if look else "it was not looked at yet")
+    return {**told, "state": state, "why": why}

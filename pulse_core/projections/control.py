@@ -37,7 +37,8 @@ class Control:
     started / stopped: of the last daemon, with its pid and version;
     verified: when the whole log was last read, and the damage found then;
     crashes: starts in a row whose daemon ended without a word within a minute; unproven: the last start, if its daemon
-    has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out;
+    has neither stopped nor run for a minute; safe: since when safe mode lasts, or None; left_out: what that leaves out, and
+    left_out_since when just that;
     redacted: whether data was taken out of the log since the last start, so that checkpoints may still have it;
     anchored: where its head is written down outside of the home; unwatched: when the daemon before the last one stopped or
     was last seen (UTC microseconds; 0 if there was none); death: how that one ended without a stop, or empty."""
@@ -58,6 +59,7 @@ class Control:
     unproven: Moment | None = None
     safe: Moment | None = None
     left_out: tuple[str, ...] = ()
+    left_out_since: Moment | None = None
     redacted: bool = False
     anchored: tuple[str, ...] = ()
     unwatched: int = 0
@@ -116,13 +118,20 @@ def after(state: Control, events: Iterable[Event]) -> Control:
             case DaemonHealthy():
                 state = _forget_crashes(state)
             case SafeModeEntered(left_out=left_out):
-                state = replace(state, safe=state.safe or event.moment, left_out=left_out)
+                since = state.left_out_since if left_out == state.left_out else event.moment
+                state = replace(
+                    state, safe=state.safe or event.moment, left_out=left_out, left_out_since=since
+                )
             case SafeModeLeft():
-                state = replace(state, crashes=0, safe=None, left_out=())
+                state = _leave_safe_mode(state)
             case EnginePromoted() | EngineRolledBack():
                 if event.cause is not None:  # a person asked; what Pulse does by itself could go on for ever
-                    state = replace(state, crashes=0, safe=None, left_out=())
+                    state = _leave_safe_mode(state)
     return state
+
+
+def _leave_safe_mode(state: Control) -> Control:
+    return replace(state, crashes=0, safe=None, left_out=(), left_out_since=None)
 
 
 def _death(state: Control, now: Moment) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NoHome, PulseError
+from pulse_core.model.names import ENGINE
 
 if TYPE_CHECKING:
     from pulse_core.app.engine.context import StandbyRuleHosts
@@ -46,8 +47,8 @@ class UserRules:
         """
         from pulse_core.app.engine.context import revision_named
 
-        if not snapshot.settings.engine.enabled and not word:
-            return UserRulesAnswer(caveats=["[engine] enabled is false: the user's rules are not asked"])
+        if not word and (why := _unused(snapshot)):
+            return UserRulesAnswer(caveats=[f"{why}: the user's rules are not asked"])
         named = revision_named(self.repository(), word) if word else None
         try:
             revision = named or self.ensure(snapshot.engine.commit or self.main())
@@ -68,6 +69,15 @@ class UserRules:
             return filter_effects(await host.fold(snapshot, snapshot), snapshot)
         finally:
             await host.close()
+
+
+def _unused(snapshot: "Snapshot") -> str:
+    """Why the daemon runs no rules of the user at that moment; empty if it does."""
+    if not snapshot.settings.engine.enabled:
+        return "[engine] enabled is false"
+    if snapshot.engine.disabled:
+        return "the engine is disabled"
+    return "the engine is left out by safe mode" if ENGINE in snapshot.control.left_out else ""
 
 
 def kept_user_projections(home: HomeContext) -> "Mapping[str, UserProjectionState]":

@@ -25,13 +25,13 @@ async def safe_mode(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         return verdict.plus(*notify_over(TOPIC, "safe mode", "everything is run again", curr))
     without = ", ".join(control.left_out)
     text = (
-        f"{control.crashes} daemons in a row ended within a minute without a word; this one runs without {without}."
-        " Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error; go back"
-        " with: upulse rollback; run everything again: upulse daemon restart --normal"
+        f"{control.crashes} daemons in a row were killed, or failed, within a minute of their start; this one runs"
+        f" without {without}. Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error;"
+        " go back with: upulse rollback; run everything again: upulse daemon restart --normal"
     )
     verdict = verdict.noting(f"safe mode: without {without}")
     return verdict.plus(
         *notify_unless_told(
-            TOPIC, f"Pulse runs in safe mode, without {without}", text, curr, news=control.safe
+            TOPIC, f"Pulse runs in safe mode, without {without}", text, curr, news=control.left_out_since
         )
     )

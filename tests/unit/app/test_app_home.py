@@ -34,10 +34,12 @@ from pulse_core.model.kinds import (
     Effect,
     EffectAcked,
     EffectExecuting,
+    EngineDisabled,
     Paused,
     ProcessDied,
     ProcessStopRequested,
     ProcessUp,
+    SafeModeEntered,
     SettingsLoaded,
     SettingsRejected,
 )
@@ -331,6 +333,14 @@ def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
     assert hosts.did == ["warm", "start", "close"]
     assert (told["seq"], told["effects"]) == (1, [])
     assert "process_watchdog" in [rule["rule"] for rule in told["rules"]]
+    for payload, reason in (
+        (SafeModeEntered(crashes=3, left_out=("engine",)), "left out by safe mode"),
+        (EngineDisabled(), "disabled"),
+    ):
+        scene.at(2, payload)
+        told = asyncio.run(explain(scene.home, None, rules)).spelled()
+        assert f"the engine is {reason}: the user's rules are not asked" in told["caveats"]
+    assert hosts.did.count("start") == 1
 
 
 def test_projections_are_told_by_their_names_now_and_at_a_moment(scene: Scene) -> None:

@@ -5,8 +5,17 @@ from typing import Any
 import pytest
 
 from pulse_core.checks.rule import check_watchdog
+from pulse_core.checks.status import lines as status_lines
+from pulse_core.checks.status import report
 from pulse_core.composition import SURVIVAL, is_reserved
-from pulse_core.model.kinds import LogMatched, Paused, ProcessDied, ProcessStopRequested, ProcessUp
+from pulse_core.model.kinds import (
+    LogMatched,
+    Paused,
+    ProcessDied,
+    ProcessStopRequested,
+    ProcessUp,
+    SafeModeEntered,
+)
 from pulse_core.rules.survival.error_escalate import error_escalate
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
@@ -386,3 +395,25 @@ def test_a_storm_of_lines_is_told_all_the_same() -> None:
     story.raised("log:/log/app.log", "storm")
     story.tick()
     story.expect("notify", key="notify:log:/log/app.log")
+
+
+# Status
+
+
+def test_the_status_of_a_check_is_that_of_its_last_look_but_in_safe_mode() -> None:
+    story = given(check_watchdog, settings={"check": [{"name": "it", "file": "/x"}]})
+
+    def told() -> tuple[list[str], object, object]:
+        found = report(NAME, story.snapshot, lambda rule: story.tick())
+        assert found is not None
+        return list(status_lines(story.snapshot)), found["state"], found["why"]
+
+    unseen = (["checks    0 of 1 well; unknown: it"], "unknown", "it was not looked at yet")
+    assert told() == unseen
+    story.sample("checks", it={"ok": False, "detail": "/x is not there"})
+    assert told() == (["checks    0 of 1 well; bad: it"], "bad", "/x is not there")
+    story.sample("checks", it={"ok": True})
+    assert told() == (["checks    1 of 1 well"], "well", "its last look found nothing wrong")
+    story.event(SafeModeEntered(crashes=3, left_out=("engine", "optional watchers")))
+    assert told() == (["checks    not watched in safe mode"], "unknown", "it is not watched in safe mode")
+    assert report("check:that", story.snapshot, lambda rule: story.tick()) is None
