@@ -199,12 +199,14 @@ async def live(home: Home, options: Options) -> None:
 
             how, news = await accept_damage(home, how, SystemClock(), FileObjects(home.objects))
         elif home.saved_log.exists():
-            from pulse_adapters.sqlite.backup.saved_log import is_all_saved, put_back
+            from pulse_adapters.sqlite.backup.saved_log import is_all_saved, put_back, set_empty_aside
 
             # Where nobody has put another log, survival doesn't wait for a person.
-            if not home.events.exists() or is_all_saved(home):
+            words = set_empty_aside(home)
+            if not words and (not home.events.exists() or is_all_saved(home)):
                 how_it_was = "deleted, cut or altered under the last daemon, which saved its rows"
                 words = f"the log was {how_it_was}: {put_back(home)}"
+            if words:
                 LOG.warning("%s", words)
                 news = (Draft(ErrorReported(message=words), "log"),)
         build_models((*CORE_KINDS, *(action.params for action in BUILT_IN)))

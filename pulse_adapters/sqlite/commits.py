@@ -14,6 +14,7 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 import aiosqlite
 
@@ -145,7 +146,7 @@ class Commits:
         """Set when somebody else has written into events.db, so that its rows are to be read again."""
         self._is_writing = False
         self._fault = self._gone = ""
-        self._saved = False
+        self._saved: tuple[int, ...] = ()
         self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
@@ -169,6 +170,8 @@ class Commits:
         await asyncio.wait({self._task})
         with suppress(LogGone):
             await self.check()
+        if self._gone and not self._is_saved():
+            LOG.critical("%s: its %d rows are LOST: %s", self._path, self.head.seq, self._gone)
 
     async def check(self) -> None:
         """Raise LogGone if the files are not those that were opened, once their rows are saved."""
@@ -183,7 +186,7 @@ class Commits:
             self.written_by_others.set()
 
     def _notice_gone(self) -> bool:
-        """Whether the files are gone; saves their rows beside them if they are not saved yet.
+        """Whether the files are gone; saves their rows beside them if they are not saved yet, or what was saved is gone.
 
         Raises LogGone if they were only moved as they are: then they are whole where they lie, and may come back.
         """
@@ -195,7 +198,7 @@ class Commits:
                     f" upulse daemon restart --home {place}"
                 )
             self._refuse(fault)
-        if self._gone and (self._saving is None or (self._saving.done() and not self._saved)):
+        if self._gone and (self._saving is None or (self._saving.done() and not self._is_saved())):
             self._saving = asyncio.create_task(self._save(), name=f"saving {self._path.name}")
         return bool(self._gone)
 
@@ -220,7 +223,7 @@ class Commits:
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
-            self._saved = True
+            self._saved = _version(saved)
             lost = f", and {self.head.seq - last} after them are LOST" if last < self.head.seq else ""
             how = (
                 f"its {last} rows are saved in {saved}{lost}; stop the daemon (upulse daemon stop), then:"
@@ -231,9 +234,19 @@ class Commits:
 
     async def keep(self, rows: Sequence[Row]) -> bool:
         """Append these to the rows that were saved; False if none were. Raises sqlite3.Error."""
-        if self._saved:
-            await asyncio.to_thread(_append, HomeLayout(self._path.parent).saved_log, rows)
-        return self._saved
+        if not self._gone:
+            return False
+        with suppress(LogGone):
+            await self.check()
+        if self._is_saved():
+            saved = HomeLayout(self._path.parent).saved_log
+            await asyncio.to_thread(_append, saved, rows)
+            self._saved = _version(saved)
+        return self._is_saved()
+
+    def _is_saved(self) -> bool:
+        """Whether the saved rows lie there as they were left."""
+        return bool(self._saved) and _version(HomeLayout(self._path.parent).saved_log) == self._saved
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):
@@ -354,9 +367,18 @@ class Commits:
             raise
 
 
+def _version(path: Path) -> tuple[int, ...]:
+    """Which file lies there and since when it is as it is; nothing if there is none."""
+    with suppress(OSError):
+        found = path.stat()
+        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+    return ()
+
+
 def _append(path: Path, rows: Sequence[Row]) -> None:
     """Write the rows to a log that nobody has open."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    uri = f"file:{quote(str(path))}?mode=rw"  # what is not there is not made
+    with closing(sqlite3.connect(uri, uri=True, isolation_level=None)) as connection:
         known = {
             name for (name,) in connection.execute("SELECT id FROM event ORDER BY seq DESC LIMIT ?", (GROUP,))
         }

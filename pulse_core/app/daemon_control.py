@@ -48,8 +48,8 @@ class DaemonControl:
     is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
     gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
     what hosts of a daemon that is gone have left, or raises PulseError; log: what the daemon says of
-    the log, None if it says nothing; is_end_recorded: whether its stop is after this row, and with it what was held; say:
-    tells what was done.
+    the log, None if it says nothing; is_end_recorded: whether its stop is after this row, and with it what was held;
+    is_log_there: whether the log lies in its home, or what was saved of it; say: tells what was done.
     """
 
     background: BackgroundDaemon
@@ -60,6 +60,7 @@ class DaemonControl:
     end_hosts: Callable[[], None]
     log: Callable[[], LogStatus | None]
     is_end_recorded: Callable[[int], bool]
+    is_log_there: Callable[[], bool]
     say: Callable[[str], None]
 
     def start(self, *options: str) -> None:
@@ -99,6 +100,8 @@ class DaemonControl:
             self.say(
                 f"What it could not record is LOST: {count_kinds(held)}. The next start knows nothing of it."
             )
+        if was_there and log and log["rows"] and not self.is_log_there():
+            self.say(f"The log was deleted, and could not be saved: its {log['rows']} rows are LOST.")
         try:
             self.end_hosts()
         except PulseError as error:  # a restart goes on

@@ -102,6 +102,10 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         except (PulseError, OSError):
             return os.path.exists(home.layout.saved_log)  # where it was left
 
+    def is_log_there() -> bool:
+        there = home.layout
+        return there.events.exists() or there.saved_log.exists() or not there.path.exists()
+
     return DaemonControl(
         background=daemon_process(home.layout),
         unit=SystemdUnit(path),
@@ -111,6 +115,7 @@ def daemon_control(home: HomeContext) -> DaemonControl:
         end_hosts=partial(end_hosts_left_over, path),
         log=log_status,
         is_end_recorded=is_end_recorded,
+        is_log_there=is_log_there,
         say=say,
     )
 

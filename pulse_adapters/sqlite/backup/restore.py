@@ -32,6 +32,7 @@ from pulse_adapters.sqlite.backup.files import (
 )
 from pulse_adapters.sqlite.backup.known_rows import last_backup
 from pulse_adapters.sqlite.backup.manifest import Manifest, read_manifest
+from pulse_adapters.sqlite.backup.saved_log import holds_rows
 from pulse_adapters.sqlite.backup.swap import ADDED, anything_in, link_or_copy
 from pulse_adapters.sqlite.checkpoints import read_checkpoints
 from pulse_adapters.sqlite.connect import connect_readonly, is_orphaned_wal, refuse_damage
@@ -128,7 +129,7 @@ class HomeRestore:
         log = self.home.events
         database, wal, _ = files_of(log)
         copy, _, _ = names_beside(present / log.name)
-        if self.home.saved_log.exists():
+        if self.home.saved_log.exists() and holds_rows(self.home.saved_log):
             link_or_copy(self.home.saved_log, copy)
             damage = ""
         else:

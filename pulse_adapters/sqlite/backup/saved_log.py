@@ -14,6 +14,7 @@ from pulse_adapters.sqlite.aside import new_aside
 from pulse_adapters.sqlite.backup.databases import Examined, copy_under_wal, examine, host_of, salvage
 from pulse_adapters.sqlite.backup.swap import link_or_copy
 from pulse_adapters.sqlite.connect import connect_readonly, head_of, is_orphaned_wal, refuse_odd_files
+from pulse_adapters.sqlite.errors import code
 from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.synced_files import put_file
 from pulse_adapters.sqlite.verify import verify
@@ -28,14 +29,15 @@ from pulse_core.model.text import count
 def put_back(home: HomeLayout) -> str:
     """Make the saved rows the log again; what was done, in words. The caller holds the home's lock.
 
-    Without saved rows the -wal is tried: all rows of a young log are in it. What lay under the log's names is kept, and
-    stays the log if it is good and goes on after the saved rows. Raises Damaged or PulseError if that can't be done, as
-    when other rows of this log lie there; it can be broken off anywhere and done again.
+    Without saved rows the -wal is tried: all rows of a young log are in it. A file without a row is set aside. What lay
+    under the log's names is kept, and stays the log if it is good and goes on after the saved rows. Raises Damaged or
+    PulseError if that can't be done, as when other rows of this log lie there; it can be broken off anywhere and done
+    again.
     """
-    log, saved = home.events, home.saved_log
+    log, saved, said = home.events, home.saved_log, set_empty_aside(home)
     if not saved.exists():
         if not is_orphaned_wal(log):
-            return "nothing has to be put back"
+            return said or "nothing has to be put back"
         _rebuild(home)
     found = examine(saved, home.objects)
     if more := _rows_not_saved(home, found):
@@ -51,6 +53,24 @@ def put_back(home: HomeLayout) -> str:
     return f"{log} is there again, with {found.seq} rows" + (
         f"; what lay there is in {aside}" if aside else ""
     )
+
+
+def set_empty_aside(home: HomeLayout) -> str:
+    """Move a file for saved rows that holds none out of the way; what was done, in words, or nothing."""
+    if not home.saved_log.exists() or holds_rows(home.saved_log):
+        return ""
+    kept = new_aside(home)
+    os.rename(home.saved_log, kept / home.saved_log.name)
+    return f"{home.saved_log} held no row, and is in {kept}"
+
+
+def holds_rows(saved: Path) -> bool:
+    """Whether a file for saved rows has one, or can't be read."""
+    try:
+        with closing(_as_it_lies(saved)) as rows:
+            return head_of(rows)[0] > 0
+    except sqlite3.DatabaseError as error:
+        return code(error) != sqlite3.SQLITE_ERROR  # no such table
 
 
 def _rows_not_saved(home: HomeLayout, saved: Examined) -> int:

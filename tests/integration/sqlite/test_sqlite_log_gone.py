@@ -197,6 +197,54 @@ async def test_what_could_not_be_recorded_since_is_left_beside_what_was_saved(
     assert verify(home.events, home.objects).fault == ""
 
 
+async def test_saved_rows_that_vanish_are_saved_again_or_said_to_be_lost(
+    home: HomeLayout, open_log: Open, caplog: pytest.LogCaptureFixture
+) -> None:
+    for spoil in (Path.unlink, cut):
+        async with open_log() as log:
+            await log.append(*numbered(1, 2))
+            for path in home.path.glob("events.db*"):
+                path.unlink()
+            for _ in range(2):
+                with pytest.raises(LogGone, match="its 2 rows are saved"):
+                    await log.check()
+                with closing(connect_readonly(home.saved_log)) as saved:
+                    assert saved.execute("SELECT count(*) FROM event").fetchone() == (2,)
+                spoil(home.saved_log)
+            assert await log.keep(*numbered(3))
+            spoil(home.saved_log)
+        assert "is there again, with 2 rows" in put_back(home)
+        home.events.unlink()
+    assert "LOST" not in caplog.text
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+        home.events.unlink()
+        with pytest.raises(LogGone):
+            await log.check()
+        home.saved_log.unlink()
+        home.saved_log.mkdir()  # in the way of a file
+        with pytest.raises(LogGone, match="could not be saved"):
+            await log.check()
+        assert not await log.keep(*numbered(3))
+    assert "its 2 rows are LOST" in caplog.text
+
+
+@pytest.mark.parametrize("is_table_there", [False, True])
+async def test_a_file_without_saved_rows_is_set_aside_and_hinders_no_repair(
+    tmp_path: Path, is_table_there: bool
+) -> None:
+    home = await orphan(tmp_path, 30)
+    home.saved_log.touch()
+    if is_table_there:
+        with closing(sqlite3.connect(home.saved_log)) as empty:
+            empty.execute("CREATE TABLE event (seq INTEGER, chain BLOB)")
+    assert "with 30 rows" in put_back(home)
+    home.saved_log.touch()
+    assert "held no row, and is in" in put_back(home)
+    assert len(list(home.damaged.glob("*/events.db.saved"))) == 2
+    assert verify(home.events, home.objects)[:2] == (30, "")
+
+
 async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come_back(
     tmp_path: Path, open_log: Open
 ) -> None:

@@ -17,7 +17,7 @@ class Machine:
         self.said: list[str] = []
         self.ended: list[int | None] = []
         self.held: dict[str, int] = {}
-        self.is_end_recorded = False
+        self.is_end_recorded, self.is_log_there = False, True
         self.control = DaemonControl(
             background=self.background,
             unit=self.unit,
@@ -27,6 +27,7 @@ class Machine:
             end_hosts=lambda: self.ended.append(self.background.pid),
             log=lambda: {"rows": 9, "verified": None, "damage": None, "unwritten": 0, "held": self.held},
             is_end_recorded=lambda rows: self.is_end_recorded and rows == 9,
+            is_log_there=lambda: self.is_log_there,
             say=self.said.append,
         )
 
@@ -83,6 +84,10 @@ def test_what_a_stopped_daemon_could_not_record_is_said_unless_it_was_recorded_a
     machine.is_end_recorded = True
     machine.control.stop()
     assert "LOST" not in machine.said[-1]
+    machine.control.start()
+    machine.is_log_there = False
+    machine.control.stop()
+    assert "its 9 rows are LOST" in machine.said[-1]
 
 
 def test_nothing_to_stop_is_said() -> None:
