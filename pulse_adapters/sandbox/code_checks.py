@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import Any
 
 from pulse_adapters.sandbox.tool_sandbox import ToolJob, ToolResult, run
 from pulse_adapters.workers.host_groups import MakeGroup, no_host_group
+from pulse_adapters.workers.untrusted_paths import remove_tree
 from pulse_core.ports.code_checks import GateFailed, GateSkipped
 
 _PULSE = Path(__file__).parents[2] / "pulse_core"
@@ -71,10 +71,10 @@ class SandboxedChecks:
             with tempfile.TemporaryDirectory(dir=folder.parent) as making:
                 new = Path(making, "mypy")
                 self._mypy(self.config.parent, "--cache-dir", str(new), writable=[making])
-                for one in (new, *new.rglob("*")):
+                for one in (new, *new.rglob("*")) if self.user else ():  # in a folder of root's own
                     one.chmod(0o755 if one.is_dir() else 0o644)
                 for old in folder.parent.glob("mypy*"):
-                    shutil.rmtree(old, ignore_errors=True)
+                    remove_tree(old)
                 with suppress(OSError):  # another one was first
                     os.rename(new, folder)
         return folder
