@@ -156,8 +156,11 @@ class TriedMeasureJson(TypedDict):
 
 
 class AboutConditionJson(AboutJson):
-    """How a condition is now; next: what rules say of what comes next."""
+    """How a condition is now; next: what rules say of what comes next; held_by: what holds back the answer to it, and
+    held_since when, as far as the daemon that answers knows."""
 
+    held_by: NotRequired[str | None]
+    held_since: NotRequired[str | None]
     measures: Sequence[TriedMeasureJson]
     next: Sequence[str]
 

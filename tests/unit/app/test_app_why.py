@@ -121,6 +121,11 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
         "next: the settings allow no action against it",
         "nothing was done about it yet",
     ]
+    scene.daemon.answers = status = offline_status(scene.home, None)
+    status["conditions"][0]["held"] = {"by": "a pause of ada", "since": "2026-01-01T00:00:00Z"}
+    assert any(line.startswith("held back since ") for line in shown(scene, "disk:/x"))
+    assert why(scene.home, "disk:/x").spelled()["about"]["held_by"] == "a pause of ada"
+    scene.daemon.answers = None
     id_ = str(scene.at(3, CLEAN, CLEAN.key)["id"])
     scene.at(4, EffectAcked(took_us=5, result={"bytes": 0}), id_)
     about = why(scene.home, "disk:/x").spelled()["about"]
