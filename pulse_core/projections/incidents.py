@@ -38,7 +38,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 9
+VERSION = 10
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -335,10 +335,11 @@ class IncidentFold:
         who = "the machine was restarted" if last.boot != row.boot else "it was killed, or it crashed"
         story = self._began(DAEMON, row, PULSE, f"the daemon ended without a stop: {who}")
         seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
-        story.since = last.plus(min(seen, row.moment.since(last)))
-        self._end_holds(story.since)
-        if story.times == 1:
-            story.began = story.since
+        died = last.plus(min(seen, row.moment.since(last)))
+        self._end_holds(died)
+        story.unsure_us += row.moment.since(died)
+        if story.times == 1 and died.at < row.at:
+            story.began_after = died.at
         story.end(row.moment)
 
     def _engine(self, row: Event) -> None:
@@ -355,7 +356,11 @@ class IncidentFold:
         elif row.kind == "safe-mode-entered":
             left_out = ", ".join(data.get("left_out", ())) or "nothing"
             words = f"{data.get('crashes')} starts in a row ended within a minute; left out: {left_out}"
-            self._began(DAEMON, row, "safe mode", words)
+            if (one := self._current(DAEMON, "safe mode")) and not one.over:
+                one.causes.clear()  # it goes on, and another start tells what it leaves out by now
+                self._see(one, row, words, 1)
+            else:
+                self._began(DAEMON, row, "safe mode", words)
         elif row.kind == "safe-mode-left":
             if story := self._current(DAEMON, "safe mode"):
                 story.end(row.moment)

@@ -842,7 +842,7 @@ TABLE: tuple[Breakage, ...] = (
         daemon_killed,
         Truth(
             UP,
-            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed,"
+            "AT to AT  daemon pulse: the daemon ended without a stop: it was killed, or it crashed,"
             " last sign of life AT, found at AT",
             notices=(("warning", "daemon"),),
             warnings=("daemon-started pid=N version=V, the one before it ended without a stop", DAEMON_DIED),
@@ -990,16 +990,17 @@ TABLE: tuple[Breakage, ...] = (
         daemon_killed_thrice,
         Truth(
             UP,
-            "daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved after T,"
-            " wrong for T of it\n"
+            "AT to AT  daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved"
+            " after T to T, wrong for at most T of it\n"
             "daemon safe mode: 3 starts in a row ended within a minute; left out: optional watchers, ongoing",
             notices=(("warning", "daemon"), ("critical", "safe-mode")),
             warnings=(
                 DAEMON_DIED,
                 "daemon-started pid=N version=V, the one before it ended without a stop",
                 "safe-mode-entered without optional watchers, after 3 crashes",
-                "Pulse runs in safe mode, without optional watchers: 3 daemons in a row ended within a minute without a"
-                " word; this one runs without optional watchers. Guarded processes are restarted as ever. See: upulse"
+                "Pulse runs in safe mode, without optional watchers: 3 daemons in a row were killed, or"
+                " failed, within a minute of their start; this one runs without optional watchers."
+                " Guarded processes are restarted as ever. See: upulse"
                 " daemon logs, upulse events --kind error; go back with: upulse rollback; run everything again: upulse"
                 " daemon restart --normal",
             ),

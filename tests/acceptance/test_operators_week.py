@@ -127,11 +127,11 @@ def holds_in_time(it: Operator) -> None:
     """Each incident lies where it happened, and reads the same from wherever one looks."""
     whole = it.upulse("incidents", "--json").json
     for one in whole:
-        # A daemon that was killed had ended by its last sign of life, a little before, for all that the log knows.
-        assert at(one["began"]) >= it.breaks or one["about"] == "daemon"
+        assert at(one["began"]) >= it.breaks
         if one["ended"] and it.mends:
             assert at(one["ended"]) >= it.mends
-            assert one["lasted_ms"] * 1000 >= it.mends - it.broken
+            unsure = at(one["began"]) - at(one["began_after"] or one["began"])
+            assert one["lasted_ms"] * 1000 + unsure >= it.mends - it.broken
         if one["ended"] and one["about"] != "daemon":
             assert one["lasted_ms"] * 1000 <= now_us() - it.breaks
     middle = [(at(one["began"]) + at(one["ended"])) // 2 for one in whole if one["ended"]]

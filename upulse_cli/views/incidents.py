@@ -1,5 +1,6 @@
 """Incidents as a tree: one branch an episode, newest last."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,6 +15,8 @@ from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
+UNKNOWN = re.compile(r"^process \d+ (died|is gone)$")
+"""What is said of a death of which only that is known: of a process that an earlier daemon, or another program, started."""
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
@@ -44,8 +47,8 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         told["lasted_ms"] == 0 and not told["began_after"]
     ):  # what happened at once, as a rollback, was over with it
         lasted = ""
-    if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1):
-        lasted = f", last sign of life {local(told['began'])}, found at {local(told['ended'])}"
+    if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1) and told["began_after"]:
+        lasted = f", last sign of life {local(told['began_after'])}, found at {local(told['began'])}"
     lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
     yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
     if len(told["causes"]) > 1:
@@ -84,6 +87,8 @@ def _unsure_ms(told: Mapping[str, Any]) -> float:
 def _span(least_ms: float, unsure_ms: float) -> str:
     """How long it was, or the bounds of that."""
     least = duration_text(least_ms * 1000)
+    if unsure_ms and not least_ms:
+        return f"at most {duration_text(unsure_ms * 1000)}"
     return f"{least} to {duration_text((least_ms + unsure_ms) * 1000)}" if unsure_ms else least
 
 
@@ -95,7 +100,11 @@ def _seen(told: Mapping[str, Any]) -> str:
     if told["about"] == "log":
         return f"{words}, one of {count(times, 'line')}"
     if len(causes) > 1:
-        return f"{times} times, of {count(len(causes), 'cause')}, the last: {words}"
+        known = sum(not UNKNOWN.search(cause["evidence"]) for cause in causes)
+        of = f", of {count(known, 'cause')}" if known > 1 else ""
+        unknown = sum(cause["times"] for cause in causes if UNKNOWN.search(cause["evidence"]))
+        of += f", {unknown} of them by what is unknown" if unknown else ""
+        return f"{times} times{of}, the last: {words}"
     varies = causes and causes[0]["varies"]
     return f"{words}, the last of {times} times" if varies else f"{without_id(words)}, {times} times"
 

@@ -421,7 +421,7 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
         (13, EngineLoaded(rules=("other",)), "d" * 40),
     )
     assert dead["evidence"] == "the daemon ended without a stop: it was killed, or it crashed"
-    assert dead["lasted_ms"] == 0.004
+    assert (dead["lasted_ms"], dead["wrong_ms"], dead["unsure_ms"]) == (0, 0, 0.004)
     assert next(lines(dead)).rpartition(" it crashed, ")[2].startswith("last sign of life ")
     assert (safe["evidence"], safe["lasted_ms"]) == (
         "3 starts in a row ended within a minute; left out: plugins",
@@ -429,6 +429,33 @@ def test_the_death_of_the_daemon_a_rollback_a_quarantine_and_safe_mode_are_incid
     )
     assert next(lines(back)) == "engine aaaaaaaaaaaa: aaaaaaaaaaaa was rolled back: 3 errors"
     assert (quarantined["subject"], quarantined["ended_by"]) == ("mine", "other rules were loaded")
+
+
+def test_several_deaths_of_the_daemon_lasted_at_most_as_long_as_it_was_not_seen() -> None:
+    again = DaemonStarted(version="1", pid=2)
+    (one,) = told_of(
+        (0, STARTED, ""), (10 * SECOND, again, ""), (11 * SECOND, UP, "web"), (31 * SECOND, again, "")
+    )
+    assert next(lines(one)).endswith(", 2 times, resolved after 21 s to 31 s, wrong for at most 30 s of it")
+
+
+def test_safe_mode_that_leaves_out_more_is_one_incident_of_one_cause() -> None:
+    less, more = (
+        SafeModeEntered(crashes=crashes, left_out=("plugins", "engine")[: crashes - 2]) for crashes in (3, 4)
+    )
+    (one,) = told_of((0, less, ""), (1, more, ""))
+    assert next(lines(one)) == (
+        "daemon safe mode: 4 starts in a row ended within a minute; left out: plugins, engine, ongoing"
+    )
+
+
+def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own() -> None:
+    unknown = DIED.model_copy(update={"evidence": "process 7 died"})
+    killed = DIED.model_copy(update={"evidence": "process 8 was killed by SIGKILL"})
+    (one,) = told_of((0, unknown, "web"), (1, UP, "web"), (2, killed, "web"))
+    assert next(lines(one)) == (
+        "process web: 2 times, 1 of them by what is unknown, the last: process 8 was killed by SIGKILL, ongoing"
+    )
 
 
 def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
@@ -445,7 +472,7 @@ def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("last_seen", "lasted_ms"),
+    ("last_seen", "unsure_ms"),
     [(0, 90_000), (10**15 + 70 * SECOND, 20_000), (1, 90_000), (10**15 + HOUR, 0)],
     ids=[
         "not known",
@@ -454,10 +481,11 @@ def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
         "after the start, by a clock that was set back",
     ],
 )
-def test_a_daemon_has_died_when_it_was_last_seen(last_seen: int, lasted_ms: int) -> None:
+def test_a_daemon_has_died_at_most_since_it_was_last_seen(last_seen: int, unsure_ms: int) -> None:
     again = DaemonStarted(version="1", pid=2, last_seen=last_seen)
     (one,) = told_of((-9, STARTED, ""), (0, UP, "web"), (90 * SECOND, again, ""))
-    assert one["lasted_ms"] == lasted_ms
+    assert (one["lasted_ms"], one["wrong_ms"], one["unsure_ms"]) == (0, 0, unsure_ms)
+    assert (one["began_after"] is None) == (unsure_ms == 0)
 
 
 def test_errors_of_a_rule_end_when_it_is_gone() -> None:
