@@ -12,7 +12,7 @@ from pulse_core.composition import ALL_RULES, LOADED, current_holds
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
-from pulse_core.model.moment import iso
+from pulse_core.model.moment import iso, local_text
 from pulse_core.model.names import NOT_LOOKED_AT
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
@@ -94,14 +94,19 @@ def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStat
         if row.seq < last.seq or name in (row.spelled()["data"] or {}).get("processes", ()):
             break
         ended = iso(row.at)
-    was = "up" if history.up else "down"
+    was, data = "up" if last.kind == ProcessUp.kind else "down", last.spelled()["data"] or {}
+    words = f"last known at {local_text(last.at)}: {was}, {data.get('evidence', '')}"
+    life = (data.get("pid"), data.get("started"), last.boot)
+    others = [other for other, one in state.processes.of.items() if (one.pid, one.started, one.boot) == life]
+    if was == "up" and others and others[0] != name:
+        words = f"{words}; process {data['pid']} is guarded as {others[0]} now"
     return {
         "name": name,
         "state": NOT_GUARDED,
         "pid": None,
         "since": ended,
         "restarts": history.restarts,
-        "why": f"it is not in the settings any more; last known: {was}, {history.evidence}",
+        "why": f"it is not in the settings any more; {words}",
     }
 
 

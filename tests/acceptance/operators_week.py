@@ -800,14 +800,14 @@ TABLE: tuple[Breakage, ...] = (
             {"gone": "up"},
             "process gone: process N was killed by SIGKILL, resolved after T\n"
             "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
-            f"  notify acked: gone: dead again after 2 restarts: {REMOVED}; next try in T\n"
+            f"  notify acked: gone: still dead after 2 tries to restart it: {REMOVED}; next try in T\n"
             "  root requested a start\n"
             "  recovered after a request",
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",
                 f"effect-failed restart-process:gone error={REMOVED}",
-                f"gone stays down: gone: dead again after 2 restarts: {REMOVED}; next try in T",
+                f"gone stays down: gone: still dead after 2 tries to restart it: {REMOVED}; next try in T",
             ),
         ),
     ),

@@ -367,6 +367,8 @@ def _describe_history(history: ProcessHistory, failed: str, holder: str) -> str:
     charged = len(history.charged)
     after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
     times = f"dead again after {after}" if _failed_attempts(history) else "dead"
+    if history.error and charged:  # the last one started nothing, and so did perhaps those before it
+        times = f"still dead after {'1 try' if charged == 1 else f'{charged} tries'} to restart it"
     return f"{times}: {why}"
 
 

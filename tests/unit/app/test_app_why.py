@@ -27,12 +27,12 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import Moment, local_text
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
-from tests.unit.app.home_scene import Scene
+from tests.unit.app.home_scene import START, Scene
 from upulse_cli.views.why import tree
 
 KEY = "restart-process:web"
@@ -145,12 +145,22 @@ def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> Non
     scene.at(4, SettingsLoaded(digest="3", processes=("web",)))
     head, words, _ = shown(scene, "gone")
     assert head.startswith("process gone  no longer guarded  since ")
-    assert words == "it is not in the settings any more; last known: down, was killed"
+    known = f"it is not in the settings any more; last known at {local_text(START + 2_000_000)}"
+    assert words == f"{known}: down, was killed"
     told = process_report(scene.home, "gone", lambda pid: TreeUsage(), list)
     assert (told["state"], told["since"]) == ("no longer guarded", "2023-11-14T22:13:23.000000Z")
     assert [event["kind"] for event in told["events"]] == ["process-died"]
     with pytest.raises(PulseError, match="no guarded process 'other'"):
         process_report(scene.home, "other", lambda pid: TreeUsage(), list)
+
+
+def test_who_was_renamed_is_told_under_its_old_name_as_alive_with_its_new_one(scene: Scene) -> None:
+    scene.at(1, SettingsLoaded(digest="1", processes=("b",)))
+    scene.at(2, ProcessUp(pid=7, started=7, evidence="process 7 is alive"), "b")
+    scene.at(3, SettingsLoaded(digest="2", processes=("bee",)))
+    scene.at(4, ProcessUp(pid=7, started=7, evidence="process 7 is alive"), "bee")
+    words = shown(scene, "b")[1]
+    assert words.endswith(": up, process 7 is alive; process 7 is guarded as bee now")
 
 
 GUARDED = Settings.model_validate({"process": [{"name": "web", "start": ["web"]}]})
