@@ -17,20 +17,21 @@ VARIABLE = "env:"
 
 @dataclass(frozen=True)
 class NeedChecks:
-    """Checks of what settings need.
+    """Checks of what settings need; of those that are refused nothing is known, and nothing told.
 
-    daemon: the process of the daemon that answers, None if none does; resolve: what a setting `env:NAME` stands for in
-    an environment; bad_urls: what is wrong with addresses for notices, by their position.
+    settings: None if they are refused; daemon: the process of the daemon that answers, None if none does; resolve: what a
+    setting `env:NAME` stands for in an environment; bad_urls: what is wrong with addresses for notices, by their position.
     """
 
-    settings: Callable[[], Settings]
+    settings: Callable[[], Settings | None]
     daemon: Callable[[], int | None]
     resolve: Callable[[str, Mapping[str, str]], str | None]
     bad_urls: Callable[[Settings], Mapping[tuple[str | int, ...], str]]
 
     def extras(self) -> Iterator[Finding]:
         """Check for the optional packages that the settings need."""
-        settings = self.settings()
+        if (settings := self.settings()) is None:
+            return
         metrics = settings.metrics
         wanted = {
             "[notify] urls": (settings.notice_urls, "apprise", "notify"),
@@ -55,7 +56,8 @@ class NeedChecks:
 
     def environment(self) -> Iterator[Finding]:
         """Check that the daemon has the variables that the settings name."""
-        settings = self.settings()
+        if (settings := self.settings()) is None:
+            return
         urls = (*settings.notice_urls, settings.heartbeat.url or "")
         names = sorted({url.removeprefix(VARIABLE) for url in urls if url.startswith(VARIABLE)})
         if not names:
@@ -74,7 +76,7 @@ class NeedChecks:
 
     def addresses(self) -> Iterator[Finding]:
         """Check that notices go anywhere but into the log."""
-        if not self.settings().notice_urls:
+        if (settings := self.settings()) and not settings.notice_urls:
             words = "[notify] has no urls: notices are only logged, and reach nobody outside"
             yield Finding("notices", WARN, words, "give [notify] urls; then try them: upulse notify test")
 

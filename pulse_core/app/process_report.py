@@ -8,7 +8,7 @@ from pulse_core.app.state import current_state
 from pulse_core.app.status import home_status, why_last_known
 from pulse_core.app.subject_report import past_status
 from pulse_core.app.why import NEWS
-from pulse_core.model.errors import UnknownName
+from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.ports.host import TreeUsage
 from pulse_core.ports.readers import EventQuery
 from pulse_core.rules.survival.process_watchdog import WATCHER
@@ -29,6 +29,10 @@ def process_report(
     by_name = {process["name"]: process for process in status["processes"]}
     with home.events() as log:
         process = by_name.get(name) or past_status(log, name, current_state(home))
+        if process is None and (faults := status.get("settings_faults")):
+            raise PulseError(
+                f"nothing is known of a process {name!r}, since the settings can't be read: {faults[0]}"
+            )
         if process is None:
             raise UnknownName("guarded process", name, by_name)
         news = list(log.events(EventQuery(subject=name, kinds=NEWS), limit=NEWEST + 1, newest_first=True))

@@ -187,6 +187,14 @@ def usable_settings(home: HomeContext) -> Settings:
         return Settings()
 
 
+def settings_faults(home: HomeContext) -> Sequence[str]:
+    """Why the settings are refused; empty if they are not."""
+    try:
+        return home.settings().faults
+    except SettingsRefused as refused:
+        return refused.faults
+
+
 def in_batches(events: Iterator[Event]) -> Iterator[Sequence[Event]]:
     """The events, many at a time."""
     while batch := list(islice(events, BATCH)):

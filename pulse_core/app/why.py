@@ -15,7 +15,7 @@ from pulse_core.app.effect_timeline import (
     last_effects,
 )
 from pulse_core.app.sample_words import sample_words
-from pulse_core.app.state import usable_settings
+from pulse_core.app.state import settings_faults, usable_settings
 from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
@@ -198,6 +198,9 @@ def why(home: HomeContext, name: str | None) -> Explanation:
         except PulseError as error:
             if words := _unwritten(status, (name or "",)):
                 raise PulseError(f"{error}; {words}") from error
+            if name and (faults := settings_faults(home)):
+                words = f"the settings can't be read: {faults[0]}"
+                raise PulseError(f"nothing is known of {name!r}; {words}") from error
             raise
         return Explanation(about, _effect(home, log, wish, status) if wish else None)
 

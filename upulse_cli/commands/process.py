@@ -38,6 +38,8 @@ def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
     nothing = "No process is guarded; add [[process]] to the settings (upulse config path)."
+    if faults := stands.get("settings_faults"):
+        nothing = f"What is guarded is not known, since the settings can't be read: {faults[0]}"
     put_or_draw(stands["processes"], as_json, "views.status.process_table", nothing)
 
 

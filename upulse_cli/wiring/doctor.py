@@ -59,7 +59,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
     host = HostChecks(home, daemon.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)
     needs = NeedChecks(
-        lambda: daemon.settings_in_file.settings,
+        lambda: None if daemon.settings_in_file.faults else daemon.settings_in_file.settings,
         lambda: daemon.answering_daemon,
         resolve_url,
         unknown_services,

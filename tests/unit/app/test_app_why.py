@@ -154,6 +154,15 @@ def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> Non
         process_report(scene.home, "other", lambda pid: TreeUsage(), list)
 
 
+def test_where_the_settings_cannot_be_read_no_name_is_refused_for_another_reason(scene: Scene) -> None:
+    scene.faults = ("config.toml:2: it is no TOML",)
+    words = "since the settings can't be read: config.toml:2: it is no TOML"
+    with pytest.raises(PulseError, match=words):
+        process_report(scene.home, "only", lambda pid: TreeUsage(), list)
+    with pytest.raises(PulseError, match=words.removeprefix("since ")):
+        why(scene.home, "only")
+
+
 def test_who_was_renamed_is_told_under_its_old_name_as_alive_with_its_new_one(scene: Scene) -> None:
     scene.at(1, SettingsLoaded(digest="1", processes=("b",)))
     scene.at(2, ProcessUp(pid=7, started=7, evidence="process 7 is alive"), "b")
