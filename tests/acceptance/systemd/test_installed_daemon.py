@@ -137,6 +137,18 @@ def home(machine: Machine, made: str) -> Iterator[Installed]:
 
 
 @pytest.fixture
+def with_engine(home: Installed) -> Iterator[Installed]:
+    """The same, installed, with an engine as `upulse init` makes it, and with that a user of its own."""
+    home.upulse("init")
+    try:
+        home.upulse("daemon", "install")
+        home.pid_when_up("sleeper")
+        yield home
+    finally:
+        home.upulse("daemon", "uninstall", check=False)
+
+
+@pytest.fixture
 def daemon(machine: Machine, made: str) -> Installed:
     """The home with its daemon installed and its sleeper up: the one of the test before, if that has left it."""
     installed = Installed(machine)
@@ -169,11 +181,11 @@ def test_a_killed_process_is_replaced_and_inherits_no_word_of_the_notify_socket(
     assert "WARNING process-died" in daemon.upulse("daemon", "logs", "-n", "100")
 
 
-@pytest.mark.usefixtures("with_engine")
 def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_daemons(
-    daemon: Installed,
+    with_engine: Installed,
 ) -> None:
     """As the engine's user can, whose processes are in groups of the unit."""
+    daemon = with_engine
     forged = json.dumps({"home": "another", "path": HOME, "seq": 1, "chain": "00" * 32, "at": 2**62})
     daemon.machine.run([sys.executable, "-c", FORGE, str(daemon.main_pid()), forged, "0"])
     asked = ["journalctl", "--no-pager", "-o", "cat", "-u", UNIT, "-t", "pulse-anchor"]
@@ -198,40 +210,33 @@ def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_da
 
 @pytest.mark.wall_clock
 def test_a_killed_daemon_is_back_soon_and_has_lost_nothing_and_after_three_it_is_in_safe_mode(
-    home: Installed,
+    with_engine: Installed,
 ) -> None:
-    """On a machine with nothing else to do it is back within two seconds; here others work beside it.
-
-    It has an engine, as `upulse init` makes it, and with that a user of its own.
-    """
-    home.upulse("init")
-    try:
-        home.upulse("daemon", "install")
-        sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
-        assert home.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
-        told = json.loads(home.upulse("daemon", "status", "--json"))
-        assert (home.state(), told["state"], told["pid"]) == ("active", "running", before)
-        add = ["effect", "add", "run-command", "--param", 'argv=["true"]']
-        added = [home.upulse(*add, "--key", f"k{n}").strip() for n in range(3)]
-        began = time.monotonic()
+    """On a machine with nothing else to do it is back within two seconds; here others work beside it."""
+    home = with_engine
+    sleeper, before = home.pid_when_up("sleeper"), home.main_pid()
+    assert home.machine.systemctl("is-enabled", UNIT).stdout == "enabled\n"
+    told = json.loads(home.upulse("daemon", "status", "--json"))
+    assert (home.state(), told["state"], told["pid"]) == ("active", "running", before)
+    add = ["effect", "add", "run-command", "--param", 'argv=["true"]']
+    added = [home.upulse(*add, "--key", f"k{n}").strip() for n in range(3)]
+    began = time.monotonic()
+    home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
+    home.until_another_main_pid(than=before)
+    assert time.monotonic() - began < 10
+    assert set(added) <= {event["id"] for event in home.events("effect")}
+    home.upulse("verify")
+    assert home.pid_when_up("sleeper") == sleeper
+    for _ in range(2):
+        main = home.main_pid()
         home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
-        home.until_another_main_pid(than=before)
-        assert time.monotonic() - began < 10
-        assert set(added) <= {event["id"] for event in home.events("effect")}
-        home.upulse("verify")
-        assert home.pid_when_up("sleeper") == sleeper
-        for _ in range(2):
-            main = home.main_pid()
-            home.machine.systemctl("kill", "--signal=KILL", "--kill-whom=main", UNIT)
-            home.until_another_main_pid(main)
-        assert home.standing()["safe_mode"]["left_out"] == ["engine"]
-        home.upulse("daemon", "restart")
-        assert home.standing()["safe_mode"]
-        home.upulse("daemon", "restart", "--normal")
-        home.until(lambda: bool(home.standing()["engine"]["runs"]), "the engine to run")
-        assert home.standing()["safe_mode"] is None
-    finally:
-        home.upulse("daemon", "uninstall", check=False)
+        home.until_another_main_pid(main)
+    assert home.standing()["safe_mode"]["left_out"] == ["engine"]
+    home.upulse("daemon", "restart")
+    assert home.standing()["safe_mode"]
+    home.upulse("daemon", "restart", "--normal")
+    home.until(lambda: bool(home.standing()["engine"]["runs"]), "the engine to run")
+    assert home.standing()["safe_mode"] is None
 
 
 def test_a_daemon_that_was_killed_acts_again(daemon: Installed) -> None:
