@@ -16,16 +16,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-import aiosqlite
-
 from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.connect import head_of
+from pulse_adapters.sqlite.connection_thread import ThreadConnection
 from pulse_adapters.sqlite.errors import code, unavailable
 from pulse_adapters.sqlite.log_files import CUT, LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal_watch import ALTERED
+from pulse_adapters.sqlite.writer_boot import LastRow
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head
@@ -128,9 +128,7 @@ class Commits:
     The task runs until `close`; a caller that is cancelled takes nothing with it, since it only waits.
     """
 
-    def __init__(
-        self, connection: aiosqlite.Connection, path: Path, head: Head, reserve: Reserve | None
-    ) -> None:
+    def __init__(self, connection: ThreadConnection, path: Path, head: Head, reserve: Reserve | None) -> None:
         """The database is open in WAL mode, and was read."""
         self.head = head
         self.listeners: list[Listener] = []
@@ -140,7 +138,8 @@ class Commits:
         self._waiting: deque[CommitCall] = deque()
         self._wake = asyncio.Event()
         self._closed = False
-        self._files = LogFiles(path)
+        self._files, self._last_row = LogFiles(path), LastRow(path)
+        self._last_row.note(head.seq)
         self._looked = float("-inf")
         self.written_by_others = asyncio.Event()
         """Set when somebody else has written into events.db, so that its rows are to be read again."""
@@ -150,9 +149,11 @@ class Commits:
         self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
-    def continue_over(self, connection: aiosqlite.Connection) -> None:
+    def continue_over(self, connection: ThreadConnection) -> None:
         """Write over this connection from now on; the database is the same, and at the same head."""
         self._connection, self._files = connection, LogFiles(self._path)
+        self._last_row.close()
+        self._last_row = LastRow(self._path)
 
     async def record(self, rows: Sequence[Row]) -> Sequence[Event]:
         """The rows as events, once they are on disk."""
@@ -168,6 +169,7 @@ class Commits:
         self._closed = True
         self._wake.set()
         await asyncio.wait({self._task})
+        self._last_row.close()
         with suppress(LogGone):
             await self.check()
         if self._gone and not self._is_saved():
@@ -325,11 +327,11 @@ class Commits:
         self._notice_others()
         self._is_writing = True
         try:
-            await self._execute(statements)
+            await self._execute(statements, head.seq)
         except sqlite3.OperationalError as error:
             if code(error) != sqlite3.SQLITE_FULL or not self._reserve or not self._reserve.free():
                 raise
-            await self._execute(statements)
+            await self._execute(statements, head.seq)
         finally:
             self._is_writing = False
             self._files.on_write()
@@ -351,20 +353,25 @@ class Commits:
             await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
         self._files.on_write()
 
-    async def _execute(self, statements: list[tuple[str, list[Any]]]) -> None:
+    async def _execute(self, statements: list[tuple[str, list[Any]]], last: int) -> None:
         """One statement commits by itself; more than one need a transaction around them."""
-        if len(statements) == 1:
-            await self._connection.execute_fetchall(*statements[0])
-            return
-        await self._connection.execute_fetchall("BEGIN IMMEDIATE")
-        try:
-            for statement in statements:
-                await self._connection.execute_fetchall(*statement)
-            await self._connection.execute_fetchall("COMMIT")
-        except BaseException:
-            if self._connection.in_transaction:  # a full disk may have rolled it back already
-                await self._connection.execute_fetchall("ROLLBACK")
-            raise
+
+        def work(connection: sqlite3.Connection) -> None:
+            if len(statements) == 1:
+                connection.execute(*statements[0])
+            else:
+                connection.execute("BEGIN IMMEDIATE")
+                try:
+                    for statement in statements:
+                        connection.execute(*statement)
+                    connection.execute("COMMIT")
+                except BaseException:
+                    if connection.in_transaction:  # a full disk may have rolled it back already
+                        connection.execute("ROLLBACK")
+                    raise
+            self._last_row.note(last)  # in this thread: a disk that hangs would hold up the event loop
+
+        await self._connection.run(work)
 
 
 def _version(path: Path) -> tuple[int, ...]:

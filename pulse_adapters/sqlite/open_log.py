@@ -21,7 +21,7 @@ from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
-from pulse_adapters.sqlite.writer_boot import note_boot, was_rebooted_since_written
+from pulse_adapters.sqlite.writer_boot import last_row_noted, note_boot, was_rebooted_since_written
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged
@@ -114,6 +114,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         seq, chain = head_of(connection)
         if not how.accept_damage:
             check_tail(connection, path, seq)
+            refuse_lost_end(path, seq, last_row_noted(path))
         # The home's own UUID, made once: host names change and repeat.
         own = ("host", str(uuid.uuid4()))
         connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
@@ -132,11 +133,22 @@ def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Conn
         migrate(connection, path, how.migrations, may_change=False)
         seq, chain = head_of(connection)
         check_tail(connection, path, seq)
+        refuse_lost_end(path, seq, last_row_noted(path))
         host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
         return connection, Start(seq, chain, host, torn, is_read_only=True)
     except BaseException:
         connection.close()
         raise
+
+
+def refuse_lost_end(path: Path, head: int, noted: int) -> None:
+    """Raise Damaged if rows after the last one were acknowledged, which a -wal deleted after a kill takes along."""
+    if noted > head:
+        raise Damaged(
+            f"{path} ends at row {head}, and had {noted} rows: the {noted - head} after it are LOST; was its -wal deleted"
+            " after a kill, or an older copy laid there? Restore it from a backup, or go on without them: `upulse daemon"
+            " start --accept-damage` keeps a copy in damaged/ first"
+        )
 
 
 def check_tail(connection: sqlite3.Connection, path: Path, head: int, tail: int = TAIL) -> None:

@@ -15,6 +15,7 @@ from pulse_adapters.sqlite.event_reader import translate_read_error
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
+from pulse_adapters.sqlite.writer_boot import last_row_noted
 from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000
@@ -52,9 +53,15 @@ def verify(path: Path, objects: Path, *, expect: tuple[int, bytes] | None = None
         refuse_altered_wal(path)
         if not path.exists():
             raise NoHome(str(path.parent))
+        noted = last_row_noted(path)  # before the rows are read, which may become more meanwhile
         with closing(connect_readonly(path)) as connection:
             walk = LogWalk(connection, objects)
-            fault = walk.to_end() or _short_of(walk, expect) or _database_fault(connection)
+            fault = (
+                walk.to_end()
+                or _short_of(walk, (noted, b""))
+                or _short_of(walk, expect)
+                or _database_fault(connection)
+            )
             rows = walk.seq
     except Damaged as damage:
         rows, fault = 0, str(damage)
@@ -127,6 +134,8 @@ def _short_of(walk: LogWalk, expect: tuple[int, bytes] | None) -> str:
         return ""
     if expect[0] > walk.seq:
         return f"row {walk.seq + 1} is missing: the log once had {expect[0]} rows"
+    if not expect[1]:
+        return ""
     row = walk.connection.execute("SELECT chain FROM event WHERE seq = ?", expect[:1]).fetchone()
     return "" if row[0] == expect[1] else f"row {expect[0]} is not the one that was recorded"
 

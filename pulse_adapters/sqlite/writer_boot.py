@@ -1,11 +1,12 @@
-"""In which boot a log was last open for writing, told by a file beside it.
+"""In which boot a log was last open for writing, and its last row then, told by a file beside it.
 
 A power cut may tear the last transaction, which nobody was told of then; a kill tears none. Which of them it was is no
-matter of times: the wall clock may have been set since.
+matter of times: the wall clock may have been set since. The row shows what a -wal that was deleted after a kill took along.
 """
 
 import os
 from contextlib import suppress
+from io import FileIO
 from pathlib import Path
 
 from pulse_adapters.sqlite.synced_files import sync_directory
@@ -13,14 +14,14 @@ from pulse_adapters.workers.boot_id import boot_id
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.plain_file import open_plain, read_plain
 
-_LENGTH = 36
+_LENGTH, _MOST = 36, 128
 
 
 def was_rebooted_since_written(path: Path) -> bool:
     """Whether the log at `path` was last written in an earlier boot; False if nothing tells."""
     now = boot_id()
     with suppress(OSError):
-        told = read_plain(_place(path), _LENGTH).decode("ascii", "replace")
+        told = read_plain(_place(path), _MOST)[:_LENGTH].decode("ascii", "replace")
         return bool(now) and len(told) == _LENGTH and told != now
     return False
 
@@ -29,7 +30,7 @@ def note_boot(path: Path) -> None:
     """Note that the log at `path` is written in this boot from now on; on disk, so that a power cut leaves it."""
     place, now = _place(path), boot_id().encode()
     with suppress(OSError):
-        if read_plain(place, _LENGTH) == now:
+        if read_plain(place, _MOST) == now:
             return
     try:
         with open(open_plain(place, os.O_WRONLY | os.O_CREAT), "wb") as file:
@@ -44,6 +45,38 @@ def note_boot(path: Path) -> None:
     except OSError:
         with suppress(OSError):
             place.unlink()  # what it says of an earlier boot is not true any more
+
+
+class LastRow:
+    """Notes the last row of an open log; without a sync, since it counts in this boot alone."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is noted where `note_boot` could not."""
+        self._file: FileIO | None = None
+        with suppress(OSError):
+            if read_plain(_place(path), _MOST)[:_LENGTH] == boot_id().encode():
+                self._inode = files_of(path).database.stat().st_ino
+                self._file = FileIO(open_plain(_place(path), os.O_WRONLY), "wb")
+
+    def note(self, seq: int) -> None:
+        """Note this row as the last one."""
+        if self._file:
+            with suppress(OSError, ValueError):  # ValueError: it is closed
+                os.pwrite(self._file.fileno(), b" %020d %020d" % (self._inode, seq), _LENGTH)
+
+    def close(self) -> None:
+        """Note nothing more."""
+        if self._file:
+            self._file.close()
+
+
+def last_row_noted(path: Path) -> int:
+    """The last row that this very file had in this boot; 0 if nothing tells, as of a copy of it."""
+    with suppress(OSError, ValueError):
+        boot, inode, seq = read_plain(_place(path), _MOST).decode("ascii").split()
+        if boot == boot_id() and int(inode) == files_of(path).database.stat().st_ino:
+            return int(seq)
+    return 0
 
 
 def _place(path: Path) -> Path:

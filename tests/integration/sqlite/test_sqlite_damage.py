@@ -141,7 +141,7 @@ def test_whether_a_log_is_of_another_boot_is_no_matter_of_times(
     if index is None:
         pytest.skip("the writer was killed while it changed the index")
     os.truncate(home / "events.db-wal", HEADER + (index.frames - 1) * 4120)
-    assert (left_behind / "events.db-boot").read_text() == boot_id()
+    assert (left_behind / "events.db-boot").read_text().startswith(boot_id())
     os.utime(home / "events.db-shm", (0, 0))  # as it looks once the wall clock was set forward
     if boot == "another":
         (home / "events.db-boot").write_text(str(uuid.uuid4()))

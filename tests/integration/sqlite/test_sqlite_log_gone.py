@@ -328,6 +328,35 @@ async def test_a_wal_that_was_emptied_under_the_writer_is_damage_at_the_next_sta
         await opened(lambda: open_log(killed))
 
 
+async def test_a_wal_that_was_deleted_with_its_index_after_a_kill_is_said_and_a_checkpoint_by_others_is_no_loss(
+    home: HomeLayout, open_log: Open, tmp_path: Path
+) -> None:
+    killed, names = tmp_path / "killed", ("events.db-wal", "events.db-shm")
+    killed.mkdir()
+    async with open_log() as log:
+        await log.append(*numbered(1))
+    async with open_log() as log:
+        await log.append(*numbered(2, 3))
+        for name in ("events.db", *names):
+            shutil.copy(home.path / name, killed)
+    os.truncate(home.events, 0)  # as the daemon that was killed left them
+    write_at(home.events, 0, (killed / "events.db").read_bytes())
+    with pytest.raises(Damaged, match="ends at row 1, and had 3 rows: the 2 after it are LOST"):
+        await opened(open_log)
+    assert "the log once had 3 rows" in verify(home.events, home.objects).fault
+    for name in names:
+        shutil.copy(killed / name, home.path)
+    with closing(sqlite3.connect(home.events)) as other:
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert not (home.path / names[0]).exists()
+    await opened(open_log)
+    assert verify(home.events, home.objects)[:2] == (3, "")
+    os.truncate(home.events, 0)
+    write_at(home.events, 0, (killed / "events.db").read_bytes())
+    await opened(open_log, how=Opening(accept_damage=True))
+    await opened(open_log)
+
+
 async def test_a_wal_that_was_cut_and_filled_up_before_a_look_is_noticed(
     home: HomeLayout, open_log: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
