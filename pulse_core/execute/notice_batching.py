@@ -3,6 +3,7 @@
 Until a notice is sent it is pending on disk and takes no slot; nothing is tried while the network is down.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -63,19 +64,22 @@ def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state} for {duration_text(now.since(condition.since))}"
     if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
-        return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
+        used = "the messages of this hour are used up ([notify] per_hour), of which some may not have arrived"
+        return f"waits for {duration_text(full)}: {used}"
     return ""
 
 
 def failure_reason(state: State) -> str:
     """That notices were tried and did not arrive everywhere, in words; empty if there are none."""
     opened = (state.effects.open.get(id_) for id_ in state.notices.open)
-    failed = sum(one is not None and (is_failed(one) or one.attempt > 1) for one in opened)
-    return (
-        f"{failed} could not be sent so far, and will be tried again; see upulse effect list"
-        if failed
-        else ""
-    )
+    failed = [one.id for one in opened if one is not None and (is_failed(one) or one.attempt > 1)]
+    reached = Counter(one for id_ in failed for one in state.notices.sent_to.get(id_, ()))
+    unsent = sum(not state.notices.sent_to.get(id_) for id_ in failed)
+    words = [f"{unsent} could not be sent so far"] if unsent else []
+    words += [
+        f"{number} reached {address} and not every address so far" for address, number in reached.items()
+    ]
+    return f"{', '.join(words)}, and will be tried again; see upulse effect list" if words else ""
 
 
 def is_network_down(state: State, settings: Settings) -> bool:

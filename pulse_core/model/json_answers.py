@@ -43,7 +43,8 @@ class EffectJson(TypedDict):
 
 
 class MeasureJson(TypedDict):
-    """What was done about an incident: how many times, and with what outcomes, `open` for those that are not settled."""
+    """What was done about an incident: how many times, and with what outcomes, `open` for those that are not settled,
+    `sent-to-some` for notices that not every address has."""
 
     action: str
     key: str

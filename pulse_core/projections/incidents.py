@@ -38,7 +38,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 10
+VERSION = 11
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -60,12 +60,15 @@ REQUESTS = {
 ABOUTS = ("process", "condition", "log", "error")
 STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
 DELAYED = {"restart-delayed": "process", "answer-delayed": "condition"}
+ATTEMPTED = "effect-attempt-failed"
 DAEMON = "daemon"
 PULSE = "pulse"
 """Who writes what the daemon decides."""
 KINDS = frozenset(
-    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect"}
+    {*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect", ATTEMPTED}
 )
+SENT_TO_SOME = "sent-to-some"
+"""What became of a notice that some of its addresses have, and others do not."""
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 
@@ -78,11 +81,13 @@ MOST, SLACK = 1_000, 100
 
 @dataclass(slots=True)
 class UnderWay:
-    """An effect that answers an incident, by its id: under which key, and whether Pulse wished it."""
+    """An effect that answers an incident, by its id: under which key, whether Pulse wished it, and whether it is a notice
+    that some of its addresses have."""
 
     incident: str
     key: str
     is_own: bool
+    arrived: bool = False
 
 
 @dataclass(slots=True)
@@ -163,6 +168,9 @@ class IncidentFold:
             self._wished(row)
         elif kind in SETTLING:
             self._settled(row)
+        elif kind == ATTEMPTED:
+            if (answer := self.state.under_way.get(row.subject)) and '"sent_to"' in row.data:
+                answer.arrived = answer.arrived or bool((decoded(row).get("result") or {}).get("sent_to"))
         elif about := BEGINS.get(kind):
             if kind == "error":
                 self._erred(row)
@@ -435,6 +443,8 @@ class IncidentFold:
             self._add(trial)
         if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
             measure, outcome = story.measures[answer.key], outcome_of(row)
+            if answer.arrived and row.kind != "effect-acked":
+                outcome = SENT_TO_SOME
             measure.outcomes[outcome] = measure.outcomes.get(outcome, 0) + 1
             measure.said = said(row)
             if answer.is_own:

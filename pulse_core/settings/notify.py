@@ -53,5 +53,8 @@ class NotifySettings(Group):
         4 * HOUR, ge=0, description="how often a notice is repeated while what it says lasts; 0: never"
     )
     per_hour: int = Field(
-        30, ge=0, le=10_000, description="messages an hour; what is over goes into the next one. 0: no limit"
+        30,
+        ge=0,
+        le=10_000,
+        description="messages an hour, also those that do not arrive; what is over goes into the next one. 0: no limit",
     )

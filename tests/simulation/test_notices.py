@@ -424,7 +424,11 @@ def test_an_address_that_has_it_does_not_get_it_again() -> None:
         assert re.fullmatch(r"json://\*\*\*#[0-9a-f]{4}: error 500", error), "of two that look alike"
         assert post.world.daemon is not None
         held = failure_reason(post.world.daemon.parts.view())
-        assert held == "1 could not be sent so far, and will be tried again; see upulse effect list"
+        there = json.loads(post.world.events("effect-attempt-failed")[0].data)["result"]["sent_to"][0]
+        words = (
+            f"1 reached {there} and not every address so far, and will be tried again; see upulse effect list"
+        )
+        assert held == words
         post.transport.lost.clear()
         await asyncio.sleep(HOUR)
         assert [letter.url for letter in post.transport.arrived] == [ONE, TWO]

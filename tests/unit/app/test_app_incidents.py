@@ -23,6 +23,8 @@ from pulse_core.model.kinds import (
     DaemonStopped,
     Effect,
     EffectAcked,
+    EffectAttemptFailed,
+    EffectCancelled,
     EffectFailed,
     EngineDisabled,
     EngineLoaded,
@@ -456,6 +458,18 @@ def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own() -> None
     assert next(lines(one)) == (
         "process web: 2 times, 1 of them by what is unknown, the last: process 8 was killed by SIGKILL, ongoing"
     )
+
+
+def test_a_notice_that_one_of_two_addresses_has_is_none_of_which_nobody_was_told() -> None:
+    notice = Effect(action="notify", key="notify:flapping:web", reason="it stays down")
+    partly = EffectAttemptFailed(attempt=1, error="two: no", retry_us=1, result={"sent_to": ["one"]})
+    (one,) = told_of(
+        (0, DIED, "web"),
+        (1, notice, notice.key),
+        (2, partly, "#2"),
+        (3, EffectCancelled(why="there is a newer one"), "#2"),
+    )
+    assert one["measures"][0]["outcomes"] == {"sent-to-some": 1}
 
 
 def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
