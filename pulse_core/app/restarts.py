@@ -1,12 +1,13 @@
 """Requests of a person about guarded processes: that they are stopped, started or restarted."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
 from pulse_core.app.append import Appended, append_all
 from pulse_core.app.context import HomeContext
 from pulse_core.app.status import home_status
+from pulse_core.model.durations import duration_text
 from pulse_core.model.errors import Refused, UnknownName
 
 
@@ -28,6 +29,23 @@ def _drafts(
     return [
         {"kind": kind, "subject": name, "data": data, "cause": None, "id": home.new_id()} for name in names
     ]
+
+
+def restart_holds(home: HomeContext, names: Iterable[str]) -> Iterator[str]:
+    """What holds back the starts of these processes now, in words: a pause, or silences."""
+    from pulse_core.app.state import current_snapshot  # settings and rules take long to import
+    from pulse_core.composition import current_holds
+    from pulse_core.rules.survival.holds import longest_hold
+    from pulse_core.rules.survival.process_watchdog import restart_key
+
+    curr = current_snapshot(home).snapshot
+    if curr.control.paused:
+        yield f"Pulse is paused by {curr.control.by}, and starts nothing until: upulse resume"
+        return
+    holds = tuple(current_holds(curr))
+    for name in names:
+        if hold := longest_hold(restart_key(name), holds):
+            yield f"{name} is held back for another {duration_text(hold.left_us)} by {hold.whose}"
 
 
 def request_restarts(home: HomeContext, names: Sequence[str] | None, why: str) -> Sequence[Appended]:

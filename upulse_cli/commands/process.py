@@ -110,7 +110,7 @@ def start(names: Names, why: Why = "", home: HomeDir = None) -> None:
 
     Ends `upulse process stop`, and gives them a fresh budget of restarts.
     """
-    from pulse_core.app.restarts import request_of_each
+    from pulse_core.app.restarts import request_of_each, restart_holds
     from pulse_core.app.status import guarded_processes
 
     before = guarded_processes(where := open_home(home))
@@ -123,6 +123,8 @@ def start(names: Names, why: Why = "", home: HomeDir = None) -> None:
     if down := [name for name in asked if name not in up]:
         say(f"Start requested: {', '.join(down)}.")
         say_when(answers[-1])
+        for words in restart_holds(where, down):
+            say(words)
 
 
 @app.command()
@@ -144,10 +146,13 @@ def restart(
 
     Those first that others depend on. Ends `upulse process stop`, and gives them a fresh budget of restarts.
     """
-    from pulse_core.app.restarts import request_restarts
+    from pulse_core.app.restarts import request_restarts, restart_holds
 
     if bool(names) == everything:
         raise typer.BadParameter("name the processes to be restarted, or give --all", param_hint="NAME")
-    answers = request_restarts(open_home(home), None if everything else names, why)
-    say(f"Restart requested: {', '.join(answer.event['subject'] for answer in answers)}.")
+    answers = request_restarts(where := open_home(home), None if everything else names, why)
+    asked = [answer.event["subject"] for answer in answers]
+    say(f"Restart requested: {', '.join(asked)}.")
     say_when(answers[-1])
+    for words in restart_holds(where, asked):
+        say(words)

@@ -72,9 +72,11 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(f" REQUESTS ARE REFUSED {refusing} "), style="white on red")
     if lost := standing.get("samples_lost"):
         yield Text(one_line(f" {lost} "), style="white on red")
+    known = "last known: " if standing["daemon"]["state"] in ("stopped", "not-answering") else ""
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
-        words = f" {condition['name']}{state} since {local(condition['since'])}: {condition['evidence']} "
+        since = f"{state} since {local(condition['since'])}"
+        words = f" {condition['name']}{since}: {known}{condition['evidence']} "
         if held := condition.get("held"):
             words += f"(held back since {local(held['since'])} by {held['by']}) "
         yield Text(one_line(words), style="black on yellow")

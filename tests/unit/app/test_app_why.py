@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from pulse_core.app.process_report import process_report
+from pulse_core.app.restarts import restart_holds
 from pulse_core.app.sample_words import sample_words
 from pulse_core.app.status import offline_status
 from pulse_core.app.why import why
@@ -152,6 +153,17 @@ def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> Non
     assert [event["kind"] for event in told["events"]] == ["process-died"]
     with pytest.raises(PulseError, match="no guarded process 'other'"):
         process_report(scene.home, "other", lambda pid: TreeUsage(), list)
+
+
+def test_a_request_for_a_restart_is_told_what_holds_it_back(scene: Scene) -> None:
+    assert not [*restart_holds(scene.home, ["web"])]
+    scene.at(1, SilenceAdded(expires_us=HOUR), "restart-process:w*", actor="ada")
+    words = "web is held back for another 1 h by the silence 'restart-process:w*' of ada"
+    assert [*restart_holds(scene.home, ["web", "db"])] == [words]
+    scene.at(2, Paused(), actor="ada")
+    assert [*restart_holds(scene.home, ["web"])] == [
+        "Pulse is paused by ada, and starts nothing until: upulse resume"
+    ]
 
 
 def test_where_the_settings_cannot_be_read_no_name_is_refused_for_another_reason(scene: Scene) -> None:

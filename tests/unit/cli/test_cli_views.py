@@ -62,6 +62,13 @@ def test_what_is_left_of_earlier_lives_is_shown() -> None:
     assert "of earlier lives 77, 78" in drawn(overview({**standing(0), "processes": [one]}))
 
 
+def test_of_a_stopped_daemon_a_condition_is_told_as_the_last_known_one() -> None:
+    hog = {"name": "usage:hog:memory", "state": "high", "since": AT, "evidence": "hog takes 68.5 MiB"}
+    for state, words in (("stopped", ": last known: hog takes"), ("running", ": hog takes")):
+        daemon = {"state": state, "pid": None, "since": AT}
+        assert words in drawn(overview({**standing(0), "daemon": daemon, "conditions": [hog]}))
+
+
 @pytest.mark.parametrize("kind", ["effect-acked", "effect-attempt-failed", "process-up", "log-matched"])
 def test_an_event_without_what_its_kind_says_is_told_all_the_same(kind: str) -> None:
     odd = {"seq": 7, "at": AT, "kind": kind, "subject": "x", "actor": "pulse", "id": ID, "data": {"kex": "y"}}
