@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from pulse_adapters.host.life_evidence import is_in_group
-from pulse_adapters.host.marked_processes import Bearer, MarkedProcesses
+from pulse_adapters.host.marked_processes import Bearer, HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.spawner import Birthplace
 from pulse_adapters.workers.control_group import (
     CONTROLLERS,
@@ -29,7 +29,7 @@ from pulse_adapters.workers.control_group import (
     home_name,
     own_group,
 )
-from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of
+from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of, ticks_now
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
 from pulse_core.ports.host import Life, ProcessId
 
@@ -46,12 +46,13 @@ KILLED_S, PATIENCE_S = 0.1, 5.0
 class LifeGroups:
     """The groups of a home's lives, each named by the effect that began it. They are made in a thread of their own.
 
-    identity: of the home's log, by which lives are found that daemons of it have begun in other places; empty without one.
+    marks: of the home; by its log those lives are found that daemons of it have begun in other places, and those in this
+    place are told from others', whose log was here.
     folders: the names of the folders in which there are groups of it.
     """
 
-    def __init__(self, home: Path, identity: str = "") -> None:
-        self._home, self._identity, self._marked = home, identity, MarkedProcesses()
+    def __init__(self, home: Path, marks: HomeMarks | None = None) -> None:
+        self._home, self._marks, self._marked = home, marks or HomeMarks(home), MarkedProcesses()
         self._name = ""
         with suppress(OSError):  # there is no such home
             self._name = home_name(home)  # which may be moved under the daemon
@@ -90,7 +91,7 @@ class LifeGroups:
         self._pending.add(effect)  # nobody removes it meanwhile
         try:
             group = folder.child(LIFE + effect, limits)
-            group.tell_started(name)
+            self._tell_started(group, name)
             entrance = "" if is_born else f"{group.path}/cgroup.procs"
             place = Birthplace(os.open(group.path, os.O_RDONLY | os.O_DIRECTORY), entrance)
         except OSError:
@@ -122,7 +123,11 @@ class LifeGroups:
         return self._folder.result() if self._folder.done() and not self._folder.exception() else None
 
     def _made_folder(self) -> ControlGroup:
-        return home_groups(self._home, self._name, self._identity)
+        return home_groups(self._home, self._name, self._marks.log)
+
+    def _tell_started(self, group: ControlGroup, name: str, life: Life | None = None) -> None:
+        group.tell_log(self._marks.log)
+        group.tell_started(name, life)
 
     def begin(self, life: Life, limits: GroupLimits = UNLIMITED, name: str = "") -> None:
         """Have a new life moved into a group of its own, and the groups removed of those that are over."""
@@ -150,7 +155,7 @@ class LifeGroups:
             folder, own = self._made_folder(), own_group()
             was_born = life.effect in self._complete
             if was_born:
-                self._groups[life.effect].tell_started(name, life)
+                self._tell_started(self._groups[life.effect], name, life)
             for one in list(folder.children()):
                 effect = one.name.removeprefix(LIFE)
                 if effect == one.name or effect in self._pending - {life.effect} or one.is_populated():
@@ -161,7 +166,7 @@ class LifeGroups:
             if was_born:
                 return
             group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
-            group.tell_started(name, life)
+            self._tell_started(group, name, life)
             if is_alive(life.found):
                 self._add(group, life.found.pid)
             pause = PAUSE_S
@@ -223,12 +228,12 @@ class LifeGroups:
         if self._earlier is None:
             earlier = dict[str, Life]()
             with suppress(OSError):  # the home is gone
-                folders = all_home_groups(self._home, self._identity)
+                folders = all_home_groups(self._home, self._marks.log)
                 self._folders = [one for one in folders if os.stat(one.path).st_uid == os.geteuid()]
                 self.folders |= {one.name for one in self._folders}
             for _, group in self._each():
                 name, life = group.started()
-                if life and group.is_populated():
+                if life and group.is_populated() and self._is_of_home(life.effect, group):
                     earlier[name] = max(life, earlier.get(name, life), key=lambda one: one.found.started)
             self._earlier = earlier
         return self._earlier
@@ -250,9 +255,17 @@ class LifeGroups:
         for effect, group in self._each():
             if effect in effects or effect in self._pending or not group.is_populated():
                 continue
-            if name := group.started()[0]:
+            if (name := group.started()[0]) and self._is_of_home(effect, group):
                 there = (read_stat(pid) for pid in group.members())
                 yield from (Bearer(one.found, effect, name) for one in there if one and one.alive)
+
+    def _is_of_home(self, effect: str, group: ControlGroup) -> bool:
+        """Whether a life is this home's, as its group says, or a member's mark: another log may have been in this place."""
+        log, life = group.log(), group.started()[1]
+        if not log and self._marks.log:
+            log = next((one.log for one in map(bearer_of, group.members()) if one and one.log), "")
+        first = life.found if life else ProcessId(0, ticks_now())
+        return self._marks.are_in_group(first, effect, log)
 
     def holds(self, effect: str, pid: int) -> bool:
         """Whether a process is in the group of this life, which an earlier daemon may have made."""

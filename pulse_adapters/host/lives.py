@@ -47,8 +47,7 @@ class Lives:
 
     recorded: the lives that the log knows, by name; groups: those of this home, where there are any; mains: who is known to
     stand for each process; begun: the names of what is being started, by the effects that the log says do it; guarded: what
-    the settings say; identity: of the home's log, by which its processes are known wherever it lies, empty where there is
-    none; is_served: whether a daemon runs that has the log with this identity.
+    the settings say; marks: by which its processes are known wherever it lies, by the path alone if they are not given.
     """
 
     def __init__(
@@ -60,12 +59,11 @@ class Lives:
         mains: Callable[[], Mapping[str, ProcessId]] = lambda: {},
         begun: Callable[[], Mapping[str, str]] = lambda: {},
         guarded: Callable[[], Sequence[ProcessSettings]] = tuple,
-        identity: str = "",
-        is_served: Callable[[str], bool] = lambda identity: False,
+        marks: HomeMarks | None = None,
     ) -> None:
         self.spawner, self._home, self._recorded, self._groups = spawner, home, recorded, groups
         self._mains, self.begun, self._guarded = mains, begun, guarded
-        self.home_marks, self._is_served = HomeMarks(home, identity), is_served
+        self.home_marks = marks or HomeMarks(home)
         self._begun: dict[str, Life] = {}  # they may not be recorded yet
         self._resumed: set[str] = set()
         self._marked = MarkedProcesses()
@@ -214,14 +212,8 @@ class Lives:
     async def find_starts(self, name: str) -> tuple[ProcessId, ...]:
         """Those that bear the mark of this name, or are in a group of its lives: session leaders, then the oldest."""
 
-        def is_begun(one: Bearer) -> bool:
-            if (own := self.home_marks.name_of(one)) or self.home_marks.name_before(one) != name:
-                return own == name
-            return not self._is_served(
-                one.log
-            )  # else its home was moved away, and this one made in its place
-
-        marked = await find_bearers(which=is_begun)
+        marks = self.home_marks
+        marked = await find_bearers(which=lambda one: name == (marks.name_of(one) or marks.name_before(one)))
         grouped = [one.found for one in self._in_groups() if self.home_marks.name_of(one) == name]
         found = {*marked, *grouped}
         return tuple(sorted(found, key=lambda one: (session_of(one.pid) != one.pid, one.started, one.pid)))

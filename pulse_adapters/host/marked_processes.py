@@ -16,6 +16,7 @@ from pulse_adapters.workers.proc import (
     is_slow_to_show,
     read_stat,
     session_of,
+    start_time_of,
     ticks_now,
     uid_of,
 )
@@ -43,11 +44,16 @@ class Bearer(NamedTuple):
 class HomeMarks(NamedTuple):
     """The marks of the processes of one home: wherever it lies, its log decides whose they are.
 
-    home: None for any; log: the identity of its log, empty where that is not known.
+    home: None for any; log: the identity of its log, empty where that is not known; since: when the first row of that was
+    written, in clock ticks after boot, 0 if before the boot; knows: whether the log has a life that this effect began;
+    is_served: whether a daemon runs that has the log with this identity.
     """
 
     home: Path | None
     log: str = ""
+    since: int = 0
+    knows: Callable[[str], bool] = lambda effect: False
+    is_served: Callable[[str], bool] = lambda identity: False
 
     def variables(self, name: str) -> Mapping[str, str]:
         """Those that a start of this guarded process gets."""
@@ -59,23 +65,36 @@ class HomeMarks(NamedTuple):
 
     def name_of(self, one: Bearer) -> str:
         """The guarded process of this home that it was begun for; empty if it is another's, or a command."""
-        return self._name(one.name, one.log)
+        if self.log and one.log:
+            return one.name.partition("@")[0] if one.log == self.log else ""
+        # As Pulse 0.x began it, for this home or for one that lay here before.
+        is_own = one.found.started >= self.since or self.knows(one.effect)
+        return self._name_here(one) if is_own else ""
 
     def name_before(self, one: Bearer) -> str:
-        """The same of the log that was in this place before; that may be lost, or lie elsewhere with its home."""
-        is_of_other = one.log != self.log and one.log.rpartition(".")[2] == self.log.rpartition(".")[2]
-        return self._name(one.name, "") if self.log and is_of_other else ""
+        """The same of the log that was in this place before, if that is lost."""
+        return self._name_here(one) if self._may_be_lost(one.log) else ""
+
+    def are_in_group(self, found: ProcessId, effect: str, log: str) -> bool:
+        """Whether a life is of this home that is in a group of the home's place. log: of which one it was begun for."""
+        if not self.log or log == self.log:
+            return True
+        return found.started < self.since and self._may_be_lost(log) if log else self.knows(effect)
 
     def are_on(self, pid: int, name: str) -> bool:
         """Whether a process has those of this guarded process."""
-        raw = environment(pid)
-        return self._name(variable_in(raw, PROCESS_MARK), variable_in(raw, LOG_MARK)) == name
+        raw, found = environment(pid), ProcessId(pid, start_time_of(pid) or 0)
+        marks = (variable_in(raw, mark) for mark in (EFFECT_MARK, PROCESS_MARK, LOG_MARK))
+        return self.name_of(Bearer(found, *marks)) == name
 
-    def _name(self, mark: str, log: str) -> str:
-        name, _, home = mark.partition("@")
-        if self.log and log:
-            return name if log == self.log else ""
-        return name if self.home is None or home == str(self.home) else ""  # as Pulse 0.x began it
+    def _may_be_lost(self, log: str) -> bool:
+        """Whether this is another log of this PID namespace, which nobody serves elsewhere."""
+        is_other = log != self.log and log.rpartition(".")[2] == self.log.rpartition(".")[2]
+        return bool(self.log) and is_other and not self.is_served(log)
+
+    def _name_here(self, one: Bearer) -> str:
+        name, _, home = one.name.partition("@")
+        return name if self.home is None or home == str(self.home) else ""
 
 
 class _Read(NamedTuple):

@@ -26,6 +26,11 @@ class SqliteCheckpoints:
     async def load(self) -> Mapping[str, Checkpoint]:
         return await finish_despite_cancel(asyncio.to_thread(read_checkpoints, self._path))
 
+    async def tell_host(self) -> None:
+        """Have the file say which home's they are from its first start on: by that an exchange of logs is found."""
+        if await asyncio.to_thread(read_host, self._path) != self._host:
+            await self.save({})
+
     async def save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
         """Replace these checkpoints; a file that cannot be used is begun anew, a disk that is full is let be.
 

@@ -46,6 +46,7 @@ class LogFiles:
     def __init__(self, path: Path) -> None:
         self._path, self._size, self._known = path, 0, dict[Path, tuple[int, int]]()
         self._database, self._wal, shm = files_of(path)
+        self._folder = _identity(self._database.parent)
         self._wal_size, self._salt, self._links = 0, b"", set[Path]()
         self._written = self._changed_at()
         self.is_wal_as_found = False
@@ -117,12 +118,13 @@ class LogFiles:
             self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
 
     def moved_to(self) -> Path | None:
-        """The directory where both lie now, if they were moved together, as with the whole home."""
+        """Where the directory lies now, if it was moved with both in it, as the whole home."""
         there = {place.parent for place in map(Path, _open_paths(self._known[self._database]))}
         for directory in there:
             places = {directory / file.name: known for file, known in self._known.items()}
             with suppress(OSError):
                 is_there = all(_identity(place) == known for place, known in places.items())
+                is_there &= _identity(directory) == self._folder
                 if is_there and not _is_same(directory, self._database.parent):
                     return directory
         return None

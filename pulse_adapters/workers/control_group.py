@@ -30,7 +30,7 @@ DELEGATED = "user.delegate"
 HOME = "user.pulse.home"
 """The attribute that names the home to which a folder of groups belongs."""
 LOG = "user.pulse.log"
-"""The attribute that says by `log_identity` of which log the lives in a folder of groups are, wherever its home lies."""
+"""The attribute that says by `log_identity` of which log a life is, or those in a folder are, wherever its home lies."""
 STARTED = "user.pulse.started"
 """The attribute that says which guarded process was started in a group, and as what; that of a run has none."""
 LIFE, BESIDE = "life-", "beside-"
@@ -74,12 +74,17 @@ class ControlGroup:
         group.limit(limits)
         return group
 
-    def identity(self) -> str:
-        """The identity of the log whose lives are in it, if it is the folder of a home; else empty."""
-        if self.name.startswith("pulse-"):
-            with suppress(OSError):
-                return os.fsdecode(os.getxattr(self.path, LOG))
+    def log(self) -> str:
+        """The identity of the log whose life, or whose lives, are in it; empty if it says none."""
+        with suppress(OSError):
+            return os.fsdecode(os.getxattr(self.path, LOG))
         return ""
+
+    def tell_log(self, identity: str) -> None:
+        """Have it say so, if there is one."""
+        if identity:
+            with suppress(OSError):
+                os.setxattr(self.path, LOG, identity.encode())
 
     def started(self) -> tuple[str, Life | None]:
         """The name of the guarded process that was started in it, and as what; empty and None if it says none."""
@@ -266,8 +271,7 @@ def home_groups(home: str | os.PathLike[str], name: str = "", identity: str = ""
     group.leave_share(above)
     with suppress(OSError):
         os.setxattr(group.path, HOME, os.fsencode(os.path.abspath(home)))
-        if identity:
-            os.setxattr(group.path, LOG, identity.encode())
+    group.tell_log(identity)
     return group
 
 
@@ -324,7 +328,8 @@ def all_home_groups(home: str | os.PathLike[str], identity: str = "") -> list[Co
             0, parent_of_groups(own_group()).children()
         )  # the likeliest; whoever nests many can't hide it
     for group in chain.from_iterable(places):
-        if group.name == name or (identity and group.identity() == identity):
+        is_of_log = identity and group.name.startswith("pulse-") and group.log() == identity
+        if group.name == name or is_of_log:
             with suppress(FileNotFoundError):
                 known = os.stat(group.path)
                 if os.geteuid() in (0, known.st_uid):

@@ -123,10 +123,13 @@ async def real_daemon(
         stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
+        checkpoints = SqliteCheckpoints(home.state, log.host)
+        await checkpoints.tell_host()
         identity = log_identity(log.host)
+        first = [one async for batch in log.since(0, upto=1) for one in batch]
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
-        acting = machine_executors(home, current_settings, view, failed, calls.append, identity)
+        acting = machine_executors(home, current_settings, view, failed, calls.append, identity, *first)
         stack.callback(acting.close)
         lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
         system = SystemResource(
@@ -179,7 +182,7 @@ async def real_daemon(
                 log=log,
                 vitals=vitals,
                 objects=objects,
-                checkpoints=SqliteCheckpoints(home.state, log.host),
+                checkpoints=checkpoints,
                 clock=clock,
                 table=acting.table,
                 health=health,

@@ -10,6 +10,7 @@ from pulse_adapters.files.executors import ArchiveSessions, CleanPaths
 from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import Lives
+from pulse_adapters.host.marked_processes import HomeMarks
 from pulse_adapters.host.memory_consumers import MemoryConsumers
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
@@ -19,6 +20,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.ipc.log_name import is_held
 from pulse_adapters.notify.executor import ChildTransport, Notify
 from pulse_adapters.workers.host_groups import host_group
+from pulse_adapters.workers.proc import TICKS_PER_SECOND, ticks_now
 from pulse_core.capabilities import capability_modules
 from pulse_core.capability import Capability, ExecutorContext, Scope, WatcherContext
 from pulse_core.composition import LOADED
@@ -26,6 +28,7 @@ from pulse_core.execute.on_demand import ExecutorOnDemand
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.ports.watcher import Watcher
@@ -95,6 +98,13 @@ def is_log_served(identity: str) -> bool:
     return is_held(identity.partition(".")[0])
 
 
+def _ticks_of(first: Event | None, boot: str) -> int:
+    """When a log was begun, in clock ticks after boot: now, if it has no row yet."""
+    if first is None:
+        return ticks_now()
+    return first.mono * TICKS_PER_SECOND // US_PER_SECOND if first.boot == boot else 0
+
+
 Failed = Callable[[str, str], None]
 """Is told whose failure it was, and what failed."""
 
@@ -127,10 +137,12 @@ def machine_executors(
     failed: Failed = lambda whose, words: None,
     append: Append = cannot_append,
     identity: str = "",
+    first: Event | None = None,
 ) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people.
 
-    append: of the daemon that runs; identity: of the home's log, where that is open.
+    append: of the daemon that runs; identity: of the home's log, where that is open; first: its first row, None if
+    it has none yet.
     """
     spawner = Spawner()
     notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
@@ -150,10 +162,14 @@ def machine_executors(
             if history.pid is not None and history.started is not None and history.boot == boot
         }
 
-    groups = LifeGroups(home.path, identity)
+    def knows(effect: str) -> bool:
+        return effect in view().restarts_begun or any(life.effect == effect for life in lives().values())
+
+    marks = HomeMarks(home.path, identity, _ticks_of(first, boot) if identity else 0, knows, is_log_served)
+    groups = LifeGroups(home.path, marks)
     guarded = lambda: current_settings().process  # noqa: E731
     begun = lambda: view().restarts_begun  # noqa: E731
-    last = Lives(spawner, home.path, lives, groups, known, begun, guarded, identity, is_log_served)
+    last = Lives(spawner, home.path, lives, groups, known, begun, guarded, marks)
     programs = LifePrograms(spawner, groups)
     table = LinuxProcessTable(spawner, home.path, last, guarded, home.outputs)
     consumers = MemoryConsumers(current_settings, known, lambda: spawner.running)

@@ -18,7 +18,7 @@ import pytest
 from pulse_adapters.host import marked_processes
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.lives import MOMENT_S, Lives
-from pulse_adapters.host.marked_processes import MarkedProcesses, bearer_of
+from pulse_adapters.host.marked_processes import HomeMarks, MarkedProcesses, bearer_of
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
@@ -347,6 +347,10 @@ async def test_a_life_that_the_log_does_not_know_is_known_by_its_group_though_it
     if is_dead:
         await it.kill(it.main)
     recorded = {"it": Life(str(uuid.uuid4()), first)}
+    foreign = HomeMarks(tmp_path, "other.1")  # its log was laid here instead of the one that began this
+    theirs = Lives(spawner, tmp_path, lambda: recorded, LifeGroups(tmp_path, foreign), marks=foreign)
+    assert theirs.lasts() == recorded
+    assert theirs.leftovers({"it": None}) == {}
     left, later = it.alive(), Lives(Spawner(), tmp_path, lambda: recorded, LifeGroups(tmp_path))
     there = LinuxProcessTable(later.spawner, tmp_path, later)
     (sight,) = (await there.look(it.settings.process, {"it": first})).values()

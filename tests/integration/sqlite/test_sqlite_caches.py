@@ -11,7 +11,7 @@ import pytest
 
 from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite import vitals_file
-from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints, read_host
 from pulse_adapters.sqlite.named_objects import unnamed_by_ticks
 from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.shared_memory import MendingConnection
@@ -226,6 +226,15 @@ async def test_an_unreadable_cache_is_empty_and_begun_anew(tmp_path: Path, damag
     assert await checkpoints.load() == {}
     await checkpoints.save({"one": CHECKPOINT})
     assert await checkpoints.load() == {"one": CHECKPOINT}
+
+
+async def test_a_home_is_known_by_its_id_before_its_first_checkpoint(tmp_path: Path) -> None:
+    kept = {"one": CHECKPOINT}
+    await SqliteCheckpoints(tmp_path / "state.db").save(kept)
+    for host in ("first", "first", "second"):  # a new log was begun in place of a lost one
+        checkpoints = SqliteCheckpoints(tmp_path / "state.db", host)
+        await checkpoints.tell_host()
+        assert (read_host(tmp_path / "state.db"), await checkpoints.load()) == (host, kept)
 
 
 async def test_an_altered_object_is_damage_until_it_is_put_again(tmp_path: Path) -> None:

@@ -268,11 +268,15 @@ async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come
     assert verify(elsewhere / "events.db", elsewhere / "objects").fault == ""
 
 
-async def test_a_log_that_was_moved_without_its_wal_is_saved(tmp_path: Path, open_log: Open) -> None:
+@pytest.mark.parametrize("files", [["events.db"], ["events.db", "events.db-wal"]])
+async def test_a_log_that_was_moved_without_its_wal_or_its_home_is_saved(
+    tmp_path: Path, open_log: Open, files: list[str]
+) -> None:
     (tmp_path / "elsewhere").mkdir()
     async with open_log() as log:
         await log.append(*numbered(1))
-        (tmp_path / "events.db").rename(tmp_path / "elsewhere" / "events.db")
+        for file in files:
+            (tmp_path / file).rename(tmp_path / "elsewhere" / file)
         with pytest.raises(LogGone, match="its 1 rows are saved"):
             await log.check()
 

@@ -7,6 +7,9 @@ import pytest
 from pulse_adapters.host.marked_processes import Bearer, HomeMarks
 from pulse_core.ports.host import ProcessId
 
+BEGUN = 10
+"""When the log was begun; what is begun here by default is older."""
+
 HOME, ELSEWHERE = Path("/home"), Path("/elsewhere")
 
 
@@ -26,6 +29,11 @@ def begun(home: Path, log: str) -> Bearer:
         (HomeMarks(ELSEWHERE, "log.1"), begun(HOME, ""), "", ""),
         (HomeMarks(HOME), begun(HOME, "log.1"), "it", ""),
         (HomeMarks(None), begun(HOME, "log.1"), "it", ""),
+        (HomeMarks(HOME, "log.1", BEGUN), begun(HOME, ""), "", ""),
+        (HomeMarks(HOME, "log.1", BEGUN), begun(HOME, "")._replace(found=ProcessId(1, BEGUN)), "it", ""),
+        (HomeMarks(HOME, "log.1", BEGUN, lambda effect: effect == "effect"), begun(HOME, ""), "it", ""),
+        (HomeMarks(HOME, "log.1", BEGUN), begun(HOME, "log.1"), "it", ""),
+        (HomeMarks(HOME, "log.1", is_served=lambda log: log == "other.1"), begun(HOME, "other.1"), "", ""),
         (HomeMarks(HOME, "log.1"), Bearer(ProcessId(1, 1), "of a command", ""), "", ""),
     ],
     ids=[
@@ -38,8 +46,42 @@ def begun(home: Path, log: str) -> Bearer:
         "begun by Pulse 0.x elsewhere",
         "who has no log",
         "who asks for any home",
+        "begun by Pulse 0.x for a home that was here before",
+        "begun by Pulse 0.x after the log was",
+        "begun by Pulse 0.x as the log knows",
+        "its own before the first row",
+        "the log in its place was moved and is served",
         "a command",
     ],
 )
 def test_the_log_decides_whose_a_process_is(marks: HomeMarks, one: Bearer, own: str, before: str) -> None:
     assert (marks.name_of(one), marks.name_before(one)) == (own, before)
+
+
+@pytest.mark.parametrize(
+    ("marks", "log", "is_own"),
+    [
+        (HomeMarks(HOME), "log.1", True),
+        (HomeMarks(HOME, "log.1", BEGUN), "log.1", True),
+        (HomeMarks(HOME, "log.1"), "other.1", False),
+        (HomeMarks(HOME, "log.1", BEGUN), "other.1", True),
+        (HomeMarks(HOME, "log.1", BEGUN, is_served=lambda log: True), "other.1", False),
+        (HomeMarks(HOME, "log.1", BEGUN), "other.2", False),
+        (HomeMarks(HOME, "log.1", BEGUN), "", False),
+        (HomeMarks(HOME, "log.1", BEGUN, lambda effect: True), "", True),
+    ],
+    ids=[
+        "who has no log",
+        "its own",
+        "the logs were exchanged",
+        "the log in its place was lost",
+        "the log in its place is served elsewhere",
+        "of another PID namespace",
+        "of nobody",
+        "of nobody, as the log knows",
+    ],
+)
+def test_a_group_in_the_place_of_a_home_is_of_the_log_that_it_names(
+    marks: HomeMarks, log: str, is_own: bool
+) -> None:
+    assert marks.are_in_group(ProcessId(1, 1), "effect", log) == is_own
