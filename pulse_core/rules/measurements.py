@@ -89,12 +89,20 @@ def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], stopped_by:
     gone = f"{name} was stopped by {stopped_by}, and is not measured any more" if stopped_by else ""
     if bound := process.memory_bound:
         taken = said.get("memory")
-        words = f"{name} takes {_memory(taken)} of memory (allowed: {format_size(bound)})"
+        is_between = taken is not None and CLEAR * bound <= taken < bound
+        allowed = _allowed(format_size(bound), format_size(CLEAR * bound), is_between)
+        words = f"{name} takes {_memory(taken)} of memory ({allowed})"
         yield Gauge(memory, FixedBound(bound, CLEAR * bound, process.for_), taken, words, unwatched=gone)
     if most := process.cpu_max:
         used = said.get("cpu")
-        words = f"{name} uses {_cores(used)} (allowed: {most:g})"
+        allowed = _allowed(f"{most:g}", f"{CLEAR * most:g}", used is not None and CLEAR * most <= used < most)
+        words = f"{name} uses {_cores(used)} ({allowed})"
         yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words, unwatched=gone)
+
+
+def _allowed(most: str, clear: str, is_between: bool) -> str:
+    """What is allowed; of a value between both bounds also what ends a condition that has it."""
+    return f"allowed: {most}; after it was more: less than {clear}" if is_between else f"allowed: {most}"
 
 
 def _memory(taken: float | None) -> str:

@@ -266,6 +266,8 @@ def test_cores_have_a_bound_of_their_own() -> None:
     (gauge,) = usage_gauges(process, {"cpu": 1.75})
     assert (gauge.name, gauge.words) == ("usage:a:cpu", "a uses 1.75 cores (allowed: 1.5)")
     assert gauge.is_over(gauge.bound.raise_)
+    (gauge,) = usage_gauges(process, {"cpu": 1.4})
+    assert gauge.words == "a uses 1.40 cores (allowed: 1.5; after it was more: less than 1.35)"
 
 
 @pytest.mark.parametrize(
