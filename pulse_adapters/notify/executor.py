@@ -89,7 +89,7 @@ ATTEMPTS = 10_000
 
 REMEMBERED = 5_000
 
-LATE_US = 300 * US_PER_SECOND
+LATE_US = 60 * US_PER_SECOND
 """From this age on a notice is said to be late."""
 
 TITLE, ENTRY, ALONE = 250, 400, 4_000
@@ -318,15 +318,15 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
             text = f"{title}: {said.text}" if said.text else said.title
             left_out = f" ({notice.left_out})" if notice.left_out else ""
             entries.append(f"{local_text(notice.at)}  {truncate(text, ENTRY)}{left_out}")
-        body = "\n\n".join([f"{waited} of more than 5 minutes ago.", *entries] if late else entries)
+        body = "\n\n".join(
+            [f"{waited} of more than a minute ago, and may be over.", *entries] if late else entries
+        )
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
     body = truncate(notice.said.text or notice.said.title, ALONE)
-    notes = [
-        f"It is of {local_text(notice.at)}." if late else "",
-        f"{notice.left_out}." if notice.left_out else "",
-    ]
-    body = "\n\n".join([body, *filter(None, notes)])
+    when = f"It is of {local_text(notice.at)}, and may be over." if late else ""
+    left_out = f"{notice.left_out}." if notice.left_out else ""
+    body = "\n\n".join(filter(None, [when, body, left_out]))
     return OutgoingMessage(url, f"{truncate(notice.said.title, TITLE)} ({host})", body, tone)
 
 

@@ -20,6 +20,7 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.names import (
     HELD_BACK,
     NOT_LOOKED_AT,
+    NOTIFY,
     ONLY_LOGGED,
     RESTART_PROCESS,
     SETTLING,
@@ -38,7 +39,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 11
+VERSION = 12
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -62,6 +63,8 @@ STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loade
 DELAYED = {"restart-delayed": "process", "answer-delayed": "condition"}
 ATTEMPTED = "effect-attempt-failed"
 DAEMON = "daemon"
+IS_DOWN = "notify:flapping:"
+"""With which the keys of notices of processes that are down begin."""
 PULSE = "pulse"
 """Who writes what the daemon decides."""
 KINDS = frozenset(
@@ -422,6 +425,10 @@ class IncidentFold:
         story = self._concerned(row, params)
         if (story is None or story.over) and row.id in self.state.trying:  # it is told of if that start fails
             story = self.state.trials.get(self.state.trying[row.id], story)
+        if action == NOTIFY and (trial := self.state.trials.pop(row.subject.removeprefix(IS_DOWN), None)):
+            trial.see(trial.began, str(data.get("reason", "")))  # Pulse may start it no more, or never
+            self._add(trial)
+            story = trial
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))

@@ -13,7 +13,7 @@ from pulse_core.model.backoff import Backoff
 from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
-from pulse_core.model.moment import US_PER_SECOND, Moment
+from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
 from pulse_core.model.text import count, with_port_holder
 from pulse_core.model.verdict import Verdict
@@ -158,7 +158,8 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     needed = max(restart.healthy_after, restart.within if is_spent else 0)
     if (left := needed - age) > 0:
         return Verdict().after_wait(left)
-    return Verdict(notify_over(topic, title, f"{name} is up for {duration_text(age)}", curr, WATCHER))
+    text = f"{name} is up for {duration_text(age)}, since {iso(history.up.at)[:19].replace('T', ' ')} UTC"
+    return Verdict(notify_over(topic, title, text, curr, WATCHER))
 
 
 def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:

@@ -472,6 +472,21 @@ def test_a_notice_that_one_of_two_addresses_has_is_none_of_which_nobody_was_told
     assert one["measures"][0]["outcomes"] == {"sent-to-some": 1}
 
 
+def test_a_process_of_which_people_are_told_that_it_is_down_is_an_incident_though_it_never_ran() -> None:
+    absent = DIED.model_copy(update={"evidence": "it does not run yet", "intended": True})
+    key, words = "notify:flapping:web", "web: not started (max = 0)"
+    rows = ((0, absent, "web"), (1, Effect(action="notify", key=key, reason=words), key))
+    (one,) = told_of(*rows)
+    assert (one["evidence"], one["ended"], [measure["key"] for measure in one["measures"]]) == (
+        words,
+        None,
+        [key],
+    )
+    (one,) = told_of(*rows, (SECOND, UP, "web"))
+    assert one["lasted_ms"] == 1_000
+    assert told_of(*rows[:1], (SECOND, UP, "web")) == []
+
+
 def test_errors_of_a_commit_end_when_that_is_rolled_back() -> None:
     fault = ErrorReported(message="KeyError: 'x'", commit="a" * 40)
     raised, _, others = told_of(

@@ -31,7 +31,9 @@ def test_one_without_text_repeats_its_title() -> None:
 
 def test_one_that_is_late_says_of_when_it_is() -> None:
     body = compose_message("u", [notice(1)], "h", AT + HOUR).body
-    assert body == "words\n\nIt is of 2027-01-15 08:00:01 UTC."
+    assert body == "It is of 2027-01-15 08:00:01 UTC, and may be over.\n\nwords"
+    assert compose_message("u", [notice(1)], "h", AT + 62 * SECOND).body == body
+    assert compose_message("u", [notice(1)], "h", AT + 61 * SECOND).body == "words"
 
 
 def test_several_are_a_list_with_times() -> None:
@@ -44,7 +46,9 @@ def test_several_are_a_list_with_times() -> None:
 def test_it_is_said_how_many_had_to_wait(late: int, words: str | None) -> None:
     notices = [notice(0), notice(1000)]
     body = compose_message("u", notices, "h", AT + (0, 400, 2_000)[late] * SECOND).body
-    assert body.startswith(f"{words} of more than 5 minutes ago.\n\n2027" if words else "2027")
+    assert body.startswith(
+        f"{words} of more than a minute ago, and may be over.\n\n2027" if words else "2027"
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pulse_core.model.kinds import (
     ProcessStopRequested,
     ProcessUp,
 )
+from pulse_core.model.moment import iso
 from pulse_core.projections.processes import STAYED_US
 from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.testing import Story, given
@@ -72,7 +73,8 @@ def test_it_is_over_when_it_has_been_up_long_enough_and_that_is_not_missed() -> 
     story.after("2m").tick()
     notice = story.expect("notify", key=DOWN, over=True)
     assert notice.params["title"] == "resolved: gateway stays down"
-    assert notice.params["text"] == "gateway is up for 2 min"
+    up = iso(story.snapshot.process("gateway").up.at)[:19].replace("T", " ")  # type: ignore[union-attr]
+    assert notice.params["text"] == f"gateway is up for 2 min, since {up} UTC"
     story.acked(DOWN)
     assert story.ticks(every="1h", times=5) == []
 
