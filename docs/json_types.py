@@ -137,13 +137,23 @@ class AboutJson(TypedDict):
     why: str
 
 
+class UsageConditionJson(TypedDict):
+    """A condition that stands of what a process takes."""
+
+    name: str
+    state: str
+    since: str
+    evidence: str
+
+
 class AboutProcessJson(AboutJson):
     """How a process is now; held_by: who or what holds back its restart; held_since: since when, as far as the daemon that
-    answers knows; incident: the ongoing one; request: the last one."""
+    answers knows; incident: the ongoing one; conditions: that stand of what it takes; request: the last one."""
 
     held_by: str | None
     held_since: str | None
     incident: IncidentJson | None
+    conditions: Sequence[UsageConditionJson]
     request: EventJson | None
 
 

@@ -80,6 +80,17 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "held_by": by,
         "held_since": now["since"] if now else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
+        "conditions": [
+            {
+                "name": about,
+                "state": one.state,
+                "since": iso(one.since.at),
+                "evidence": described(about, one, curr),
+            }
+            for process in curr.settings.process
+            for about in (process.usage_conditions if process.name == name else ())
+            if (one := curr.conditions[about])
+        ],
         "request": request.spelled() if request else None,
     }
 
@@ -121,6 +132,7 @@ def _past_process(home: HomeContext, log: EventReader, name: str, curr: Snapshot
         "held_by": None,
         "held_since": None,
         "incident": None,
+        "conditions": [],
         "request": request.spelled() if request else None,
     }
 

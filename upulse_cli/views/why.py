@@ -52,7 +52,9 @@ def _standing_lines(about: Told) -> Iterator[str]:
         times = f", {incident['times']} times" if incident["times"] > 1 else ""
         yield f"incident ongoing since {began(incident)}{times}; all of it: upulse incidents"
     if request := about.get("request"):
-        yield f"last request: {request['kind']} by {request['actor']} at {local(request['at'])}  {said(request)}"
+        yield f"last request: {_requested(request)}, at {local(request['at'])}"
+    for one in about.get("conditions", ()):
+        yield f"{one['name']} ({one['state']}) since {local(one['since'])}: {one['evidence']}"
     for measure in about.get("measures", ()):
         yield f"tried at {local(measure['at'])}: {measure['action']} ({measure['outcome']})"
     if about["kind"] == "silence":
@@ -65,6 +67,13 @@ def _standing_lines(about: Told) -> Iterator[str]:
         yield from (f"next: {words}" for words in about["next"])
     if about["kind"] == "silence" and about["next"]:
         yield f"begins the next time at {local(about['next'])}"
+
+
+def _requested(request: Told) -> str:
+    """What a person asked of a process, in words."""
+    verb = request["kind"].removeprefix("process-").removesuffix("-requested")
+    why = (request["data"] or {}).get("why", "")
+    return f"{request['actor']} requested a {verb}{f': {why}' if why else ''}"
 
 
 def _effect(story: Told) -> Tree:
@@ -96,6 +105,8 @@ def _beginning(story: Told) -> str:
     """What made somebody wish for it: an event, a person, or a rule alone."""
     effect, seen = story["effect"], story["seen"]
     if seen:
+        if seen["kind"].endswith("-requested") and seen["kind"].startswith("process-"):
+            return f"{_requested(seen)} ({seen['subject']})"
         by = "" if seen["actor"] == "pulse" else f"  by {seen['actor']}"
         return f"{seen['kind']} {seen['subject']}: {said(seen)}{by}"
     if effect["rule"]:

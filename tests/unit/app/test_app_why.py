@@ -24,6 +24,7 @@ from pulse_core.model.kinds import (
     EffectExecuting,
     Paused,
     ProcessDied,
+    ProcessRestartRequested,
     ProcessStopRequested,
     ProcessUp,
     SettingsLoaded,
@@ -166,6 +167,24 @@ def test_a_request_for_a_restart_is_told_what_holds_it_back(scene: Scene) -> Non
     ]
 
 
+def test_a_process_is_told_with_the_condition_of_what_it_takes_and_requests_in_words(scene: Scene) -> None:
+    process = {"name": "web", "start": ["web"], "memory_max": "1G"}
+    scene.settings = Settings.model_validate({"process": [process]})
+    scene.at(1, ProcessUp(pid=7, started=7, evidence="process 7 is alive"), "web")
+    scene.at(2, ProcessRestartRequested(), "web", actor="root")
+    scene.at(3, ConditionRaised(evidence="web takes 2.0 GiB", state="high"), "usage:web:memory")
+    scene.at(4, restart(scene), KEY)
+    lines = shown(scene, "web")
+    assert any(line.startswith("last request: root requested a restart, at ") for line in lines)
+    assert any(
+        line.startswith("usage:web:memory (high) since ") and line.endswith(": web takes 2.0 GiB")
+        for line in lines
+    )
+    stop = ProcessStopRequested(expires_us=1, why="lunch")
+    scene.at(5, stop, "web", actor="root")
+    assert any(": root requested a stop: lunch, at " in line for line in shown(scene, "web"))
+
+
 def test_where_the_settings_cannot_be_read_no_name_is_refused_for_another_reason(scene: Scene) -> None:
     scene.faults = ("config.toml:2: it is no TOML",)
     words = "since the settings can't be read: config.toml:2: it is no TOML"
@@ -208,7 +227,7 @@ def test_a_process_says_why_it_is_as_it_is_though_nothing_was_ever_done_about_it
     scene.at(2, Paused(), actor="ada")
     assert why(scene.home, "web").spelled()["about"]["held_by"] is None, "it is up"
     scene.at(2, ProcessStopRequested(expires_us=HOUR, why="surgery"), "web", actor="ada")
-    assert any("process-stop-requested by ada" in line for line in shown(scene, "web"))
+    assert any("ada requested a stop: surgery" in line for line in shown(scene, "web"))
     scene.at(3, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
     assert why(scene.home, "web").spelled()["about"]["incident"]["evidence"] == "killed"
 
