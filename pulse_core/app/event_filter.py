@@ -70,15 +70,17 @@ class EventFilter:
         return [key.format(self.subject) for key in ABOUT_PROCESS]
 
     def _about(self, log: EventReader, subject: str) -> Sequence[Event]:
-        """Through the index of subjects: its own events, its effects, and what became of those."""
+        """Its own events, its effects, whatever their keys, and what became of those."""
         subjects, since = (subject, *self._keys()), self.since
         rows = {row.seq: row for one in subjects for row in log.events(EventQuery(subject=one))}
         with suppress(UnknownName, Ambiguous):
             if (own := log.event(subject)).kind == EFFECT and own.id == subject:
                 rows[own.seq] = own
-        for row in list(rows.values()):
+        of_any = (row for row in log.events(EventQuery(kinds=(EFFECT,))) if '"process"' in row.data)
+        for row in (*rows.values(), *of_any):
             if row.kind == EFFECT and self._is_ours(row.id, row.subject, json.loads(row.data)):
                 self.effects.add(row.id)
+                rows[row.seq] = row
         for effect in self.effects:
             rows.update((row.seq, row) for row in log.events(EventQuery(subject=effect)))
         found = [

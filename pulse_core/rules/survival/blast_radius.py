@@ -14,6 +14,7 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner, Rule
 from pulse_core.rules.survival.holds import Holds, longest_hold, told_as_held, was_due
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
+from pulse_core.rules.survival.process_watchdog import restart_key
 
 MINUTE = 60 * US_PER_SECOND
 TITLES = {
@@ -142,7 +143,9 @@ def budget_notice(one: ActionBudget, curr: Snapshot) -> Verdict:
         noun, whose = WHOSE[one.topic]
         spent = f"{count(len(one.held), noun)}{whose} held back: {limit} a minute over all targets are spent"
         note = f"{spent}; {_named(one.held)}"
-        notices = notify_unless_told(one.topic, TITLES[one.topic], note, curr)
+        dead = [key.removeprefix(restart_key("")) for key in one.held] if one.topic == STARTS_BUDGET else []
+        text = f"{spent}: {_some(dead)}" if dead else note
+        notices = notify_unless_told(one.topic, TITLES[one.topic], text, curr)
         return Verdict(notices, notes=(note,)).after_wait(one.frees_us(curr.now))
     if told is None or told.over:
         return Verdict()

@@ -252,9 +252,14 @@ def test_an_incident_says_what_was_done_and_that_it_helped(scene: Scene) -> None
 def test_events_of_a_process_are_its_own_and_those_of_its_effects(scene: Scene) -> None:
     effect_done(scene)
     scene.at(9, Paused())
+    for name in ("db", "gateway"):  # restarted by a rule under a key of its own
+        bounce = Effect(action="restart-process", key=f"bounce:{name}", params={"process": name})
+        scene.at(9, bounce, bounce.key)
     about = EventFilter(subject="gateway")
-    kinds = [event["kind"] for event in events(scene.home, about, and_new=False)]
-    assert kinds == ["process-died", "effect", "effect-executing", "effect-acked", "process-up"]
+    found = list(events(scene.home, about, and_new=False))
+    kinds = ["process-died", "effect", "effect-executing", "effect-acked", "process-up", "effect"]
+    assert [event["kind"] for event in found] == kinds
+    assert found[-1]["subject"] == "bounce:gateway"
     last = EventFilter(("paused",), last=1)
     assert [event["kind"] for event in events(scene.home, last, and_new=False)] == ["paused"]
     with pytest.raises(UnknownName):

@@ -120,6 +120,8 @@ def test_starts_of_the_dead_are_held_back_by_no_other_action_and_the_first_in_a_
     assert keys(story, wishes, "a", "b", "c", "start:x") == ["a", "b", "start:x", NOTICE]
     assert keys(story.after("1s"), wishes, "start:x", "start:y") == ["start:x", "start:y"]
     assert keys(story.after("1s"), wishes, "start:x", "start:z") == ["start:z", f"{NOTICE}:starts"]
+    told = story.expect("notify", key=f"{NOTICE}:starts").params["text"]
+    assert told == "1 start of dead processes held back: 2 a minute over all targets are spent: start:x"
     assert story.layers[-1].notes == (
         "1 start of dead processes held back: 2 a minute over all targets are spent; wishes: start:x",
     )
