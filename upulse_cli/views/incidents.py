@@ -103,7 +103,7 @@ def _seen(told: Mapping[str, Any]) -> str:
         known = sum(not UNKNOWN.search(cause["evidence"]) for cause in causes)
         of = f", of {count(known, 'cause')}" if known > 1 else ""
         unknown = sum(cause["times"] for cause in causes if UNKNOWN.search(cause["evidence"]))
-        of += f", {unknown} of them by what is unknown" if unknown else ""
+        of += f", {unknown} of them of unknown cause" if unknown else ""
         return f"{times} times{of}, the last: {words}"
     varies = causes and causes[0]["varies"]
     return f"{words}, the last of {times} times" if varies else f"{without_id(words)}, {times} times"

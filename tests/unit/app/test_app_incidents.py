@@ -456,7 +456,7 @@ def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own() -> None
     killed = DIED.model_copy(update={"evidence": "process 8 was killed by SIGKILL"})
     (one,) = told_of((0, unknown, "web"), (1, UP, "web"), (2, killed, "web"))
     assert next(lines(one)) == (
-        "process web: 2 times, 1 of them by what is unknown, the last: process 8 was killed by SIGKILL, ongoing"
+        "process web: 2 times, 1 of them of unknown cause, the last: process 8 was killed by SIGKILL, ongoing"
     )
 
 
