@@ -76,7 +76,9 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "name": name,
         "state": standing["state"] if standing else "unknown",
         "since": standing["since"] if standing else None,
-        "why": standing["why"] if standing else "the daemon does not guard it yet; see: upulse daemon reload",
+        "why": "; ".join((standing["why"], *_why_waiting(name, curr)))
+        if standing
+        else "the daemon does not guard it yet; see: upulse daemon reload",
         "held_by": by,
         "held_since": now["since"] if now else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
@@ -93,6 +95,19 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         ],
         "request": request.spelled() if request else None,
     }
+
+
+def _why_waiting(name: str, curr: Snapshot) -> Iterator[str]:
+    """How a process came down that waits for others, and which of these somebody has stopped."""
+    history = curr.process(name)
+    needed = {process.name: process.depends_on for process in curr.settings.process}[name]
+    missing = [other for other in needed if curr.process(other).up is None]
+    if history.down is None or history.down_for(curr.now) or not missing:
+        return
+    yield f"it is down: {history.evidence}"
+    for other in missing:
+        if by := curr.process(other).down_for(curr.now):
+            yield f"{other} is stopped by {by}"
 
 
 def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStatus | None:

@@ -185,6 +185,16 @@ def test_a_process_is_told_with_the_condition_of_what_it_takes_and_requests_in_w
     assert any(": root requested a stop: lunch, at " in line for line in shown(scene, "web"))
 
 
+def test_who_waits_for_another_is_told_with_its_own_end_and_who_stopped_the_other(scene: Scene) -> None:
+    of = [{"name": "db", "start": ["db"]}, {"name": "web", "start": ["web"], "depends_on": ["db"]}]
+    scene.settings = Settings.model_validate({"process": of})
+    scene.at(1, ProcessStopRequested(expires_us=HOUR), "db", actor="root")
+    scene.at(2, ProcessDied(pid=7, evidence="was stopped", healthy=True, intended=True), "db")
+    scene.at(3, ProcessDied(pid=8, evidence="was killed by SIGKILL", healthy=True), "web")
+    told = why(scene.home, "web").spelled()["about"]["why"]
+    assert told.endswith("waits for db; it is down: was killed by SIGKILL; db is stopped by root")
+
+
 def test_where_the_settings_cannot_be_read_no_name_is_refused_for_another_reason(scene: Scene) -> None:
     scene.faults = ("config.toml:2: it is no TOML",)
     words = "since the settings can't be read: config.toml:2: it is no TOML"
