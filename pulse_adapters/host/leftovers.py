@@ -28,24 +28,30 @@ OLDER = ".1"
 
 @dataclass(frozen=True)
 class HomeFiles:
-    """Implements `OwnFiles`. reserve_size: bytes that `make_reserve` holds back for a full disk."""
+    """Implements `OwnFiles`. reserve_size: bytes that `make_reserve` holds back for a full disk.
+
+    is_in_place: whether the home lies where it did; else nothing is done there, where another one may lie.
+    """
 
     home: HomeLayout
     reserve_size: int
     make_reserve: Callable[[], object]
+    is_in_place: Callable[[], bool] = lambda: True
 
     def sizes(self) -> tuple[int, Sequence[ProcessOutput]]:
         """The bytes of vitals.db with its -wal, and every output."""
+        if not self.is_in_place():
+            return 0, []
         vitals = sum(map(bytes_on_disk, files_of(self.home.vitals)[:2]))
         return vitals, list(outputs_in(self.home.outputs))
 
     def cut(self, cuts: Sequence[Cut]) -> list[str]:
         """Truncate the outputs; returns what was done, in words."""
-        return [cut_output(self.home.outputs / one.name, one.kept) for one in cuts]
+        return [cut_output(self.home.outputs / one.name, one.kept) for one in cuts if self.is_in_place()]
 
     def hold_back(self) -> None:
         """Create the reserve for a full disk again, once it was released and there is room for it."""
-        if self.home.reserve.exists():
+        if not self.is_in_place() or self.home.reserve.exists():
             return
         file_system = os.statvfs(self.home.run)
         if file_system.f_bavail * file_system.f_frsize >= 2 * self.reserve_size:

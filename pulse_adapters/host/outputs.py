@@ -5,9 +5,8 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,10 +35,18 @@ class LogOutput(NamedTuple):
     size: int = 0
 
 
-async def open_log(files: FileThreads, path: Path) -> LogOutput:
-    """As `open_log_output`; nowhere, too, while the file system of a log does not answer."""
+async def open_log(files: FileThreads, path: Path, current: Callable[[Path], Path]) -> LogOutput:
+    """As `open_log_output`; nowhere, too, while the file system of a log does not answer. current: where it lies now."""
+
+    def opened() -> LogOutput:
+        try:
+            place = current(path)
+        except OSError as error:
+            return _nowhere(f"{path} can't be opened ({error.strerror})")
+        return open_log_output(place)
+
     try:
-        return await files.take(str(path), partial(open_log_output, path), lambda late: os.close(late.target))
+        return await files.take(str(path), opened, lambda late: os.close(late.target))
     except TimeoutError as error:
         return _nowhere(str(error))
 

@@ -475,7 +475,10 @@ class LinuxProcessTable:
             env = await environment_of(process, self._output_files)
         except PulseError:
             env = process.env
-        question = partial(end_of_life, path, since, env, self._spawner.inherited)
+
+        def question() -> str:
+            return end_of_life(self._spawner.current(path), since, env, self._spawner.inherited)
+
         try:
             return await self._output_files.ask(str(path), question, str(since))
         except OSError:

@@ -101,9 +101,11 @@ class Spawner:
     """Starts, runs and ends processes; each of its children is reaped as soon as it dies: by its pidfd, without a thread.
 
     What it starts has this process's environment as it was when the spawner was made, less what is for the daemon alone.
+    current: where a file lies now, if it was moved with the home; asked in threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, current: Callable[[Path], Path] = lambda path: path) -> None:
+        self.current = current
         if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # else the kernel throws exit codes away
         self._inherited = inherited_environment()
@@ -156,7 +158,7 @@ class Spawner:
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
         enters = bool(birthplace and birthplace.entrance)
         program = await self._reach(argv[0], whole, cwd, bool(status) or enters)
-        log = await open_log(self._files, output)
+        log = await open_log(self._files, output, self.current)
         with ExitStack() as opened:
             # To close it waits for a server, too.
             opened.callback(self._files.begin, str(output), partial(os.close, log.target), str(log.target))
@@ -304,7 +306,7 @@ class Spawner:
         leaves behind can go on writing to. Processes left behind after a normal end are not ended. inherits: as in `start`.
         """
         began = time.monotonic()
-        sink = FileOutput(await open_log(self._files, log)) if log else MemoryOutput()
+        sink = FileOutput(await open_log(self._files, log, self.current)) if log else MemoryOutput()
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             whole = {**self._inherited, **marked} if inherits else marked

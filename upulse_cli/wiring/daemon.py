@@ -35,6 +35,7 @@ from pulse_adapters.systemd.notify import Notifier
 from pulse_adapters.workers.control_group import home_name, log_identity, remove_home_groups
 from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.host_groups import end_hosts_left_over
 from pulse_core import __version__
 from pulse_core.capability import WatcherContext
@@ -121,15 +122,18 @@ async def real_daemon(
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
+        stack.callback((folder := HomeFolder(home.path)).close)
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
         checkpoints = SqliteCheckpoints(home.state, log.host)
         await checkpoints.tell_host()
         identity = log_identity(log.host)
-        first = [one async for batch in log.since(0, upto=1) for one in batch]
+        first = next(iter([one async for batch in log.since(0, upto=1) for one in batch]), None)
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
-        acting = machine_executors(home, current_settings, view, failed, calls.append, identity, *first)
+        acting = machine_executors(
+            home, current_settings, view, failed, calls.append, identity, first, folder
+        )
         stack.callback(acting.close)
         lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
         system = SystemResource(
@@ -148,7 +152,7 @@ async def real_daemon(
         stack.callback((prober := ChildProber()).close)
         stack.push_async_callback((commands := LocalCommandProber(acting.spawner, identity)).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, commands)).close)
-        own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make)
+        own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make, folder.is_in_place)
         engine = engine_of(home, clock, current_settings, calls.windows)
         context = WatcherContext(
             prober,
@@ -194,7 +198,13 @@ async def real_daemon(
                 dice=Random(),
                 pid=os.getpid(),
                 version=__version__,
-                sweep=sweeper_of(home, objects, current_settings, lambda: view().control.damage),
+                sweep=sweeper_of(
+                    home,
+                    objects,
+                    current_settings,
+                    lambda: view().control.damage,
+                    is_in_place=folder.is_in_place,
+                ),
                 end_remains=acting.lives.end_effect,
                 watchers=(system, usage, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,

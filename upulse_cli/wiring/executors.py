@@ -19,6 +19,7 @@ from pulse_adapters.host.run_command import Collect, RunCommand
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.ipc.log_name import is_held
 from pulse_adapters.notify.executor import ChildTransport, Notify
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.host_groups import host_group
 from pulse_adapters.workers.proc import TICKS_PER_SECOND, ticks_now
 from pulse_core.capabilities import capability_modules
@@ -138,13 +139,14 @@ def machine_executors(
     append: Append = cannot_append,
     identity: str = "",
     first: Event | None = None,
+    folder: HomeFolder | None = None,
 ) -> MachineExecutors:
     """Everything that can act on the processes of this machine, and tell its people.
 
     append: of the daemon that runs; identity: of the home's log, where that is open; first: its first row, None if
-    it has none yet.
+    it has none yet; folder: of the home, if it may be moved meanwhile.
     """
-    spawner = Spawner()
+    spawner = Spawner(folder.current) if folder else Spawner()
     notify = Notify(current_settings, ChildTransport(), SystemClock(), failed, view=view)
     boot = SystemClock().now().boot
 

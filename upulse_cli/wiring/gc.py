@@ -26,8 +26,12 @@ def sweeper_of(
     settings: Callable[[], Settings],
     damage: Callable[[], str],
     ticks_since: int = 0,
+    is_in_place: Callable[[], bool] = lambda: True,
 ) -> Sweeper:
-    """A sweeper of this home. damage: says what is wrong with the log, or nothing; ticks_since: older ones don't count."""
+    """A sweeper of this home. damage: says what is wrong with the log, or nothing; ticks_since: older ones don't count.
+
+    is_in_place: whether the home lies where it did; else nothing goes there, where another one may lie.
+    """
 
     def old() -> float:
         return time.time() - MINIMUM_AGE
@@ -38,13 +42,13 @@ def sweeper_of(
     )
     return Sweeper(
         old_objects=lambda: (shard.objects for shard in shards(home.objects, old())),
-        discard=lambda names: objects.discard(names, old()),
+        discard=lambda names: objects.discard(names, old()) if is_in_place() else (),
         advance_references=references.advance,
         is_referenced=references.__contains__,
         unnamed_by_ticks=lambda names: unnamed_by_ticks(home.vitals, names, ticks_since),
         leftover_sizes=leftovers.sizes,
-        remove_leftovers=leftovers.remove,
-        is_in_doubt=lambda: bool(damage() or any(home.damaged.glob("*"))),
+        remove_leftovers=lambda: leftovers.remove() if is_in_place() else (),
+        is_in_doubt=lambda: bool(damage() or not is_in_place() or any(home.damaged.glob("*"))),
     )
 
 

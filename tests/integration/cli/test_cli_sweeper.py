@@ -68,6 +68,8 @@ async def test_only_old_objects_that_nothing_names_go(home: Home) -> None:
         vitals.record(tick)
         await vitals.flush()
         age(writing, named, orphan, snapshot)
+        moved = sweeper_of(home, FileObjects(home.objects), Settings, lambda: "", is_in_place=lambda: False)
+        assert await moved() == SweepResult()
         sweep = sweeper(home, objects := FileObjects(home.objects))
         assert await sweep.forecast() == await sweep() == SweepResult(1, 0, 6)
         assert await objects.get(orphan) is None

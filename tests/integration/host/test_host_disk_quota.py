@@ -17,8 +17,9 @@ from pulse_adapters.host.leftovers import HomeFiles, bytes_on_disk, cut_output, 
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_core.daemon import disk_quota
-from pulse_core.daemon.disk_quota import keep_quota
+from pulse_core.daemon.disk_quota import Cut, ProcessOutput, keep_quota
 from pulse_core.model.moment import Moment
 from pulse_core.settings.settings import Settings
 
@@ -239,6 +240,26 @@ async def test_within_the_bound_nothing_is_touched_or_said(
     await asyncio.wait([keeping])
     assert said == []
     assert (home.outputs / "a.log").read_bytes() == lines(0, 1_000)
+
+
+def test_nothing_is_cut_or_made_in_a_home_that_has_taken_the_place_of_one_that_was_moved(home: Home) -> None:
+    folder = HomeFolder(home.path)
+    files = HomeFiles(home, SIZE, Reserve(home.reserve).make, folder.is_in_place)
+    (home.outputs / "a.log").write_bytes(b"ours")
+    assert files.sizes()[1] == [ProcessOutput("a.log", 4)]
+    assert folder.current(home.outputs) == home.outputs
+    moved = home.path.rename(home.path.with_name("moved"))
+    home.create()
+    home.outputs.mkdir()
+    (home.outputs / "a.log").write_bytes(b"theirs")
+    files.hold_back()
+    assert files.sizes() == (0, [])
+    assert files.cut([Cut("a.log", 0)]) == []
+    assert (home.outputs / "a.log").read_bytes() == b"theirs"
+    assert not home.reserve.exists()
+    assert folder.current(home.outputs / "a.log").read_bytes() == b"ours"
+    assert folder.current(moved.parent) == moved.parent
+    folder.close()
 
 
 async def test_what_was_given_up_on_a_full_disk_is_held_back_again(

@@ -12,6 +12,7 @@ import pytest
 from pulse_adapters.host import outputs
 from pulse_adapters.host.outputs import FileOutput, MemoryOutput, open_log_output
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers.home_folder import HomeFolder
 from tests.processes import child_of_test
 
 
@@ -66,6 +67,23 @@ def test_a_plain_log_is_opened_without_a_word(tmp_path: Path) -> None:
     output = FileOutput(open_log_output(tmp_path / "logs" / "it.log"))
     os.write(output.target, b"words")
     assert (output.end(), output.why) == ("words", "")
+
+
+async def test_an_output_goes_to_its_home_where_that_lies_now(tmp_path: Path) -> None:
+    home, moved = tmp_path / "home", tmp_path / "moved"
+    home.mkdir()
+    folder, log = HomeFolder(home), home / "logs" / "it.log"
+    home.rename(moved)
+    log.parent.mkdir(parents=True)  # of another home
+    log.write_text("theirs\n")
+    spawner = Spawner(folder.current)
+    try:
+        outcome = await spawner.run(["echo", "ours"], log=log, timeout=60)
+        assert (outcome.output, outcome.unlogged) == ("ours\n", "")
+        assert (log.read_text(), (moved / "logs" / "it.log").read_text()) == ("theirs\n", "ours\n")
+    finally:
+        spawner.close()
+        folder.close()
 
 
 async def test_a_process_whose_log_can_not_be_opened_is_started_and_that_is_said(tmp_path: Path) -> None:
