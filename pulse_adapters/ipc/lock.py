@@ -204,12 +204,15 @@ def _overwrite(file: int, words: bytes) -> None:
 
 
 def was_moved(folder: int, home: Path) -> bool:
-    """Whether a home's folder, which is open, lies elsewhere now; one that was deleted does not. Raises OSError."""
-    mine, there = os.fstat(folder), os.readlink(f"/proc/self/fd/{folder}")
+    """Whether a home's folder, which is open, lies elsewhere now, or under a mount; one that was deleted does not.
+
+    Raises OSError.
+    """
+    mine = os.fstat(folder)
     with suppress(FileNotFoundError):
         if os.path.samestat(mine, os.stat(home)):
             return False
-    return os.path.lexists(there) and os.path.samestat(mine, os.stat(there))
+    return mine.st_nlink > 0
 
 
 def holder(path: Path) -> LockHolder | None:

@@ -146,6 +146,7 @@ class Commits:
         self._is_writing = False
         self._fault = self._gone = ""
         self._saved: tuple[int, ...] = ()
+        self._is_kept = False
         self._saving: asyncio.Task[None] | None = None
         self._task = asyncio.create_task(self._run(), name=f"commits of {path.name}")
 
@@ -190,14 +191,24 @@ class Commits:
     def _notice_gone(self) -> bool:
         """Whether the files are gone; saves their rows beside them if they are not saved yet, or what was saved is gone.
 
-        Raises LogGone if they were only moved as they are: then they are whole where they lie, and may come back.
+        Raises LogGone if they were only moved as they are, or hidden: then they are whole where they lie, and may come
+        back. Where those that were gone are back, they are the log again.
         """
+        if self._gone and not self._is_kept and self._is_back():
+            self._files.remove(_saved_name(self._path))
+            LOG.warning("%s is where it was: it is written again", self._path)
+            self._gone, self._saved = "", ()
         if not self._gone and (fault := self._files.fault(self.head)):
             if place := self._files.moved_to():
                 raise LogGone(
                     f"{self._path.parent} was moved to {place} while the daemon had it open: nothing is recorded any more,"
                     f" and nothing is lost; move it back, or have the daemon serve it there:"
                     f" upulse daemon restart --home {place}"
+                )
+            if self._files.are_hidden():
+                raise LogGone(
+                    f"something was mounted over {self._path.parent} while the daemon had it open: nothing is recorded any"
+                    f" more, and nothing is lost; unmount it: umount {self._path.parent}"
                 )
             self._refuse(fault)
         if self._gone and (self._saving is None or (self._saving.done() and not self._is_saved())):
@@ -218,14 +229,15 @@ class Commits:
 
     async def _save(self) -> None:
         """Save the rows from the connection, which has the files still open; how that went is part of what is said."""
-        saved = HomeLayout(self._path.parent).saved_log
+        saved = self._path.with_name(_saved_name(self._path))
         try:
+            saved = await asyncio.to_thread(self._files.own_home) / saved.name
             is_there = self._fault.endswith((CUT, ALTERED))
             last = await save_rows(self._connection, saved, self._path if is_there else None)
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
-            self._saved = _version(saved)
+            self._saved = self._files.version(saved.name)
             lost = f", and {self.head.seq - last} after them are LOST" if last < self.head.seq else ""
             how = (
                 f"its {last} rows are saved in {saved}{lost}; stop the daemon (upulse daemon stop), then:"
@@ -241,14 +253,21 @@ class Commits:
         with suppress(LogGone):
             await self.check()
         if self._is_saved():
-            saved = HomeLayout(self._path.parent).saved_log
-            await asyncio.to_thread(_append, saved, rows)
-            self._saved = _version(saved)
-        return self._is_saved()
+            with suppress(OSError):
+                saved = self._files.own_home() / _saved_name(self._path)
+                await asyncio.to_thread(_append, saved, rows)
+                self._saved, self._is_kept = self._files.version(saved.name), True
+        return self._is_kept and self._is_saved()
 
     def _is_saved(self) -> bool:
         """Whether the saved rows lie there as they were left."""
-        return bool(self._saved) and _version(HomeLayout(self._path.parent).saved_log) == self._saved
+        return bool(self._saved) and self._files.version(_saved_name(self._path)) == self._saved
+
+    def _is_back(self) -> bool:
+        """Whether the files that were gone lie there again, as they were left."""
+        is_saving = self._saving is not None and not self._saving.done()
+        is_spoiled = self._fault.endswith((CUT, ALTERED))
+        return not is_saving and not is_spoiled and not self._files.fault(self.head)
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):
@@ -374,12 +393,8 @@ class Commits:
         await self._connection.run(work)
 
 
-def _version(path: Path) -> tuple[int, ...]:
-    """Which file lies there and since when it is as it is; nothing if there is none."""
-    with suppress(OSError):
-        found = path.stat()
-        return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-    return ()
+def _saved_name(path: Path) -> str:
+    return HomeLayout(path.parent).saved_log.name
 
 
 def _append(path: Path, rows: Sequence[Row]) -> None:

@@ -7,8 +7,10 @@ delete the -wal.
 """
 
 import asyncio
+import errno
 import os
 import sqlite3
+import weakref
 from contextlib import closing, suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -56,6 +58,11 @@ class LogFiles:
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 self._known[file] = _identity(file)
         self._links.update(name for name in (path, self._wal) if name.is_symlink())
+        self._open_home()
+
+    def _open_home(self) -> None:
+        self._home = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        self._close_home = weakref.finalize(self, os.close, self._home)
 
     def fault(self, head: Head) -> str:
         """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk.
@@ -129,6 +136,45 @@ class LogFiles:
                     return directory
         return None
 
+    def are_hidden(self) -> bool:
+        """Whether both lie where they were in the home's own folder, and another one lies over that, as of a mount."""
+        places = {
+            file: file.name if file.parent == self._path.parent else os.fspath(file) for file in self._known
+        }
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._home), os.stat(self._path.parent)):
+                return False
+        with suppress(OSError):
+            found = {file: os.stat(place, dir_fd=self._home) for file, place in places.items()}
+            return all((found[file].st_dev, found[file].st_ino) == self._known[file] for file in places)
+        return False
+
+    def own_home(self) -> Path:
+        """Where the home's own folder lies now; made anew if it was deleted. Raises OSError if nobody can reach it."""
+        mine, home = os.fstat(self._home), self._path.parent
+        for place in (home, Path(os.readlink(f"/proc/self/fd/{self._home}"))):
+            with suppress(OSError):
+                if os.path.samestat(mine, place.stat()):
+                    return place
+        if mine.st_nlink:
+            raise OSError(errno.ENOENT, f"something else lies over {home}: unmount it, or move it away")
+        home.mkdir(mode=0o700, exist_ok=True)
+        self._close_home()
+        self._open_home()
+        return home
+
+    def version(self, name: str) -> tuple[int, ...]:
+        """Which file has this name in the home's own folder, and since when it is as it is; nothing if there is none."""
+        with suppress(OSError):
+            found = os.stat(name, dir_fd=self._home)
+            return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+        return ()
+
+    def remove(self, name: str) -> None:
+        """Remove this file from the home's own folder."""
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._home)
+
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
         self.is_wal_as_found = self.wal.is_as_found()
@@ -190,7 +236,6 @@ async def save_rows(connection: aiosqlite.Connection, path: Path, database: Path
     """
 
     def begin() -> sqlite3.Connection:
-        path.parent.mkdir(mode=0o700, exist_ok=True)  # the home may have been deleted as a whole
         return sqlite3.connect(new_file(unfinished), check_same_thread=False)
 
     def finish() -> int:

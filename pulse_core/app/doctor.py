@@ -19,6 +19,7 @@ from pulse_core.model.home_status import HomeStatus, LockHolder
 from pulse_core.model.moment import Moment
 from pulse_core.ports.engine import CONTROL_GROUP, GROUP_LIMITS
 from pulse_core.ports.readers import EventQuery
+from pulse_core.projections.conditions import GONE, UNWRITTEN
 from pulse_core.settings.settings import Settings
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -136,6 +137,13 @@ class DaemonChecks:
         else:
             words = f"process {holder.pid} holds the home and does not answer: {status}"
             yield Finding("daemon", FAIL, words, "upulse daemon logs; if it stays so: upulse daemon restart")
+
+    def log(self) -> Iterator[Finding]:
+        """What the daemon says of the log that it has open: the files alone may look well."""
+        status = self.status
+        for one in status["conditions"] if isinstance(status, Mapping) else ():
+            if one["name"] in {GONE, UNWRITTEN}:
+                yield Finding("log", FAIL, f"the daemon can't record anything: {one['evidence']}")
 
     def safe_mode(self) -> Iterator[Finding]:
         """Whether something is left out since daemons crashed, or since a person wants it; from the log alone."""

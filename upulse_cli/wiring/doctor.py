@@ -89,6 +89,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.restore,
         run.leftovers,
         stores.log,
+        daemon.log,
         stores.verified,
         stores.checkpoints,
         stores.backup,

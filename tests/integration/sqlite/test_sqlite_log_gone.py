@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -266,6 +266,57 @@ async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come
     async with open_log(elsewhere) as log:
         assert await whys(log) == ["1", "3"]
     assert verify(elsewhere / "events.db", elsewhere / "objects").fault == ""
+
+
+async def test_a_log_that_is_back_is_written_again_and_what_was_saved_meanwhile_is_removed(
+    home: HomeLayout, open_log: Open
+) -> None:
+    elsewhere = home.path / "elsewhere"
+    async with open_log() as log:
+        for number in (1, 2):
+            await log.append(*numbered(number))
+            home.events.rename(elsewhere)
+            with pytest.raises(LogGone, match=f"its {number} rows are saved"):
+                await log.check()
+            elsewhere.rename(home.events)
+            await log.check()
+            assert not home.saved_log.exists()
+            assert log.written_by_others.is_set()  # they are read as a whole again
+        await log.append(*numbered(3))
+    assert verify(home.events, home.objects)[:2] == (3, "")
+
+
+async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
+    tmp_path: Path, open_log: Open
+) -> None:
+    home, over = tmp_path / "home", tmp_path / "over"
+    home.mkdir()
+    async with open_log(home) as log:
+        await log.append(*numbered(1))
+        with mounted(home):
+            for _ in range(2):
+                with pytest.raises(LogGone, match=f"something was mounted over {home} .*nothing is lost"):
+                    await log.check()
+            assert list(home.iterdir()) == []
+        await log.check()
+        await log.append(*numbered(2))
+        (home / "events.db").rename(over)
+        with mounted(home):
+            with pytest.raises(LogGone, match="could not be saved"):
+                await log.check()
+            assert list(home.iterdir()) == []
+        with pytest.raises(LogGone, match="its 2 rows are saved"):
+            await log.check()
+
+
+@contextmanager
+def mounted(place: Path) -> Iterator[None]:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "t", place], check=False).returncode:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", place], check=True)
 
 
 @pytest.mark.parametrize("files", [["events.db"], ["events.db", "events.db-wal"]])

@@ -6,7 +6,7 @@ import pytest
 
 from pulse_core.app.compute_status import Beat, compute_status, process_status
 from pulse_core.app.context import HomeContext
-from pulse_core.app.doctor import WARN, DaemonChecks
+from pulse_core.app.doctor import FAIL, WARN, DaemonChecks
 from pulse_core.app.explain import rule_trace
 from pulse_core.app.state import CaveatedSnapshot
 from pulse_core.app.status import silent_daemon
@@ -120,6 +120,15 @@ def test_the_doctor_warns_of_what_is_left_of_earlier_lives() -> None:
     }
     (told,) = checks.leftovers()
     assert (told.level, told.words) == (WARN, "p: 7, 8 of earlier lives of it")
+
+
+def test_the_doctor_says_what_the_daemon_says_of_its_log() -> None:
+    checks = DaemonChecks(cast("HomeContext", None))
+    vars(checks)["status"] = {
+        "conditions": [{"name": name, "evidence": name} for name in ("log-gone", "disk")]
+    }
+    (told,) = checks.log()
+    assert (told.level, told.words) == (FAIL, "the daemon can't record anything: log-gone")
 
 
 def silence(match: str, minutes: int, why: str = "") -> Silence:
