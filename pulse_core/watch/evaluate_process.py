@@ -14,6 +14,8 @@ from pulse_core.projections.processes import NO_DAEMON_RAN, NOT_RUNNING_YET, SYS
 from pulse_core.settings.processes import ProcessSettings
 
 KILLED = "was killed by SIGKILL"
+DIED = "died, and how is not known"
+"""Of a process that this daemon did not start, whose end only its parent is told."""
 
 
 class ProcessProbe(NamedTuple):
@@ -120,7 +122,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
     """It was up and seems down now: a proven death counts at once, failed probes only several in a row."""
     pid, before, streak = look.history.pid, look.before, look.streak + 1
     if look.proven:
-        death = _died(look, f"process {pid} {look.sight.ended or 'died'}")
+        death = _died(look, f"process {pid} {look.sight.ended or DIED}")
     elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
         words = f"process {before.pid} died, replaced by process {pid}"
         death = _died(look, words, before)

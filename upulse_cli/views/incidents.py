@@ -15,7 +15,7 @@ from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
-UNKNOWN = re.compile(r"^process \d+ (died|is gone)$")
+UNKNOWN = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
 """What is said of a death of which only that is known: of a process that an earlier daemon, or another program, started."""
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""

@@ -451,8 +451,11 @@ def test_safe_mode_that_leaves_out_more_is_one_incident_of_one_cause() -> None:
     )
 
 
-def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own() -> None:
-    unknown = DIED.model_copy(update={"evidence": "process 7 died"})
+@pytest.mark.parametrize(
+    "evidence", ["process 7 died", "process 7 died, and how is not known", "process 7 is gone"]
+)
+def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own(evidence: str) -> None:
+    unknown = DIED.model_copy(update={"evidence": evidence})
     killed = DIED.model_copy(update={"evidence": "process 8 was killed by SIGKILL"})
     (one,) = told_of((0, unknown, "web"), (1, UP, "web"), (2, killed, "web"))
     assert next(lines(one)) == (
