@@ -23,9 +23,9 @@ CLEAR = 0.9
 
 
 def described(name: str, condition: Condition, curr: Snapshot) -> str:
-    """What is wrong by the newest sample, if that is newer than what raised the condition; else by that."""
+    """What is wrong by the newest sample, if that is newer than what raised the condition by a second; else by that."""
     sample = _newest_sample(name, curr)
-    if sample and sample.moment.since(condition.seen or condition.changed) > 0:
+    if sample and sample.moment.since(condition.seen or condition.changed) >= US_PER_SECOND:
         return described_by_sample(name, curr) or condition.described(curr.now)
     return condition.described(curr.now)
 

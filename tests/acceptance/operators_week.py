@@ -633,8 +633,8 @@ GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in T"
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
 REMOVED = MISSING.replace("/no/such/program", "DIR/bin/gone")
-LEAK = "victim takes SIZE of memory (allowed: SIZE), for T"
-SPIN = "victim uses X cores (allowed: X), for T"
+LEAK = "victim takes SIZE of memory (allowed: SIZE), for at least T"
+SPIN = "victim uses X cores (allowed: X), for at least T"
 CALMED = "victim takes too much CPU"
 SICK = "http://127.0.0.1:PORT/ answers 500, 2 checks in a row"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
