@@ -1029,7 +1029,7 @@ TABLE: tuple[Breakage, ...] = (
                 f"rollback COMMIT COMMIT was rolled back to COMMIT: {HARM}",
                 f"rule:bad: {RAISED}",
                 f"the engine was rolled back: COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine"
-                " history",
+                " log",
             ),
             notices=(("error", "engine:rolled-back"),),
         ),
