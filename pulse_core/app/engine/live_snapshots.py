@@ -38,7 +38,7 @@ class DaemonTicks:
         self._vitals = self._open.enter_context(home.vitals())
         self._state, self._number = State(), 0
         self._settings, self._digest = Settings(), ""
-        self._windows, self._sample = SampleWindows(), 0
+        self._windows, self._sample, self._since = SampleWindows(), 0, 0
         self.first = self._begun()
 
     def close(self) -> None:
@@ -53,6 +53,9 @@ class DaemonTicks:
                 if row.head.seq > self._log.head().seq:
                     break  # it has seen what is not recorded yet
                 count += 1
+                if row.head.seq < self._state.seq or row.moment.at < self._since:
+                    self._number = row.tick  # it was before the first snapshot, and is only recorded now
+                    continue
                 yield self._then(row)
             if not count and not self.is_patient and self.home.daemon.lock_holder() is None:
                 return
@@ -64,7 +67,7 @@ class DaemonTicks:
         if not (rows := self._vitals.ticks(1)):
             first = replace(current_snapshot(self.home).snapshot, tick=0)
             self._state, self._settings = first.state, first.settings
-            self._windows = SampleWindows(first.windows)
+            self._since = first.now.at
             return first
         self._state = state_at(self.home, self._log, rows[0].head.seq)
         return self._then(rows[0]).snapshot

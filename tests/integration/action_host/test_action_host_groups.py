@@ -59,6 +59,7 @@ return Result({})
 KILLS = """
 def said(pid, file):
     return open(f"/proc/{pid}/{file}").read()
+looked, tells = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork():
@@ -71,6 +72,8 @@ if os.fork() == 0:
                     os.kill(int(pid), 9)
             except OSError:
                 pass
+        os.write(tells, b"!")
+os.read(looked, 1)
 return Result({})
 """
 POLICY = "Policy(Safety.AT_MOST_ONCE, timeout=20)"
@@ -163,7 +166,8 @@ async def test_a_host_that_ends_all_processes_of_its_user_can_not_keep_another_o
             "run_as": lambda: RunAs(account.ids),
             "group": partial(host_group, tmp_path),
         }
-        works = written(folder / "new", executor("return Result({})", policy=POLICY))
+        slow = "time.sleep(1)\n"  # the other one gets to see it
+        works = written(folder / "new", executor("return Result({})", policy=POLICY), before=slow)
         async with at_work(written(folder / "old", executor(KILLS, policy=POLICY)), **how) as old:
             await old.act()
             with pytest.raises(CannotLoad, match=r"ended by SIGKILL; .*upulse engine disable"):

@@ -12,7 +12,7 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import CannotLoad, ReservedNames, Revision
 from pulse_core.ports.executor import GivenUp
-from tests.engine_user import lend, open_to_all
+from tests.engine_user import lend, open_folder
 from tests.integration.action_host.action_host_scene import (
     MEMORY,
     Scene,
@@ -289,13 +289,13 @@ async def test_the_child_has_little_of_the_daemons_surroundings(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may give the child another user")
 async def test_the_child_takes_on_the_user_that_it_is_given(
-    tmp_path: Path, open_python: str, monkeypatch: pytest.MonkeyPatch
+    open_python: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lend(open_python, monkeypatch)
-    open_to_all(tmp_path)
     body = "return Reading({'user': [os.getuid(), os.getgid(), os.getgroups()]})"
-    async with at_work(written(tmp_path, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
-        assert (await scene.look())["user"] == [65534, 65534, []]
+    with open_folder() as folder:
+        async with at_work(written(folder, watcher(body)), run_as=lambda: RunAs((65534, 65534))) as scene:
+            assert (await scene.look())["user"] == [65534, 65534, []]
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may try to give the child another user")

@@ -22,7 +22,7 @@ from pulse_adapters.workers.run_as import RunAs
 from pulse_adapters.workers.syscall_numbers import NUMBERS
 from pulse_core.ports.engine import LoadedRevision
 from tests.control_groups import skip_without_groups
-from tests.engine_user import open_to_all
+from tests.engine_user import open_folder
 from tests.integration.rule_host.rule_host_engines import folded, host_supervisor, rule, written
 from tests.processes import child_of_test
 
@@ -219,15 +219,15 @@ async def test_each_part_of_the_sandbox_is_told(tmp_path: Path) -> None:
     assert "CapEff:\t0000000000000000" in status
 
 
-async def test_as_root_it_can_be_given_a_user_of_its_own(tmp_path: Path) -> None:
+async def test_as_root_it_can_be_given_a_user_of_its_own() -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can give it one")
-    open_to_all(tmp_path)
-    found, notes, _ = await loaded(
-        tmp_path,
-        ChildHosts(run_as=lambda: RunAs((65534, 65534))),
-        "return Verdict(notes=(str(os.getresuid()), str(os.getresgid()), str(os.getgroups())))",
-    )
+    with open_folder() as folder:
+        found, notes, _ = await loaded(
+            folder,
+            ChildHosts(run_as=lambda: RunAs((65534, 65534))),
+            "return Verdict(notes=(str(os.getresuid()), str(os.getresgid()), str(os.getgroups())))",
+        )
     assert found.sandbox["user"] is True
     assert notes == ("(65534, 65534, 65534)", "(65534, 65534, 65534)", "[]")
 
