@@ -113,7 +113,7 @@ def test_a_killed_daemon_has_died_and_counts_as_stopped_since_its_last_sign_of_l
     assert "it was killed, or the machine went down" in home.upulse("why", "pulse").out
     home.start_daemon()
     (incident,) = [one for one in home.upulse("incidents", "--json").json if one["about"] == "daemon"]
-    assert incident["began"] == daemon["since"]
+    assert incident["began_after"] == daemon["since"]
     home.upulse("daemon", "stop")
     assert "died" not in home.status()["daemon"]
     home.start_daemon()
