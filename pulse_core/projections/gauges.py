@@ -125,11 +125,8 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
-        for_ = (
-            f", for at least {duration_text(lasted // US_PER_SECOND * US_PER_SECOND)}"
-            if gauge.bound.for_
-            else ""
-        )
+        whole = lasted // US_PER_SECOND * US_PER_SECOND
+        for_ = f", for at least {duration_text(whole)}" if gauge.bound.for_ and whole else ""
         numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
         raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
         yield Draft(raised, subject=gauge.name)

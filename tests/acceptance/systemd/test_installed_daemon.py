@@ -192,7 +192,7 @@ def test_what_another_user_writes_to_the_journal_is_neither_an_anchor_nor_the_da
     assert daemon.machine.run(asked).stdout == f"{forged}\n"
     assert "ok" in daemon.upulse("verify")
     assert "another" not in daemon.upulse("daemon", "logs", "-n", "100")
-    daemon.machine.write(f"/etc/systemd/system/{UNIT}.d/few.conf", "[Service]\nLogRateLimitBurst=20\n")
+    daemon.machine.write(f"/etc/systemd/system/{UNIT}.d/few.conf", "[Service]\nLogRateLimitBurst=200\n")
     daemon.configure(SLEEPER, '[anchor]\njournal = true\nevery = "1s"\n')
     daemon.machine.systemctl("daemon-reload")
     daemon.upulse("daemon", "restart")

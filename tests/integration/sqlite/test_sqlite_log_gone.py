@@ -311,12 +311,14 @@ async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
 
 @contextmanager
 def mounted(place: Path) -> Iterator[None]:
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "t", place], check=False).returncode:
+    if subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "t", place], check=False, timeout=60
+    ).returncode:
         pytest.skip("nothing can be mounted here")
     try:
         yield
     finally:
-        subprocess.run(["umount", "-l", place], check=True)
+        subprocess.run(["umount", "-l", place], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("files", [["events.db"], ["events.db", "events.db-wal"]])
