@@ -139,7 +139,9 @@ def home(machine: Machine, made: str) -> Iterator[Installed]:
 @pytest.fixture
 def with_engine(home: Installed) -> Iterator[Installed]:
     """The same, installed, with an engine as `upulse init` makes it, and with that a user of its own."""
+    home.machine.run(["rm", "-rf", HOME])  # the journal keeps what is told of a log: it has an id of its own
     home.upulse("init")
+    home.configure(SLEEPER)
     try:
         home.upulse("daemon", "install")
         home.pid_when_up("sleeper")
