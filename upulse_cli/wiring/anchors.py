@@ -6,7 +6,6 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal, journal_query
 from pulse_adapters.host.spawner import Spawner
@@ -35,11 +34,31 @@ LOST = (
 )
 
 
-class JournalLine(NamedTuple):
-    """A line that was written to the journal, and when, in seconds; none at first."""
+class JournalAnchor:
+    """Writes lines to the journal, and looks with each whether the one before is there.
 
-    text: str = ""
-    at: float = 0.0
+    journald says to nobody who writes that it drops what it gets.
+    """
+
+    def __init__(self, spawner: Spawner) -> None:
+        self._spawner = spawner
+        self._last: tuple[str, float] | None = None
+        """The line before, and when it was written, in seconds."""
+
+    async def __call__(self, line: str) -> None:
+        """Write a line. Raises PulseError if it is not written, or the one before is lost."""
+        before, self._last = self._last, (line, time.time())
+        await asyncio.to_thread(add_to_journal, line)
+        if before and await self._is_lost(*before):
+            raise PulseError(LOST)
+
+    async def _is_lost(self, line: str, at: float) -> bool:
+        argv = ("journalctl", f"--since=@{at - SLACK:.0f}", *journal_query({os.geteuid()}))
+        try:
+            asked = await self._spawner.run(argv, cwd=None, timeout=COMMAND_TIMEOUT, marker="anchor")
+        except (PulseError, OSError):
+            return False  # it can't be read
+        return not asked.exit and line not in asked.output
 
 
 def anchoring(
@@ -81,23 +100,7 @@ def anchoring(
             raise PulseError("only an earlier head is written by now")
         return is_first
 
-    kept = JournalLine()
-
-    async def journal(line: str) -> None:
-        nonlocal kept
-        before, kept = kept, JournalLine(line, time.time())
-        await asyncio.to_thread(add_to_journal, line)
-        if before.text and await is_lost(before):
-            raise PulseError(LOST)
-
-    async def is_lost(line: JournalLine) -> bool:
-        """Whether the journal can be read and lacks it: journald says to nobody who writes that it drops what it gets."""
-        argv = ("journalctl", f"--since=@{line.at - SLACK:.0f}", *journal_query({os.geteuid()}))
-        try:
-            asked = await spawner.run(argv, cwd=None, timeout=COMMAND_TIMEOUT, marker="anchor")
-        except (PulseError, OSError):
-            return False
-        return not asked.exit and line.text not in asked.output
+    journal = JournalAnchor(spawner)
 
     def places(wanted: AnchorSettings) -> Mapping[str, Place]:
         found: dict[str, Place] = {}

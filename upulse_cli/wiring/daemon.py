@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from random import Random
+from typing import NamedTuple
 
 from pulse_adapters.config.file import OWNER_ALONE, load, load_to_start
 from pulse_adapters.config.home import Home
@@ -63,6 +64,7 @@ from upulse_cli.views.narrator import Narrator, sense_aloud
 from upulse_cli.wiring.anchors import anchoring
 from upulse_cli.wiring.engine import engine_of, repository_fault
 from upulse_cli.wiring.executors import (
+    MachineExecutors,
     group_sockets_of,
     machine_executors,
     needed_watchers_of,
@@ -116,69 +118,45 @@ async def real_daemon(
 
     Raises SettingsRefused. Settings that are loaded later must be without any fault.
     """
-    settings, faults = load_to_start(home.config)
+    loaded, faults = load_to_start(home.config)
     # In a thread of its own: nothing waits while a large file is read.
-    current_settings = CurrentSettings(settings, lambda: asyncio.to_thread(load, home.config))
+    settings = CurrentSettings(loaded, lambda: asyncio.to_thread(load, home.config))
     clock, objects, view = SystemClock(), FileObjects(home.objects), View()
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
         stack.callback((folder := HomeFolder(home.path)).close)
-        log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
-        stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
-        checkpoints = SqliteCheckpoints(home.state, log.host)
-        await checkpoints.tell_host()
-        identity = log_identity(log.host)
-        first = next(iter([one async for batch in log.since(0, upto=1) for one in batch]), None)
+        stores = await stack.enter_async_context(open_stores(home, clock, objects, how))
+        log, vitals, identity = stores.log, stores.vitals, log_identity(stores.log.host)
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
-        acting = machine_executors(
-            home, current_settings, view, failed, calls.append, identity, first, folder
-        )
+        acting = machine_executors(home, settings, view, failed, calls.append, identity, stores.first, folder)
         stack.callback(acting.close)
-        lateness, own_window = calls.lateness_ms, partial(window, SystemResource.key)
-        system = SystemResource(
-            current_settings, lateness, acting.spawner, acting.consumers, view, own_window
-        )
-        usage = ProcessUsageWatcher(
-            current_settings,
-            acting.known,
-            acting.lives.members,
-            view,
-            partial(window, ProcessUsageWatcher.key),
-        )
+        system, usage = machine_watchers(settings, acting, view, calls)
         await stack.enter_async_context(system)
-        vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
         stack.callback((logs := FollowedLogs(failed)).close)
         stack.callback((prober := ChildProber()).close)
         stack.push_async_callback((commands := LocalCommandProber(acting.spawner, identity)).close)
         stack.push_async_callback((health := LocalHealthProber(acting.spawner, prober, commands)).close)
         own_files = HomeFiles(home, SIZE, Reserve(home.reserve).make, folder.is_in_place)
-        engine = engine_of(home, clock, current_settings, calls.windows)
+        damage = lambda: view().control.damage  # noqa: E731
+        sweep = sweeper_of(home, objects, settings, damage, is_in_place=folder.is_in_place)
+        engine = engine_of(home, clock, settings, calls.windows)
         context = WatcherContext(
-            prober,
-            commands,
-            clock,
-            current_settings,
-            view,
-            window,
-            acting.programs,
-            home,
-            calls.append,
-            log.listen,
+            prober, commands, clock, settings, view, window, acting.programs, home, calls.append, log.listen
         )
         services: dict[str, Service] = {
-            **log_services(home, log, clock, acting.spawner, view, current_settings, calls),
-            **sidecars(home.path, current_settings, prober, calls.is_turning, failed),
-            **engine_services(home, log, view, current_settings, engine, failed),
-            **socket_services(home, current_settings, faults, context, failed),
+            **log_services(home, log, clock, acting.spawner, view, settings, calls),
+            **sidecars(home.path, settings, prober, calls.is_turning, failed),
+            **engine_services(home, log, view, settings, engine, failed),
+            **socket_services(home, settings, faults, context, failed),
             "room": begun_again(
-                "disk", partial(keep_quota, own_files, vitals.yield_oldest, current_settings, failed), failed
+                "disk", partial(keep_quota, own_files, vitals.yield_oldest, settings, failed), failed
             ),
-            **occasional_services(lock, logs if settings.log else None, failed),
+            **occasional_services(lock, logs if loaded.log else None, failed),
         }
         optional_watchers: Sequence[Watcher] = (
-            ErrorLog(logs, clock, current_settings, view, vitals.newest),
-            Network(prober, current_settings, view, lambda: window(Network.key)),
+            ErrorLog(logs, clock, settings, view, vitals.newest),
+            Network(prober, settings, view, lambda: window(Network.key)),
             *watchers_of(context),
         )
         calls.daemon = daemon = Daemon(
@@ -186,25 +164,19 @@ async def real_daemon(
                 log=log,
                 vitals=vitals,
                 objects=objects,
-                checkpoints=checkpoints,
+                checkpoints=stores.checkpoints,
                 clock=clock,
                 table=acting.table,
                 health=health,
                 executors=acting.executors,
-                current_settings=current_settings,
+                current_settings=settings,
                 view=view,
                 service_manager=Notifier.from_environment(),
                 new_id=new_id,
                 dice=Random(),
                 pid=os.getpid(),
                 version=__version__,
-                sweep=sweeper_of(
-                    home,
-                    objects,
-                    current_settings,
-                    lambda: view().control.damage,
-                    is_in_place=folder.is_in_place,
-                ),
+                sweep=sweep,
                 end_remains=acting.lives.end_effect,
                 watchers=(system, usage, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
@@ -215,6 +187,40 @@ async def real_daemon(
         )
         daemon.journal.listen_once(acting.notify.log_notices)
         yield daemon
+
+
+class Stores(NamedTuple):
+    """What a daemon records in, open; first: the log's first row, None if it has none yet."""
+
+    log: SqliteEventLog
+    checkpoints: SqliteCheckpoints
+    vitals: SqliteVitals
+    first: Event | None
+
+
+@asynccontextmanager
+async def open_stores(
+    home: Home, clock: SystemClock, objects: FileObjects, how: Opening
+) -> AsyncIterator[Stores]:
+    """The stores of a home whose log no other daemon has under its name."""
+    async with AsyncExitStack() as stack:
+        log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
+        stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
+        checkpoints = SqliteCheckpoints(home.state, log.host)
+        await checkpoints.tell_host()
+        rows = [one async for batch in log.since(0, upto=1) for one in batch]
+        vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
+        yield Stores(log, checkpoints, vitals, rows[0] if rows else None)
+
+
+def machine_watchers(
+    settings: CurrentSettings, acting: MachineExecutors, view: View, calls: DaemonCallbacks
+) -> tuple[SystemResource, ProcessUsageWatcher]:
+    """What measures the machine, and what the guarded processes take of it."""
+    window = partial(calls.window, SystemResource.key)
+    system = SystemResource(settings, calls.lateness_ms, acting.spawner, acting.consumers, view, window)
+    window = partial(calls.window, ProcessUsageWatcher.key)
+    return system, ProcessUsageWatcher(settings, acting.known, acting.lives.members, view, window)
 
 
 def log_services(

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.engine_user.account_setup import AccountChecks
 from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
-from pulse_adapters.host.clock import SystemClock
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.lock import HomeLock
 from pulse_adapters.notify.addresses import resolve_url, unknown_services
@@ -18,14 +18,14 @@ from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import FAIL, OK, WARN, Check, DaemonChecks, Finding
 from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError
-from pulse_core.model.moment import iso
+from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports.readers import EventQuery
 from upulse_cli.time_args import local, zone
 from upulse_cli.wiring.verify import compare_with_anchors
 
 ANCHOR_REMEDY = "find out who changed it, and what else; then put the anchor back, or upulse restore a backup"
-
-RECENT_US = 3_600_000_000
+RECENT_US = 3600 * US_PER_SECOND
+"""For how long a failure to write an anchor is told."""
 
 
 def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
@@ -40,21 +40,6 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
 
     def spell(at: int, date: bool) -> str:
         return f"{local(iso(at), date=date)} {zone()}"
-
-    def anchors() -> Iterator[Finding]:
-        known, is_odd = dict[str, int](), False
-        for fault, note in compare_with_anchors(home, known):
-            if words := fault or note:
-                is_odd = True
-                yield Finding("anchor", FAIL if fault else WARN, words, ANCHOR_REMEDY if fault else "")
-        query = EventQuery(since_at=SystemClock().now().at - RECENT_US, kinds=("error",), subject="anchor")
-        with suppress(PulseError), context.events() as log:
-            for event in log.events(query, limit=1, newest_first=True):
-                is_odd = True
-                words = f"the daemon said within the hour: {(event.spelled()['data'] or {}).get('message')}"
-                yield Finding("anchor", WARN, words, "see: upulse events --kind error")
-        if rows := [row for row in known.values() if row and not is_odd]:
-            yield Finding("anchor", OK, f"the log is what its anchors know, up to row {max(rows)}")
 
     host = HostChecks(home, daemon.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)
@@ -93,7 +78,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.verified,
         stores.checkpoints,
         stores.backup,
-        anchors,
+        partial(anchor_findings, context),
         stores.vitals,
         stores.aside,
         repository.engine,
@@ -107,3 +92,20 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         daemon.daemon,
         UnitChecks(home.path).unit,
     )
+
+
+def anchor_findings(context: HomeContext) -> Iterator[Finding]:
+    """What the anchors outside the home say of its log, and what failed about them within the hour."""
+    known, is_odd = dict[str, int](), False
+    for fault, note in compare_with_anchors(context.layout, known):
+        if words := fault or note:
+            is_odd = True
+            yield Finding("anchor", FAIL if fault else WARN, words, ANCHOR_REMEDY if fault else "")
+    query = EventQuery(since_at=context.clock.now().at - RECENT_US, kinds=("error",), subject="anchor")
+    with suppress(PulseError), context.events() as log:
+        for event in log.events(query, limit=1, newest_first=True):
+            is_odd = True
+            words = f"the daemon said within the hour: {(event.spelled()['data'] or {}).get('message')}"
+            yield Finding("anchor", WARN, words, "see: upulse events --kind error")
+    if rows := [row for row in known.values() if row and not is_odd]:
+        yield Finding("anchor", OK, f"the log is what its anchors know, up to row {max(rows)}")

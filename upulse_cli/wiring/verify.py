@@ -83,7 +83,7 @@ def compare_with_anchors(
         host = first.host if first else ""
         named = dict.fromkeys((*asked, *(by_settings or ()), *chain.from_iterable(recorded)))
         due = {*asked, *_due(home, log, recorded)}
-        anchored.update(_last_anchored(log))
+        anchored.update(_rows_in_files(log))
         for place in (*named, *({JOURNAL_PLACE} - named.keys())):
             where = f"the anchor {'in the journal' if place == JOURNAL_PLACE else place}"
             is_named, why = place in named, ""
@@ -127,7 +127,7 @@ def _due(home: HomeLayout, log: SqliteEventReader, recorded: Sequence[tuple[str,
     return set(recorded[-1]) - {JOURNAL_PLACE}
 
 
-def _last_anchored(log: SqliteEventReader) -> Mapping[str, int]:
+def _rows_in_files(log: SqliteEventReader) -> Mapping[str, int]:
     """The last row that each anchor file knew when the daemon last read the whole log."""
     checked = next(log.events(EventQuery(kinds=("log-verified",)), limit=1, newest_first=True), None)
     data = checked.spelled()["data"] if checked else None
