@@ -53,13 +53,6 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
-def open_to_all(folder: Path) -> None:
-    """Let every user look into a test's folder, and into those of pytest above it; into nothing above these."""
-    for one in (folder, *folder.parents):
-        if "pytest-" in str(one):
-            one.chmod(0o755)
-
-
 def cleared(home: Path) -> None:
     """Remove what was laid out for this home."""
     shutil.rmtree(layout_path(home), ignore_errors=True)

@@ -23,7 +23,7 @@ from pulse_adapters.files.safe_directory import open_directory
 from pulse_adapters.files.sessions import SessionReader, delete_session
 from pulse_adapters.files.worker import Deadline, OrderRefused
 from pulse_adapters.workers.framing import encode
-from tests.engine_user import open_to_all
+from tests.engine_user import open_folder
 from tests.integration.files.files_scene import (
     LATER,
     archive_order,
@@ -214,21 +214,21 @@ def test_what_is_opened_after_the_look_stays_whole_and_leaves_no_archive(root: P
 @only_root
 @pytest.mark.parametrize("mode", [0, 0o555])
 def test_what_may_not_be_read_or_deleted_stays_and_is_not_archived_again_and_again(
-    root: Path, tmp_path: Path, mode: int, open_python: str
+    mode: int, open_python: str
 ) -> None:
-    grow(root, "closed/log", "theirs", "mine")
-    open_to_all(tmp_path)
-    (tmp_path / "archive").mkdir()
-    for path in (root, tmp_path / "archive", root / "closed", root / "closed" / "log", root / "mine"):
-        os.chown(path, 65534, 65534)
-    (root / "closed").chmod(mode)
-    (root / "theirs").chmod(0o600)
-    told = program("archive", archive_order(tmp_path, root), *as_nobody(), python=open_python)
-    assert told["sessions"] == 1
-    assert set(told["left"].values()) == {1}
-    assert left(root) == {"closed", "closed/log", "theirs"}
-    again = program("archive", archive_order(tmp_path, root), *as_nobody(), python=open_python)
-    assert (again["sessions"], len(archives(tmp_path))) == (0, 1)
+    with open_folder() as place:
+        grow(root := place / "sessions", "closed/log", "theirs", "mine")
+        (place / "archive").mkdir()
+        for path in (root, place / "archive", root / "closed", root / "closed" / "log", root / "mine"):
+            os.chown(path, 65534, 65534)
+        (root / "closed").chmod(mode)
+        (root / "theirs").chmod(0o600)
+        told = program("archive", archive_order(place, root), *as_nobody(), python=open_python)
+        assert told["sessions"] == 1
+        assert set(told["left"].values()) == {1}
+        assert left(root) == {"closed", "closed/log", "theirs"}
+        again = program("archive", archive_order(place, root), *as_nobody(), python=open_python)
+        assert (again["sessions"], len(archives(place))) == (0, 1)
 
 
 # Verified before anything goes

@@ -19,7 +19,7 @@ from pulse_adapters.files.clean import DEEPEST, LARGEST, SHOWN, WAITING, Ledger,
 from pulse_adapters.files.in_use import MountDevices, find_files_in_use
 from pulse_adapters.files.safe_directory import mount_of, open_directory
 from pulse_adapters.files.worker import CALLS_PER_CHECK, Deadline
-from tests.engine_user import open_to_all
+from tests.engine_user import open_folder
 from tests.integration.files.files_scene import (
     LATER,
     as_nobody,
@@ -209,18 +209,15 @@ def test_no_file_is_left_open(root: Path, tmp_path: Path) -> None:
 
 
 @only_root
-def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(
-    root: Path, tmp_path: Path, open_python: str
-) -> None:
-    grow(root, "closed/file", "theirs/file", "mine", "unreadable")
-    open_to_all(tmp_path)
-    for path in (root, root / "closed", root / "mine", root / "unreadable"):
-        os.chown(path, 65534, 65534)
-    (root / "closed").chmod(0)
-    (root / "unreadable").chmod(0)
-    order = cleaning_order(tmp_path, root)
-    told = program("clean", order, *as_nobody(), python=open_python)
-    assert left(root) == {"closed", "closed/file", "theirs", "theirs/file"}
+def test_what_may_not_be_read_or_deleted_is_told_and_keeps_nothing_else(open_python: str) -> None:
+    with open_folder() as place:
+        grow(root := place / "cache", "closed/file", "theirs/file", "mine", "unreadable")
+        for path in (root, root / "closed", root / "mine", root / "unreadable"):
+            os.chown(path, 65534, 65534)
+        (root / "closed").chmod(0)
+        (root / "unreadable").chmod(0)
+        told = program("clean", cleaning_order(place, root), *as_nobody(), python=open_python)
+        assert left(root) == {"closed", "closed/file", "theirs", "theirs/file"}
     assert told["kept"] == {"Permission denied": 2}
     assert (told["files"], told["unwritten"]) == (2, 2)  # a ledger that may not be written stops nothing
 

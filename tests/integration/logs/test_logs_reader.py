@@ -20,7 +20,7 @@ from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.worker import Program
 from pulse_core.model.backoff import Backoff
 from pulse_core.settings.logs import LogSettings
-from tests.engine_user import open_to_all, packages_for
+from tests.engine_user import open_folder, packages_for
 from tests.integration.logs.logs_ear import Ear, errors
 from tests.integration.logs.logs_scene import copytruncate, rename, write
 from tests.processes import child_of_test
@@ -299,22 +299,19 @@ async def test_invalid_utf_8_and_zeros_are_told_as_text(log: Path) -> None:
         assert ear.lines == ["\ufffd ERROR ? \ufffd"]
 
 
-async def test_what_may_not_be_read_is_said(log: Path, request: pytest.FixtureRequest) -> None:
-    write(log, "ERROR secret")
-    log.chmod(0)
-    open_to_all(log.parent)
-    if os.geteuid() != 0:
-        async with Ear(errors(log)) as ear:
-            await ear.until(lambda: ear.said)
-            assert ear.said == [
-                (f"log:{log}", "it may not be read by the user Pulse runs as; give that user the right")
-            ]
-        return
-    open_python = request.getfixturevalue("open_python")
-    said = await tail(log, prefix=("setpriv", "--reuid=65534", "--clear-groups"), python=open_python)
-    assert {
-        "error": [str(log), "it may not be read by the user Pulse runs as; give that user the right"]
-    } in said
+async def test_what_may_not_be_read_is_said(request: pytest.FixtureRequest) -> None:
+    words = "it may not be read by the user Pulse runs as; give that user the right"
+    with open_folder() as folder:
+        write(log := folder / "app.log", "ERROR secret")
+        log.chmod(0)
+        if os.geteuid() != 0:
+            async with Ear(errors(log)) as ear:
+                await ear.until(lambda: ear.said)
+                assert ear.said == [(f"log:{log}", words)]
+            return
+        open_python = request.getfixturevalue("open_python")
+        said = await tail(log, prefix=("setpriv", "--reuid=65534", "--clear-groups"), python=open_python)
+        assert {"error": [str(log), words]} in said
 
 
 @pytest.mark.parametrize(("limit", "number"), [("instances", 0), ("watches", 1)])
