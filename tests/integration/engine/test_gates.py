@@ -83,8 +83,8 @@ def test_nor_is_a_file_hidden_by_its_own_stub(home: Home, written: dict[str, str
 
 
 def test_what_mypy_has_kept_does_not_stand_for_what_is_new(home: Home, written: dict[str, str]) -> None:
-    os.mkfifo(home.path / "cache" / "mypy")  # where a gate left what the next one began with
     """Two candidates whose files are of one size, laid out at the same time."""
+    os.mkfifo(home.path / "cache" / "mypy")  # where a gate left what the next one began with
     written["rules/own.py"] = "ONE: int = 1234\n"
     assert gates.types(another(home, written)) == ""
     written["rules/own.py"] = "ONE: int = '12'\n"

@@ -1,4 +1,4 @@
-"""What is printed: nothing of it controls a terminal, and a pipe gets it as it is."""
+"""What is printed: nothing of it controls a terminal, a pipe gets it as it is, and what takes long says how far it is."""
 
 import ast
 import os
@@ -12,19 +12,23 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from upulse_cli.output import draw, put
+from pulse_core.model.event import Event
+from upulse_cli.output import draw, fold_progress, put
 
 ROOT = Path(__file__).parents[3] / "upulse_cli"
+BATCHES = [
+    [Event(seq, "id", 1, "boot", 1, "paused", "", "ada", "here", None, "{}")] for seq in (1_000, 2_000)
+]
 HOSTILE = "a\x1b]0;title\x07\tb\x9b31m\u202ec\r\n"
 
 
 @contextmanager
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """A terminal that is printed to; what it shows is read from the descriptor."""
+def terminal(monkeypatch: pytest.MonkeyPatch, stream: str = "stdout", kind: str = "dumb") -> Iterator[int]:
+    """A terminal that a stream goes to; what it shows is read from the descriptor."""
     shown, ours = os.openpty()
-    monkeypatch.setenv("TERM", "dumb")
-    with os.fdopen(ours, "w") as stdout:
-        monkeypatch.setattr(sys, "stdout", stdout)
+    monkeypatch.setenv("TERM", kind)
+    with os.fdopen(ours, "w") as file:
+        monkeypatch.setattr(sys, stream, file)
         yield shown
     os.close(shown)
 
@@ -50,6 +54,29 @@ def test_a_pipe_gets_it_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdout", pipe)
     put(HOSTILE, end="")
     assert pipe.getvalue() == HOSTILE
+
+
+def test_what_takes_long_on_a_terminal_says_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stderr", "xterm") as shown:
+        assert list(fold_progress(BATCHES, 2_000, quiet=0.0)) == BATCHES
+        said = b""
+        while "folding the log … row 2,000 of 2,000".encode() not in said:  # the test's own timeout ends it
+            said += os.read(shown, 10_000)
+
+
+def test_what_is_quick_says_nothing_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    with terminal(monkeypatch, "stderr", "xterm") as shown:
+        assert list(fold_progress(BATCHES, 2_000)) == BATCHES
+        os.set_blocking(shown, False)
+        with pytest.raises(BlockingIOError):
+            os.read(shown, 1)
+
+
+def test_a_pipe_is_not_told_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipe = StringIO()
+    monkeypatch.setattr(sys, "stderr", pipe)
+    assert list(fold_progress(BATCHES, 2_000, quiet=0.0)) == BATCHES
+    assert pipe.getvalue() == ""
 
 
 def test_nobody_else_prints_to_stdout() -> None:
