@@ -25,14 +25,13 @@ from docs.json_types import (
     PromoteJson,
     RedactJson,
     ReplayJson,
-    RestoreJson,
     SeriesJson,
     SettingsCheckJson,
     ShadowJson,
     VerdictJson,
     WhyJson,
 )
-from pulse_core.app.backup import Backup
+from pulse_core.app.backup import Backup, Restored
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.json_answers import (
     EffectJson,
@@ -309,7 +308,7 @@ ANSWERS: Mapping[str, Any] = {
     "promote": PromoteJson,
     "redact": RedactJson,
     "replay": ReplayJson,
-    "restore": RestoreJson,
+    "restore": Restored,
     "resume": EventJson,
     "rollback": EventJson | None,
     "run logs": Lines(RunOutputJson),

@@ -441,25 +441,6 @@ class VerdictJson(TypedDict):
     anchored: Mapping[str, int]
 
 
-class RestoreJson(TypedDict):
-    """What came of a restore.
-
-    made_at: of the backup, microseconds; rows: of the backup; salvaged: rows after them that were still sound; lost: rows
-    that are known to have been there; fault: why not all could be kept; kept_at: where what was there is kept;
-    engine_fault: what git finds wrong with the engine.
-    """
-
-    source: str
-    made_at: int
-    rows: int
-    salvaged: int
-    lost: int
-    fault: str
-    kept_at: str
-    notes: Sequence[str]
-    engine_fault: str
-
-
 class SettingsCheckJson(TypedDict):
     """What is wrong with the settings; doubts: by process, why it may be another one than is meant; only without faults."""
 

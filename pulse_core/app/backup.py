@@ -30,8 +30,9 @@ class Backup(NamedTuple):
 class Restored(NamedTuple):
     """What came of a restore.
 
-    rows: of the backup; salvaged: rows after them that were still sound; lost: rows that are known to have been there;
-    fault: why not all could be kept; kept_at: where what was there is kept; notes: what else is to be said.
+    made_at: of the backup, UTC microseconds; rows: of the backup; salvaged: rows after them that were still sound; lost:
+    rows that are known to have been there; fault: why not all could be kept; kept_at: where what was there is kept;
+    notes: what else is to be said; engine_fault: why the engine that is there now is of no use, empty if it is whole.
     """
 
     source: str
@@ -42,3 +43,4 @@ class Restored(NamedTuple):
     fault: str
     kept_at: str
     notes: Sequence[str] = ()
+    engine_fault: str = ""

@@ -81,7 +81,7 @@ def restore(
         progress("reading the engine …")
         fault = engine_fault(home_context(where))
     if as_json:
-        put_json({**restored._asdict(), "engine_fault": fault})
+        put_json(restored._replace(engine_fault=fault)._asdict())
         raise typer.Exit(1 if fault else 0)
     if earlier:
         say(f"First the restore from {earlier.source} was finished, which had been broken off.")
