@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
 
 from pulse_adapters.config.checks import NeedChecks
 from pulse_adapters.engine_user.account_setup import AccountChecks
@@ -41,6 +40,9 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
     def spell(at: int, date: bool) -> str:
         return f"{local(iso(at), date=date)} {zone()}"
 
+    def anchors() -> Iterator[Finding]:
+        return anchor_findings(context)
+
     host = HostChecks(home, daemon.last_start)
     stores = StoreChecks(home, deep, is_held, lock, spell, daemon.newest)
     needs = NeedChecks(
@@ -78,7 +80,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         stores.verified,
         stores.checkpoints,
         stores.backup,
-        partial(anchor_findings, context),
+        anchors,
         stores.vitals,
         stores.aside,
         repository.engine,
