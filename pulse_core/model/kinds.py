@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from pulse_core.model.errors import Refused
 from pulse_core.model.event import Draft
@@ -181,26 +181,23 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
     )
 
 
-class RestartDelayed(Payload, kind="restart-delayed", wakes=Wake.NEVER):
+class DelayFields(BaseModel, defer_build=True):
+    """What held something back, and for how long."""
+
+    held_by: Text = Field(description="what held it back, as `a pause of ada`")
+    since: int = Field(description="from when on, UTC microseconds")
+    held_us: int = Field(description="for how long, microseconds")
+    lasts: bool = Field(
+        default=False, description="whether it still did, which is told once it has for a second"
+    )
+
+
+class RestartDelayed(DelayFields, Payload, kind="restart-delayed", wakes=Wake.NEVER):
     """The restart of a dead process was held back for a tenth of a second or more. Subject: its name."""
 
-    held_by: Text = Field(description="what held it back, as `a pause of ada`")
-    since: int = Field(description="from when on, UTC microseconds")
-    held_us: int = Field(description="for how long, microseconds")
-    lasts: bool = Field(
-        default=False, description="whether it still did, which is told once it has for a second"
-    )
 
-
-class AnswerDelayed(Payload, kind="answer-delayed", wakes=Wake.NEVER):
+class AnswerDelayed(DelayFields, Payload, kind="answer-delayed", wakes=Wake.NEVER):
     """What survival wished to do about a condition was held back for a tenth of a second or more. Subject: its name."""
-
-    held_by: Text = Field(description="what held it back, as `a pause of ada`")
-    since: int = Field(description="from when on, UTC microseconds")
-    held_us: int = Field(description="for how long, microseconds")
-    lasts: bool = Field(
-        default=False, description="whether it still did, which is told once it has for a second"
-    )
 
 
 class ProcessStopped(Payload, kind="process-stopped", wakes=Wake.NOW):
