@@ -29,18 +29,18 @@ from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.measurements import described
-from pulse_core.rules.survival.blast_radius import action_budget, budget_of
+from pulse_core.rules.survival.blast_radius import ActionBudget, action_budget, budget_of
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import (
     WATCHER,
     ProcessState,
     evaluate_status,
+    newest_look,
     restart_effect,
     restart_key,
 )
 from pulse_core.rules.survival.process_watchdog import ProcessStatus as ProcessCondition
 from pulse_core.settings.cross_checks import overlaps
-from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.watcher_costs import Cost
 
@@ -73,12 +73,12 @@ def compute_status(
     looked: when the daemon that answers last looked at the processes; None if none does; known: when what is told of
     them was known, if that is not now.
     """
-    snapshot = Snapshot(0, known or now, settings, {}, state)
     windows = {key: Window((Sample(0, key, known or now, data),)) for key, data in vitals.items()}
+    snapshot = Snapshot(0, known or now, settings, windows, state)
     whole = Snapshot(0, now, settings, windows, state)
     control, effects, looks = state.control, state.effects, vitals.get(WATCHER, {})
     usages = vitals.get(PROCESS_USAGE, {})
-    shared, due = overlaps(settings.process), due_restarts(snapshot, looks)
+    shared, found = overlaps(settings.process), process_conditions(snapshot)
     status: HomeStatus = {
         "daemon": daemon,
         "paused": _pause_status(control),
@@ -91,13 +91,12 @@ def compute_status(
         },
         "processes": [
             process_status(
-                process,
+                process.name,
+                found[process.name],
                 snapshot,
-                looks.get(process.name, {}),
                 looked,
                 shared.get(process.name, ""),
                 usages.get(process.name, {}),
-                due,
             )
             for process in settings.process
         ],
@@ -157,20 +156,19 @@ def _condition_status(name: str, condition: Condition, curr: Snapshot) -> Condit
 
 
 def process_status(
-    process: ProcessSettings,
+    name: str,
+    condition: ProcessCondition,
     snapshot: Snapshot,
-    look: Mapping[str, Json],
     looked: Moment | None,
     shared: str = "",
     usage: Mapping[str, Json] = MappingProxyType({}),
-    due: Verdict | None = None,
 ) -> GuardedProcessStatus:
     """One guarded process in the words of the rule that guards it, and what its newest look says of its probes.
 
     It is unknown if nobody has looked at it lately. shared: what it is recognised by as another one is, in words;
-    usage: its entry in the newest sample of what processes take; due: as for `process_condition`.
+    usage: its entry in the newest sample of what processes take.
     """
-    condition, history = process_condition(process, snapshot, look, due), snapshot.process(process.name)
+    history, look = snapshot.process(name), newest_look(name, snapshot)
     since = history.up or history.down
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
@@ -179,14 +177,14 @@ def process_status(
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
     told = [words for words in (look.get("others", ""), shared, probe_words(look)) if words not in why]
     return {
-        "name": process.name,
+        "name": name,
         "state": state.value,
         "pid": pid if not doubt else None,
         "since": iso(since.at) if since else None,
         "restarts": history.restarts,
         "why": "; ".join(filter(None, (why, *told, history.unlogged))),
         "leftovers": look.get("leftovers", []),
-        "usage": {name: usage[name] for name in USAGES if name in usage}
+        "usage": {what: usage[what] for what in USAGES if what in usage}
         if pid and not doubt and usage.get("pid") == pid
         else None,
     }
@@ -224,39 +222,38 @@ def probe_words(look: Mapping[str, Json]) -> str:
     return f"{failed} of the last {said['of']} probes failed, the last one: {error}" if failed else error
 
 
-def due_restarts(snapshot: Snapshot, looks: Mapping[str, Mapping[str, Json]]) -> Verdict:
-    """The restarts that are due and that nobody holds back, in the order in which they spend the budget."""
-    holds, wishes = tuple(current_holds(snapshot)), []
-    for process in snapshot.settings.process:
-        look = looks.get(process.name, {})
-        condition = evaluate_status(process, snapshot, look)
-        if condition.state is ProcessState.DUE and longest_hold(restart_key(process.name), holds) is None:
-            wishes.append(restart_effect(process, condition.why, look, snapshot))
-    return Verdict(tuple(wishes))
+def process_conditions(snapshot: Snapshot) -> Mapping[str, ProcessCondition]:
+    """How each guarded process stands; a restart that is due is silenced if somebody holds it back, and waits if the budget
+    does, which these restarts spend in the order of their processes."""
+    processes, wishes = snapshot.settings.process, list[Effect]()
+    found = {one.name: evaluate_status(one, snapshot, newest_look(one.name, snapshot)) for one in processes}
+    due = [process for process in processes if found[process.name].state is ProcessState.DUE]
+    holds = tuple(current_holds(snapshot)) if due else ()
+    for process in due:
+        name, condition = process.name, found[process.name]
+        if hold := longest_hold(restart_key(name), holds):
+            found[name] = _held(condition, ProcessState.SILENCED, hold.whose, hold.left_us)
+        else:
+            wishes.append(restart_effect(process, condition.why, newest_look(name, snapshot), snapshot))
+    for topic in {budget_of(wish) for wish in wishes}:
+        budget = action_budget(topic, Verdict(tuple(wishes)), snapshot)
+        for place, key in enumerate(budget.held):
+            name, left = key.removeprefix(restart_key("")), budget.frees_us(snapshot.now, place)
+            by, setting = budget_words(budget), " ([budget] actions_per_minute)"
+            found[name] = _held(found[name], ProcessState.WAITING, by, left, setting)
+    return found
 
 
-def process_condition(
-    process: ProcessSettings, snapshot: Snapshot, look: Mapping[str, Json], due: Verdict | None = None
+def _held(
+    condition: ProcessCondition, state: ProcessState, by: str, left_us: int, setting: str = ""
 ) -> ProcessCondition:
-    """How the process stands; what is due is silenced if somebody holds it back, and waits if the budget does.
+    why = f"{condition.why}; held back by {by}{setting}, for another {duration_text(left_us)}"
+    return ProcessCondition(state, left_us, why, held_by=by)
 
-    due: what `due_restarts` says, with which it shares the budget; None: it is alone.
-    """
-    condition, key = evaluate_status(process, snapshot, look), restart_key(process.name)
-    if condition.state is not ProcessState.DUE:
-        return condition
-    if last := longest_hold(key, current_holds(snapshot)):
-        state, by, whose, left = ProcessState.SILENCED, last.whose, last.whose, last.left_us
-    else:
-        wish = restart_effect(process, condition.why, look, snapshot)
-        budget = action_budget(budget_of(wish), due or Verdict((wish,)), snapshot)
-        if key not in budget.held:
-            return condition
-        state, place = ProcessState.WAITING, list(budget.held).index(key)
-        by, left = f"the budget of {budget.limit} a minute", budget.frees_us(snapshot.now, place)
-        whose = f"{by} ([budget] actions_per_minute)"
-    why = f"{condition.why}; held back by {whose}, for another {duration_text(left)}"
-    return ProcessCondition(state, left, why, held_by=by)
+
+def budget_words(budget: ActionBudget) -> str:
+    """A budget that holds something back, in the words of `held_by`."""
+    return f"the budget of {budget.limit} a minute"
 
 
 def holder_of(effect: Effect, curr: Snapshot) -> str:
@@ -265,7 +262,7 @@ def holder_of(effect: Effect, curr: Snapshot) -> str:
         return f"a pause of {curr.control.by}"
     if last := longest_hold(effect.key, current_holds(curr)):
         return last.whose
-    return f"the budget of {action_budget(budget_of(effect), Verdict(), curr).limit} a minute"
+    return budget_words(action_budget(budget_of(effect), Verdict(), curr))
 
 
 def watcher_status(watcher: Watcher, cost: Cost, now: float) -> WatcherStatus:

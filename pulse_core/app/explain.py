@@ -109,14 +109,13 @@ def rule_trace(
 
 def _as_in_status(layers: Sequence[LayerOutcome], curr: "Snapshot") -> Sequence[LayerOutcome]:
     """The layers; what the watchdog notes as due, and a rule around it holds back, is told as the status tells it."""
-    from pulse_core.app.compute_status import due_restarts, process_condition  # as above
+    from pulse_core.app.compute_status import process_conditions  # as above
     from pulse_core.rules.survival.process_watchdog import evaluate_status, newest_look
 
-    looks = {one.name: newest_look(one.name, curr) for one in curr.settings.process}
-    due, stands = due_restarts(curr, looks), dict[str, str]()
+    conditions, stands = process_conditions(curr), dict[str, str]()
     for process in curr.settings.process:
-        noted = evaluate_status(process, curr, looks[process.name])
-        told = process_condition(process, curr, looks[process.name], due)
+        noted = evaluate_status(process, curr, newest_look(process.name, curr))
+        told = conditions[process.name]
         if told != noted:
             head = f"{process.name}: "
             stands[f"{head}{noted.state.value}: {noted.why}"] = f"{head}{told.state.value}: {told.why}"

@@ -141,7 +141,7 @@ class Daemon:
 
     def _note_delays(self, curr: Snapshot, withheld: Sequence[WithheldEffect]) -> None:
         self.reporter.put(*self.delays.after(curr, withheld))
-        if self.delays.is_untold:
+        if self.delays.began_at(curr.now):
             asyncio.get_running_loop().call_later(LASTING_US / US_PER_SECOND, self._note_lasting_delays)
 
     def _note_lasting_delays(self) -> None:

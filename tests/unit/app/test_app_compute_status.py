@@ -1,23 +1,25 @@
 """How a guarded process stands, in the words of `upulse status`."""
 
+from collections.abc import Mapping
 from typing import cast
 
 import pytest
 
-from pulse_core.app.compute_status import Beat, compute_status, process_status
+from pulse_core.app.compute_status import Beat, compute_status, process_conditions, process_status
 from pulse_core.app.context import HomeContext
 from pulse_core.app.doctor import FAIL, WARN, DaemonChecks
 from pulse_core.app.explain import rule_trace
 from pulse_core.app.state import CaveatedSnapshot
 from pulse_core.app.status import silent_daemon
 from pulse_core.composition import ALL_RULES
-from pulse_core.model.home_status import DaemonStatus
+from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import Moment
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
 from pulse_core.projections.state import Snapshot, State
+from pulse_core.rules.survival.process_watchdog import WATCHER
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.projection import SILENCES, Silence, Silences
 from pulse_core.silences.settings import SilenceSettings
@@ -28,17 +30,25 @@ DEAD = ProcessHistory(pid=1, started=1, down=NOW.plus(-50 * SECOND), evidence="g
 UP = ProcessHistory(pid=1, started=1, up=NOW.plus(-50 * SECOND), evidence="there")
 
 
+def told_of(
+    settings: Settings, facts: State, look: Mapping[str, Json] = {}, looked: Moment | None = NOW
+) -> GuardedProcessStatus:
+    windows = {WATCHER: Window((Sample(1, WATCHER, NOW, {"p": look}),))}
+    seen = Snapshot(1, NOW, settings, windows, facts)
+    return process_status("p", process_conditions(seen)["p"], seen, looked)
+
+
 def standing(
     history: ProcessHistory,
     *silences: Silence,
     windows: tuple[SilenceSettings, ...] = (),
     looked: Moment | None = NOW,
-) -> Json:
+) -> GuardedProcessStatus:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     settings = settings.model_copy(update={"silence": windows})
     held = Silences({str(number): one for number, one in enumerate(silences)})
     facts = State(processes=Processes({"p": history}), parts={SILENCES.name: held})
-    return process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {}, looked)
+    return told_of(settings, facts, looked=looked)
 
 
 def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> None:
@@ -48,7 +58,7 @@ def test_what_the_budget_of_actions_holds_back_waits_and_says_for_how_long() -> 
     acted = (NOW.plus(-20 * SECOND), NOW.plus(-10 * SECOND))
     for spent, state in ((acted, "waiting"), (acted[1:], "due")):
         facts = State(processes=Processes({"p": DEAD}), effects=Effects(acted=spent))
-        told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), {"pid": 1}, NOW)
+        told = told_of(settings, facts, {"pid": 1})
         held = "; held back by the budget of 2 a minute ([budget] actions_per_minute), for another 40 s"
         assert (told["state"], held in told["why"]) == (state, state == "waiting")
         looked = {"process-alive": Window((Sample(1, "process-alive", NOW, {"p": {"pid": 1}}),))}
@@ -78,9 +88,9 @@ def test_of_several_that_the_budget_holds_back_each_is_told_when_its_turn_comes(
 
 def test_what_is_left_of_earlier_lives_is_told() -> None:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
-    snapshot = Snapshot(1, NOW, settings, {}, State(processes=Processes({"p": UP})))
-    assert process_status(settings.process[0], snapshot, {"leftovers": [7, 8]}, NOW)["leftovers"] == [7, 8]
-    assert process_status(settings.process[0], snapshot, {}, NOW)["leftovers"] == []
+    facts = State(processes=Processes({"p": UP}))
+    assert told_of(settings, facts, {"leftovers": [7, 8]})["leftovers"] == [7, 8]
+    assert told_of(settings, facts)["leftovers"] == []
 
 
 def test_what_goes_on_of_a_name_that_is_not_guarded_any_more_is_told_by_status_and_doctor() -> None:
@@ -109,7 +119,7 @@ def test_who_matches_beside_it_is_told_once(evidence: str) -> None:
     settings = Settings.model_validate({"process": [{"name": "p", "start": ["p"]}]})
     facts = State(processes=Processes({"p": DEAD._replace(evidence=evidence)}))
     look = {"others": "process 7 matches"}
-    told = process_status(settings.process[0], Snapshot(1, NOW, settings, {}, facts), look, NOW)
+    told = told_of(settings, facts, look)
     assert told["why"].count("process 7 matches") == 1
 
 
