@@ -25,6 +25,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from pulse_adapters.workers.boot_id import boot_id
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.read_only import NO_NEW_FILE
 from pulse_core.home import HomeLayout
@@ -58,7 +59,7 @@ class HomeLock:
         self._path, self._version, self._wait = path, version, wait
         self._may_be_read_only, self._is_read_only = may_be_read_only, False
         self._held: int | None = None
-        self._folder: int | None = None
+        self._folder: HomeFolder | None = None
         self._lost_until: float | None = None
 
     def __enter__(self) -> "HomeLock":
@@ -73,14 +74,15 @@ class HomeLock:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
         if self._path.name == LOCK:
             with suppress(OSError):
-                self._folder = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+                self._folder = HomeFolder(home)
                 fcntl.fcntl(self._folder, fcntl.F_OFD_SETLK, _lock(fcntl.F_RDLCK))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for held in (self._held, self._folder):
-            if held is not None:
-                os.close(held)
+        if self._held is not None:
+            os.close(self._held)
+        if self._folder:
+            self._folder.close()
         self._held = self._folder = None
 
     def keep(self) -> None:
@@ -92,11 +94,8 @@ class HomeLock:
         """
         home = self._path.parent.parent
         try:
-            if (
-                self._held is not None
-                and home.exists()
-                and not (self._folder and was_moved(self._folder, home))
-            ):
+            was_moved = self._folder is not None and self._folder.was_moved()
+            if self._held is not None and home.exists() and not was_moved:
                 self._keep(self._held)
         except OSError as error:
             raise LockUnusable(f"{self._path} can't be locked: {error.strerror}") from error
@@ -201,18 +200,6 @@ def _overwrite(file: int, words: bytes) -> None:
     except OSError:
         os.close(file)
         raise
-
-
-def was_moved(folder: int, home: Path) -> bool:
-    """Whether a home's folder, which is open, lies elsewhere now, or under a mount; one that was deleted does not.
-
-    Raises OSError.
-    """
-    mine = os.fstat(folder)
-    with suppress(FileNotFoundError):
-        if os.path.samestat(mine, os.stat(home)):
-            return False
-    return mine.st_nlink > 0
 
 
 def holder(path: Path) -> LockHolder | None:

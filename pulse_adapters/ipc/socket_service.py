@@ -7,10 +7,10 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pulse_adapters.ipc.lock import was_moved
 from pulse_adapters.ipc.peer import Peer, group_id
 from pulse_adapters.ipc.server import Answer, Handler, remove_empty, serve, serve_without_file
 from pulse_adapters.workers.file_threads import FileThreads
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
 from pulse_adapters.workers.run_as import user_name
 from pulse_core.capability import Scope
@@ -51,8 +51,7 @@ class SocketService:
         while True:
             try:
                 async with AsyncExitStack() as opened:
-                    folder = os.open(self.home.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-                    opened.callback(os.close, folder)
+                    opened.callback((folder := HomeFolder(self.home.path)).close)
                     await opened.enter_async_context(
                         self._served(request_handler, self.current_settings().socket)
                     )
@@ -67,10 +66,10 @@ class SocketService:
                     begun()
                     await asyncio.sleep(RETRY)
 
-    async def _is_there(self, mine: os.stat_result, folder: int, files: FileThreads) -> bool:
+    async def _is_there(self, mine: os.stat_result, folder: HomeFolder, files: FileThreads) -> bool:
         """Whether callers can find the socket: one that is removed or replaced tells nobody; a disk that fails says nothing.
 
-        With a home that was moved the socket was moved, too. folder: the home's.
+        With a home that was moved the socket was moved, too.
         """
         home, socket = self.home.path, self.home.socket
 
@@ -78,7 +77,7 @@ class SocketService:
             with suppress(FileNotFoundError, NotADirectoryError):
                 if os.path.samestat(mine, os.stat(socket)):
                     return True
-            return was_moved(folder, home) or not home.exists()
+            return folder.was_moved() or not home.exists()
 
         try:
             return await files.ask(str(socket), look)

@@ -2,9 +2,8 @@
 
 import asyncio
 import hashlib
-import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -19,9 +18,9 @@ _FORMAT = 1
 class SqliteCheckpoints:
     """`Checkpoints` on SQLite. The file is open only while it is used: once a minute is rare."""
 
-    def __init__(self, path: Path, host: str = "") -> None:
-        """host: the id of the home whose log they are of, to be saved with them."""
-        self._path, self._host, self._folder = path, host, _identity(path.parent)
+    def __init__(self, path: Path, host: str = "", is_in_place: Callable[[], bool] = lambda: True) -> None:
+        """host: the id of the home whose log they are of, to be saved with them; is_in_place: whether that lies there."""
+        self._path, self._host, self._is_in_place = path, host, is_in_place
 
     async def load(self) -> Mapping[str, Checkpoint]:
         return await finish_despite_cancel(asyncio.to_thread(read_checkpoints, self._path))
@@ -39,15 +38,9 @@ class SqliteCheckpoints:
         await finish_despite_cancel(asyncio.to_thread(self._save, checkpoints))
 
     def _save(self, checkpoints: Mapping[str, Checkpoint]) -> None:
-        if _identity(self._path.parent) == self._folder:
-            _write(self._path, checkpoints, self._host)
-
-
-def _identity(folder: Path) -> tuple[int, int] | None:
-    with suppress(OSError):
-        found = os.stat(folder)
-        return found.st_dev, found.st_ino
-    return None
+        with suppress(OSError):
+            if self._is_in_place():
+                _write(self._path, checkpoints, self._host)
 
 
 def read_checkpoints(path: Path) -> dict[str, Checkpoint]:

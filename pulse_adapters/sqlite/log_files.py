@@ -7,7 +7,6 @@ delete the -wal.
 """
 
 import asyncio
-import errno
 import os
 import sqlite3
 import weakref
@@ -27,6 +26,7 @@ from pulse_adapters.sqlite.synced_files import new_file, put_file
 from pulse_adapters.sqlite.wal import HEADER
 from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
 from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Head
 
@@ -61,8 +61,8 @@ class LogFiles:
         self._open_home()
 
     def _open_home(self) -> None:
-        self._home = os.open(self._path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        self._close_home = weakref.finalize(self, os.close, self._home)
+        self._home = HomeFolder(self._path.parent)
+        self._close_home = weakref.finalize(self, self._home.close)
 
     def fault(self, head: Head) -> str:
         """What became of one of them, in words; empty while both lie where they were opened. head: a row on disk.
@@ -142,38 +142,32 @@ class LogFiles:
             file: file.name if file.parent == self._path.parent else os.fspath(file) for file in self._known
         }
         with suppress(OSError):
-            if os.path.samestat(os.fstat(self._home), os.stat(self._path.parent)):
+            if self._home.is_in_place():
                 return False
         with suppress(OSError):
-            found = {file: os.stat(place, dir_fd=self._home) for file, place in places.items()}
+            found = {file: os.stat(place, dir_fd=self._home.fileno()) for file, place in places.items()}
             return all((found[file].st_dev, found[file].st_ino) == self._known[file] for file in places)
         return False
 
     def own_home(self) -> Path:
         """Where the home's own folder lies now; made anew if it was deleted. Raises OSError if nobody can reach it."""
-        mine, home = os.fstat(self._home), self._path.parent
-        for place in (home, Path(os.readlink(f"/proc/self/fd/{self._home}"))):
-            with suppress(OSError):
-                if os.path.samestat(mine, place.stat()):
-                    return place
-        if mine.st_nlink:
-            raise OSError(errno.ENOENT, f"something else lies over {home}: unmount it, or move it away")
-        home.mkdir(mode=0o700, exist_ok=True)
-        self._close_home()
-        self._open_home()
-        return home
+        if not (self._home.is_in_place() or self._home.was_moved()):
+            self._path.parent.mkdir(mode=0o700, exist_ok=True)
+            self._close_home()
+            self._open_home()
+        return self._home.place()
 
     def version(self, name: str) -> tuple[int, ...]:
         """Which file has this name in the home's own folder, and since when it is as it is; nothing if there is none."""
         with suppress(OSError):
-            found = os.stat(name, dir_fd=self._home)
+            found = os.stat(name, dir_fd=self._home.fileno())
             return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
         return ()
 
     def remove(self, name: str) -> None:
         """Remove this file from the home's own folder."""
         with suppress(FileNotFoundError):
-            os.unlink(name, dir_fd=self._home)
+            os.unlink(name, dir_fd=self._home.fileno())
 
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""

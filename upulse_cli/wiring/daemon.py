@@ -125,7 +125,7 @@ async def real_daemon(
     async with AsyncExitStack() as stack:
         stack.callback(remove_home_groups, home_name(home.path))  # another one may lie there by then
         stack.callback((folder := HomeFolder(home.path)).close)
-        stores = await stack.enter_async_context(open_stores(home, clock, objects, how))
+        stores = await stack.enter_async_context(open_stores(home, clock, objects, how, folder))
         log, vitals, identity = stores.log, stores.vitals, log_identity(stores.log.host)
         calls = DaemonCallbacks()
         failed, window = calls.failed, calls.window
@@ -200,13 +200,13 @@ class Stores(NamedTuple):
 
 @asynccontextmanager
 async def open_stores(
-    home: Home, clock: SystemClock, objects: FileObjects, how: Opening
+    home: Home, clock: SystemClock, objects: FileObjects, how: Opening, folder: HomeFolder
 ) -> AsyncIterator[Stores]:
     """The stores of a home whose log no other daemon has under its name."""
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
         stack.callback((await hold_name(str(home.path), log.host, PATIENCE)).close)
-        checkpoints = SqliteCheckpoints(home.state, log.host)
+        checkpoints = SqliteCheckpoints(home.state, log.host, folder.is_in_place)
         await checkpoints.tell_host()
         rows = [one async for batch in log.since(0, upto=1) for one in batch]
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -81,6 +82,11 @@ async def test_an_output_goes_to_its_home_where_that_lies_now(tmp_path: Path) ->
         outcome = await spawner.run(["echo", "ours"], log=log, timeout=60)
         assert (outcome.output, outcome.unlogged) == ("ours\n", "")
         assert (log.read_text(), (moved / "logs" / "it.log").read_text()) == ("theirs\n", "ours\n")
+        rmtree(moved)
+        rmtree(home)
+        home.mkdir()  # the daemon makes it anew to save the rows of its log
+        outcome = await spawner.run(["echo", "ours"], log=log, timeout=60)
+        assert (outcome.unlogged, log.read_text()) == ("", "ours\n")
     finally:
         spawner.close()
         folder.close()

@@ -17,6 +17,7 @@ from pulse_adapters.sqlite.rollups import KEPT
 from pulse_adapters.sqlite.shared_memory import MendingConnection
 from pulse_adapters.sqlite.vitals import QUEUED, SqliteVitals
 from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_core.model.errors import Damaged
 from pulse_core.model.event import Checkpoint, Head
 from pulse_core.model.moment import Moment
@@ -253,10 +254,12 @@ async def test_no_checkpoint_is_saved_into_a_home_that_has_taken_the_place_of_on
 ) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    checkpoints, kept = SqliteCheckpoints(home / "state.db"), {"x": Checkpoint(1, Head(7, b"x"), "{}")}
+    folder, kept = HomeFolder(home), {"x": Checkpoint(1, Head(7, b"x"), "{}")}
+    checkpoints = SqliteCheckpoints(home / "state.db", is_in_place=folder.is_in_place)
     await checkpoints.save(kept)
     home.rename(tmp_path / "moved")
     home.mkdir()
     await checkpoints.save(kept)
+    folder.close()
     assert not list(home.iterdir())
     assert await SqliteCheckpoints(tmp_path / "moved" / "state.db").load() == kept
