@@ -236,21 +236,25 @@ class Gate:
         for claim in wanted:
             if wanted.count(claim) > 1:
                 raise Refused(f"{claim} is wished twice at once; one after the other may have it")
-            if (holder := self._holder(claim)) and not any(_gives_way(holder, one) for one in drafts):
+            holder = self._holder(claim)
+            if holder and not any(holder.id == one.id or _gives_way(holder, one) for one in drafts):
                 raise Refused(f"{claim} is under way already: effect {holder.id}")
-        fresh = [one for one in signed if not (one.id and await self.log.has(one.id))]
+        fresh = [one for one in signed if self.replaced_by(one) and not await self._is_recorded(one)]
         replaced = [one for draft in fresh for one in self.replaced_by(draft)]
         events = await self.record([*replaced, *signed])
         return [RecordedDraft(event) for event in events[len(replaced) :]]
 
     async def _before(self, drafts: Sequence[Draft], refused: PulseError) -> Sequence[RecordedDraft]:
         """What was recorded of drafts that are refused only because they were recorded before, as after a lost answer."""
-        if all([draft.id and await self.log.has(draft.id) for draft in drafts]):
+        if all([await self._is_recorded(draft) for draft in drafts]):
             return [RecordedDraft(event, existing=True) for event in await self.log.append(*drafts)]
         if not isinstance(refused, RecordedBefore) or len(drafts) > 1:
             return ()
         batches = [batch async for batch in self.log.since(refused.row - 1, upto=refused.row)]
         return [RecordedDraft(event, existing=True) for batch in batches for event in batch]
+
+    async def _is_recorded(self, draft: Draft) -> bool:
+        return bool(draft.id) and await self.log.has(draft.id)
 
     async def append_own(self, draft: Draft) -> Event:
         """Record what an executor says, as the daemon's own; raises Refused like any other."""
@@ -321,7 +325,7 @@ class Gate:
             try:
                 check(draft, role, self.current_state(), self.settings())
             except PulseError:
-                if not (draft.id and await self.log.has(draft.id)):  # asked again, after the answer was lost
+                if not await self._is_recorded(draft):  # asked again, after the answer was lost
                     raise
 
     def _open(self, draft: Draft) -> Event | None:

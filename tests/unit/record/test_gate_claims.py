@@ -52,6 +52,13 @@ async def test_rules_restart_one_process_once_at_a_time_whatever_the_keys() -> N
     assert await scene.by_rules(*four) == ["k0"]
 
 
+async def test_an_effect_that_is_asked_for_again_by_its_id_is_the_one_that_was_recorded() -> None:
+    scene, again = Scene(), [Draft(restart("mine"), id="01900000-0000-7000-8000-000000000001")]
+    first = await scene.gate.append(Role.PERSON, "ada", again)
+    assert [one.event for one in await scene.gate.append(Role.PERSON, "ada", again)] == [first[0].event]
+    assert len(scene.log.events) == 1
+
+
 async def test_a_person_is_told_which_restart_is_under_way() -> None:
     scene = Scene()
     await scene.by_rules(restart("theirs"))
