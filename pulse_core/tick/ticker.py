@@ -334,10 +334,9 @@ class Ticker:
         if self._keeping is None or self._keeping.done():
             encoded = (await join_in_slices(encode_snapshot(curr))).encode()
             self._snapshot_bytes.spend(len(encoded))
-            # Once it is done another tick may begin its own before this one goes on.
-            keeping = self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
-            if (await asyncio.wait({keeping}, timeout=PATIENCE))[0]:
-                return keeping.result()
+            self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
+            if (await asyncio.wait({self._keeping}, timeout=PATIENCE))[0]:
+                return self._keeping.result()
         raise TimeoutError("the disk does not answer")
 
 
