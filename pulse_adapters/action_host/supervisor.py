@@ -10,8 +10,8 @@ from pulse_adapters.action_host.replies import CallReply
 from pulse_adapters.workers.framing import Message
 from pulse_adapters.workers.host_process import ENGINE
 from pulse_core.model.backoff import Backoff, Restarts
-from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.token_bucket import TokenBucket
 from pulse_core.ports.engine import EngineFault
 
 BACKOFF, HEALTHY = Backoff(0.5, 300.0), 60.0
@@ -41,7 +41,7 @@ class ChildSupervisor:
         self._held = 0
         self._free = asyncio.Event()
         self._free.set()
-        self._samples = ByteBudget(SAMPLE_BYTES_A_MINUTE, SAMPLE_BYTES_A_MINUTE / 60)
+        self._samples = TokenBucket(SAMPLE_BYTES_A_MINUTE, SAMPLE_BYTES_A_MINUTE / 60)
         self.restarts = Restarts(BACKOFF, HEALTHY)
         self._task = asyncio.create_task(self._keep(), name="keep the action host alive")
 

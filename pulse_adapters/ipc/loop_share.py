@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from pulse_core.model.byte_budget import ByteBudget
+from pulse_core.model.token_bucket import TokenBucket
 
 MOST = 0.01
 """Seconds that one turn counts at most: the loop may have worked for others meanwhile."""
@@ -19,7 +19,7 @@ class LoopShare:
 
     def __init__(self, share: float, burst: float, used: Callable[[], float] = time.thread_time) -> None:
         self._share, self._used = share, used
-        self._budget = ByteBudget(burst, share)
+        self._budget = TokenBucket(burst, share)
         self._before = used()
         self._turn = asyncio.Lock()
 

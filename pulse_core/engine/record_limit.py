@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.tick import LayerOutcome
+from pulse_core.model.token_bucket import TokenBucket
 
 LAYERS, LAYERS_WHEN_SPENT = 200, 20
 """The most that a tick records, outermost ones first; and while no room is left."""
@@ -19,7 +19,7 @@ _LAYER_BYTES = 32
 class RecordLimit:
     """How many bytes may be recorded now; it grows with time."""
 
-    budget: ByteBudget = field(default_factory=lambda: ByteBudget(BURST, BYTES_A_SECOND))
+    budget: TokenBucket = field(default_factory=lambda: TokenBucket(BURST, BYTES_A_SECOND))
 
     def bounded(self, layers: Sequence[LayerOutcome], now: float) -> tuple[LayerOutcome, ...]:
         """What is recorded of these layers, innermost first; what is left out is counted in a rule's last note.

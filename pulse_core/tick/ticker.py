@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 from pulse_core.actions import BLAST_RADIUS
 from pulse_core.composition import FOLD
-from pulse_core.model.byte_budget import ByteBudget
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event, Head
 from pulse_core.model.histogram import DurationHistogram
 from pulse_core.model.payload import KINDS, Role, Wake
 from pulse_core.model.tick import LayerOutcome, TickRecord
+from pulse_core.model.token_bucket import TokenBucket
 from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.model.vitals import Window
 from pulse_core.ports.clock import Clock
@@ -35,7 +35,7 @@ class Waker:
     """Collects reasons for a tick: an urgent one ends the wait at once, others after the least gap."""
 
     def __init__(self) -> None:
-        self._asked = ByteBudget(ASKED_AT_ONCE, ASKED_A_SECOND)
+        self._asked = TokenBucket(ASKED_AT_ONCE, ASKED_A_SECOND)
         self._reasons: dict[str, None] = {}
         self._soon = asyncio.Event()
         self._now = asyncio.Event()
@@ -152,7 +152,7 @@ class Ticker:
         self._answers: list[asyncio.Future[None]] = []
         self._stopping = False
         self._keeping: asyncio.Future[str] | None = None
-        self._snapshot_bytes = ByteBudget(SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND)
+        self._snapshot_bytes = TokenBucket(SNAPSHOT_BURST, SNAPSHOT_BYTES_A_SECOND)
 
     def resume(self, prev: Snapshot | None) -> None:
         """Continue from the last snapshot of an earlier daemon."""

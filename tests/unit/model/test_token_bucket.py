@@ -1,10 +1,10 @@
 """What may be spent at once, and comes back with time."""
 
-from pulse_core.model.byte_budget import ByteBudget
+from pulse_core.model.token_bucket import TokenBucket
 
 
 def test_what_is_spent_comes_back_with_time_and_never_more_than_all() -> None:
-    budget = ByteBudget(most=100, each_second=10)
+    budget = TokenBucket(most=100, each_second=10)
     assert budget.room(0.0) == 100
     budget.spend(250)
     assert budget.room(0.0) == -150

@@ -1,10 +1,10 @@
-"""A number, as of bytes, that may be spent, and which grows with time."""
+"""An amount, as of bytes or seconds, that may be spent, and comes back with time."""
 
 from dataclasses import dataclass
 
 
 @dataclass
-class ByteBudget:
+class TokenBucket:
     """At most `most` bytes at once, and `each_second` in the long run."""
 
     most: float
@@ -20,5 +20,5 @@ class ByteBudget:
         return self._room
 
     def spend(self, size: float) -> None:
-        """Take so many bytes, also more than there is room for: then it takes longer to be had again."""
+        """Take so much, also more than there is room for: then it takes longer to be had again."""
         self._room -= size
