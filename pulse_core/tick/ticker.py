@@ -314,30 +314,30 @@ class Ticker:
         """Store the record, with its snapshot if effects were emitted; those are being carried out already."""
         if record.effects and not record.snapshot:
             await asyncio.sleep(0)  # recorded effects are begun before the snapshot is encoded
-            async with self._turn:
-                try:
-                    record = replace(record, snapshot=await self._kept(curr))
-                except (PulseError, OSError) as error:
-                    self.failed("tick", f"its snapshot could not be kept: {error}")
+            try:
+                record = replace(record, snapshot=await self._kept(curr))
+            except (PulseError, OSError) as error:
+                self.failed("tick", f"its snapshot could not be kept: {error}")
         self.stores.vitals.record(record)
         if record.effects:
             self.stores.kept()
         return record
 
     async def _kept(self, curr: Snapshot) -> str:
-        """The name under which the snapshot is kept; raises TimeoutError where the disk hangs, or hung before.
+        """The name under which the snapshot is kept, one at a time; raises TimeoutError if the disk hangs, or hung before.
 
         Raises PulseError if those of the last hours have taken all that they may.
         """
-        if self._snapshot_bytes.room(_now()) <= 0:
-            raise PulseError("many and large ones were kept already; ticks go on without")
-        if self._keeping is None or self._keeping.done():
-            encoded = (await join_in_slices(encode_snapshot(curr))).encode()
-            self._snapshot_bytes.spend(len(encoded))
-            self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
-            if (await asyncio.wait({self._keeping}, timeout=PATIENCE))[0]:
-                return self._keeping.result()
-        raise TimeoutError("the disk does not answer")
+        async with self._turn:
+            if self._snapshot_bytes.room(_now()) <= 0:
+                raise PulseError("many and large ones were kept already; ticks go on without")
+            if self._keeping is None or self._keeping.done():
+                encoded = (await join_in_slices(encode_snapshot(curr))).encode()
+                self._snapshot_bytes.spend(len(encoded))
+                self._keeping = asyncio.ensure_future(self.stores.objects.put(encoded))
+                if (await asyncio.wait({self._keeping}, timeout=PATIENCE))[0]:
+                    return self._keeping.result()
+            raise TimeoutError("the disk does not answer")
 
 
 def encode_snapshot(snapshot: Snapshot) -> Iterator[str]:
