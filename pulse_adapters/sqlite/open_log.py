@@ -119,7 +119,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         own = ("host", str(uuid.uuid4()))
         connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", own)
         host = connection.execute("SELECT value FROM meta WHERE key = 'host'").fetchone()[0]
-        note_boot(path)  # once nothing is torn any more, and before a row is written
+        note_boot(path, seq)  # once nothing is torn any more, and before a row is written
         return connection, Start(seq, chain, host, torn)
     except BaseException:
         connection.close()

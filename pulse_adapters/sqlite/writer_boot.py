@@ -26,11 +26,14 @@ def was_rebooted_since_written(path: Path) -> bool:
     return False
 
 
-def note_boot(path: Path) -> None:
-    """Note that the log at `path` is written in this boot from now on; on disk, so that a power cut leaves it."""
+def note_boot(path: Path, head: int) -> None:
+    """Note that the log at `path` is written in this boot from now on; on disk, so that a power cut leaves it.
+
+    head: its last row now; if more rows were noted, their loss was accepted, and that is noted no more.
+    """
     place, now = _place(path), boot_id().encode()
     with suppress(OSError):
-        if read_plain(place, _MOST) == now:
+        if read_plain(place, _MOST)[:_LENGTH] == now and last_row_noted(path) <= head:
             return
     try:
         with open(open_plain(place, os.O_WRONLY | os.O_CREAT), "wb") as file:

@@ -30,6 +30,7 @@ from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import FRAME, HEADER
 from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
+from pulse_adapters.sqlite.writer_boot import last_row_noted, note_boot
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
@@ -408,6 +409,8 @@ async def test_a_wal_that_was_deleted_with_its_index_after_a_kill_is_said_and_a_
     assert not (home.path / names[0]).exists()
     await opened(open_log)
     assert verify(home.events, home.objects)[:2] == (3, "")
+    note_boot(home.events, 3)  # as a start that is killed before it notes a row
+    assert last_row_noted(home.events) == 3
     os.truncate(home.events, 0)
     write_at(home.events, 0, (killed / "events.db").read_bytes())
     await opened(open_log, how=Opening(accept_damage=True))
