@@ -167,7 +167,7 @@ def _link_again(git: Git) -> bool:
 
 
 def place_before(git: Git) -> Path | None:
-    """The home in which staging and the folder that it names knew each other; None if they never did."""
+    """The home in which staging and the repository were linked, as the links of both say; None if they don't agree."""
     named = path_in(git.staging / ".git")
     other = path_in(git.folder / "worktrees" / named.name / "gitdir") if named else None
     place = other.parent.parent if other else None

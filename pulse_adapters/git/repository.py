@@ -15,6 +15,7 @@ from pulse_core.ports.engine import Revision
 from pulse_core.ports.engine_repository import RejectedFiles, StagingState
 
 _HEX = re.compile(r"[0-9a-f]{4,64}")
+_BOOLS = re.compile(r"(?i)true|yes|on|false|no|off|[0-9]*")
 _RECENT = 200
 
 
@@ -58,7 +59,7 @@ class Repository:
         refs = self._git.run("for-each-ref", "--format=%(refname)")
         if refs.exit or refs.error:
             return f"git can't read all branches of {self._git.folder}: {' '.join(refs.error.split())[:500]}"
-        if fault := settings_fault(self._git):
+        if fault := _settings_fault(self._git):
             return f"git can't read {self._git.folder}/config, which only your own calls of git need: {fault}"
         return ""
 
@@ -84,7 +85,7 @@ class Repository:
         return self._git.is_staging_foreign()
 
     def place_before(self) -> Path | None:
-        """The home to which staging belongs by its own link and by what this repository was told of it before a move."""
+        """The home in which staging and this repository were linked; None if their links don't agree."""
         return create_repository.place_before(self._git)
 
     def mend(self) -> tuple[str, ...]:
@@ -160,10 +161,7 @@ class Repository:
         return known[0] if known else None
 
 
-_BOOLS = re.compile(r"(?i)true|yes|on|false|no|off|[0-9]*")
-
-
-def settings_fault(git: Git) -> str:
+def _settings_fault(git: Git) -> str:
     """Why git could not work with the repository's own settings, which only its owner's calls read; empty if it could."""
     said = git.run("config", "--file", str(git.folder / "config"), "--no-includes", "--null", "--list")
     if said.exit:

@@ -1,7 +1,6 @@
 """Runs commands that say by their exit whether something is well; each has one deadline, and leaves nothing behind."""
 
 import asyncio
-from pathlib import Path
 
 from pulse_adapters.host.marked_processes import MarkedProcesses, find_bearers
 from pulse_adapters.host.outputs import end_of_output
@@ -24,11 +23,11 @@ _SAID = 200
 class LocalCommandProber:
     """Implements `pulse_core.ports.CommandProber`.
 
-    home: names this daemon's commands, so that the next one finds those that an abrupt end of this one has left.
+    owner: whose the commands are, as a log's identity: the next daemon of that finds by it what a killed one has left.
     """
 
-    def __init__(self, spawner: Spawner, home: Path | str) -> None:
-        self._spawner, self._home = spawner, home
+    def __init__(self, spawner: Spawner, owner: str) -> None:
+        self._spawner, self._owner = spawner, owner
         self._tasks: set[asyncio.Task[CommandAnswer]] = set()
         self._cleared: set[str] = set()
         self._marked = MarkedProcesses()
@@ -54,7 +53,7 @@ class LocalCommandProber:
             return CommandAnswer(None, f"it could not be asked: {describe_error(error)}")
 
     async def _run(self, command: CommandRequest) -> CommandAnswer:
-        marker, program = f"{command.whose}@{self._home}", command.argv[0]
+        marker, program = f"{command.whose}@{self._owner}", command.argv[0]
         if command.whose not in self._cleared:
             for left in await find_bearers(effect=marker):
                 await end_tree(left)

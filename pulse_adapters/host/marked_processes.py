@@ -72,16 +72,19 @@ class HomeMarks(NamedTuple):
         return self._name_here(one) if is_own else ""
 
     def name_before(self, one: Bearer) -> str:
-        """The same of the log that was in this place before, if that is lost."""
+        """The same for a home that lay in this place before, whose log is lost; empty if it is not."""
         return self._name_here(one) if self._may_be_lost(one.log) else ""
 
     def are_in_group(self, found: ProcessId, effect: str, log: str) -> bool:
-        """Whether a life is of this home that is in a group of the home's place. log: of which one it was begun for."""
+        """Whether a life in a group of this place is of this home: another one may have lain here before.
+
+        found: a process of it; log: the identity of the log of the home that began it, empty where that is not known.
+        """
         if not self.log or log == self.log:
             return True
         return found.started < self.since and self._may_be_lost(log) if log else self.knows(effect)
 
-    def are_on(self, pid: int, name: str) -> bool:
+    def are_on(self, name: str, pid: int) -> bool:
         """Whether a process has those of this guarded process."""
         raw, found = environment(pid), ProcessId(pid, start_time_of(pid) or 0)
         marks = (variable_in(raw, mark) for mark in (EFFECT_MARK, PROCESS_MARK, LOG_MARK))

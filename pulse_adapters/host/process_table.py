@@ -225,9 +225,6 @@ class LinuxProcessTable:
                 sights[process.name] = ProcessObservation((found,), detail=words)
                 return
 
-    def _is_marked(self, name: str, pid: int) -> bool:
-        return self._marks.are_on(pid, name)
-
     def _has_just_died(self, process: ProcessSettings, known: Mapping[str, ProcessId]) -> bool:
         """Whether what was held here is dead, so that nobody is searched for before that is recorded.
 
@@ -312,7 +309,7 @@ class LinuxProcessTable:
                 sights[name] = sights[name]._replace(busy=True, detail=words)
 
     def _choice(self, process: ProcessSettings, found: Sequence[ProcessId]) -> Choice:
-        is_marked = partial(self._is_marked, process.name) if self._marks.home else None
+        is_marked = partial(self._marks.are_on, process.name) if self._marks.home else None
         stood, holder = self._claims.known.get(process.name), partial(self._claims.other, process.name)
         is_open = self._lives and self._lives.in_background(process, stood)
         left = self._background_starts(process) if is_open else ()
@@ -333,7 +330,7 @@ class LinuxProcessTable:
         """Whether there is a sign that this process came out of a start of it: a mark, the log, its time or its group."""
         life = self._lives.last(process.name) if self._lives else None
         return (
-            self._is_marked(process.name, one.pid)
+            self._marks.are_on(process.name, one.pid)
             or (life is not None and life.found == one)
             or one.started in self._background_starts(process)
             or bool(self._lives and self._lives.holds(process.name, one.pid))
@@ -447,7 +444,7 @@ class LinuxProcessTable:
         }
         hits = await find_matching(texts, self._spawner.running) if texts else {}
         words = {
-            name: words_of_others(*held[name], found, partial(self._is_marked, name))
+            name: words_of_others(*held[name], found, partial(self._marks.are_on, name))
             for name, found in hits.items()
         }
         standing = {name: (main,) for name, main in mains.items() if main}

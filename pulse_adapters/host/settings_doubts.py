@@ -52,7 +52,7 @@ async def doubts_of(processes: Sequence[ProcessSettings]) -> Mapping[str, str]:
         if (
             seen
             and pid
-            and not (is_produced_by(process.start, pid) or HomeMarks(None).are_on(pid, process.name))
+            and not (is_produced_by(process.start, pid) or HomeMarks(None).are_on(process.name, pid))
         ):
             words.append(f"process {pid} of {process.pid_file} is no work of its `start`")
     return {name: "; ".join(words) for name, words in told.items() if words}
@@ -84,7 +84,7 @@ def _held_port(process: ProcessSettings) -> Iterator[str]:
     if not owners or choose(process, owners).found:
         return
     holder = owners[0].pid
-    if program_name(holder) not in PROXIES and not HomeMarks(None).are_on(holder, process.name):
+    if program_name(holder) not in PROXIES and not HomeMarks(None).are_on(process.name, holder):
         yield f"{port_of(process)} is held by {described(holder)}"
 
 

@@ -29,7 +29,7 @@ LARGEST = 1 << 20
 class Entry(NamedTuple):
     """An entry point of Pulse's group: its name, `module:attribute`, and the package with its version.
 
-    Any text may stand in them, or none; error: why the package's entry points, named by their file then, are not known.
+    Any text may stand in them, or none. error: why the entry points of the package can't be read; its name is their file.
     """
 
     name: str

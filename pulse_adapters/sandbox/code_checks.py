@@ -62,9 +62,10 @@ class SandboxedChecks:
         return _sentence(result, *result.text.splitlines()[-1:])
 
     def known_types(self) -> Path:
-        """What mypy knows of what Pulse ships, which takes it seconds. Whoever could write there could decide what it finds:
+        """The folder of what mypy knows of Pulse's own modules, made once: it takes seconds.
 
-        it is made by us, of files of ours, and each gate works with a copy of its own.
+        Whoever could write there could decide what mypy finds. So it is made as our own user, of our files alone, and each
+        gate gets a copy.
         """
         folder = self.cache() / f"mypy-{state_of_types()}"
         if not folder.is_dir():

@@ -26,7 +26,7 @@ async def commands(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncItera
         )
         return
     spawner = Spawner()
-    prober = LocalCommandProber(spawner, tmp_path)
+    prober = LocalCommandProber(spawner, str(tmp_path))
     yield prober
     await prober.close()
     spawner.close()
@@ -57,7 +57,7 @@ async def test_what_can_not_be_run_says_nothing(commands: CommandProber, tmp_pat
 
 async def test_a_command_of_a_prober_that_ends_is_ended(tmp_path: Path) -> None:
     spawner = Spawner()
-    prober = LocalCommandProber(spawner, tmp_path)
+    prober = LocalCommandProber(spawner, str(tmp_path))
     os.mkfifo(tmp_path / "begun")
     argv = ["sh", "-c", f"echo > {tmp_path / 'begun'}; sleep 1000"]
     coming = prober.ask(CommandRequest("check:it", argv, 300_000_000))

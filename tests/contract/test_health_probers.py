@@ -37,7 +37,7 @@ async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
             yield Server(host, process, lambda: host.kill("gateway"))
             return
         prober = LocalHealthProber(
-            spawner := Spawner(), MemoryProber(), LocalCommandProber(spawner, tmp_path)
+            spawner := Spawner(), MemoryProber(), LocalCommandProber(spawner, str(tmp_path))
         )
         yield Server(prober, process, listening.close)
         await prober.close()

@@ -46,10 +46,9 @@ def copy_database(source: Path, target: Path) -> None:
             raise PulseError(f"somebody moved the folder of {target.name} away while it was copied")
         reader.backup(copy, pages=PAGES)
     with target.open("r+b") as file:
+        # The format of a database without a -wal: it is one file, also when somebody reads it.
         file.seek(18)
-        file.write(
-            b"\x01\x01"
-        )  # the format of a database without a -wal: one file, also when somebody reads it
+        file.write(b"\x01\x01")
 
 
 def _has_open(path: Path) -> bool:

@@ -71,7 +71,7 @@ async def test_its_variables_are_given_at_each_start_and_env_wins(spawner: Spawn
 async def test_a_probe_has_them_too(spawner: Spawner, tmp_path: Path) -> None:
     path = tmp_path / "it.env"
     path.write_text(WRITTEN)
-    prober = LocalHealthProber(spawner, MemoryProber(), LocalCommandProber(spawner, tmp_path))
+    prober = LocalHealthProber(spawner, MemoryProber(), LocalCommandProber(spawner, str(tmp_path)))
     chosen = settings(path, exec=["sh", "-c", 'test "$PLAIN" = one']).process[0]
     answer = await prober.ask(chosen, None)
     assert answer.ok, answer

@@ -56,7 +56,7 @@ class Scene:
 
     async def ask(self, **more: Any) -> object:
         child = ChildProber()
-        prober = LocalHealthProber(self.spawner, child, LocalCommandProber(self.spawner, self.place))
+        prober = LocalHealthProber(self.spawner, child, LocalCommandProber(self.spawner, str(self.place)))
         me = await self.spawner.start(["sleep", "1000"], output=self.place / "me.log")
         try:
             return [await prober.ask(self.settings(**more).process[0], found) for found in (me, None)]

@@ -64,7 +64,7 @@ def own_id() -> ProcessId:
 @pytest.fixture
 async def prober(spawner: Spawner, tmp_path: Path) -> AsyncIterator[LocalHealthProber]:
     child = ChildProber()
-    prober = LocalHealthProber(spawner, child, LocalCommandProber(spawner, tmp_path))
+    prober = LocalHealthProber(spawner, child, LocalCommandProber(spawner, str(tmp_path)))
     yield prober
     await prober.close()
     child.close()
