@@ -63,11 +63,9 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
     down = curr.process(name).down
     told = incidents(home, down.at) if down else ()
     ongoing = [one for one in told if (one.about, one.subject, one.over) == ("process", name, False)]
-    now = standing.get("held") if standing else None
-    by = now["by"] if now else None
-    if down and not (
-        standing and "held" in standing
-    ):  # the daemon that answers knows; without one the log does
+    held = standing.get("held") if standing else None
+    by = held["by"] if held else None
+    if down and not (standing and "held" in standing):  # no daemon answers, which would know
         hold = longest_hold(restart_key(name), current_holds(curr))
         by = hold.whose if hold else f"a pause of {curr.control.by}" if curr.control.paused else None
     request = newest(log, name, tuple(REQUESTS))
@@ -80,7 +78,7 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         if standing
         else "the daemon does not guard it yet; see: upulse daemon reload",
         "held_by": by,
-        "held_since": now["since"] if now else None,
+        "held_since": held["since"] if held else None,
         "incident": ongoing[-1].spelled() if ongoing else None,
         "conditions": [
             {

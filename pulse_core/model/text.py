@@ -42,6 +42,11 @@ def count_kinds(kinds: Mapping[str, int]) -> str:
     return ", ".join(f"{number:,} {kind}" for kind, number in kinds.items())
 
 
+def freed_text(size: float | None) -> str:
+    """How much was freed, in words; empty if that is not known."""
+    return "" if size is None else f"freed {format_size(size)}" if size else "freed nothing"
+
+
 def format_size(count: float) -> str:
     """Bytes in the binary unit that suits them: `512 B`, `1.5 GiB`."""
     if count < 1024:

@@ -10,7 +10,7 @@ from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, Ef
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOT_LOOKED_AT, SETTLING
 from pulse_core.model.payload import decode_plain
-from pulse_core.model.text import format_size
+from pulse_core.model.text import freed_text
 from pulse_core.projections.effects import decode_plain_effect
 
 UNWRITTEN = "unwritten"
@@ -152,9 +152,8 @@ def _settle_measure(raised: dict[str, Condition], place: tuple[str, int], event:
     if condition is None or number >= len(condition.measures):
         return
     data, worked = decode_plain(event.data), event.kind == EffectAcked.kind
-    size = data.get("result", {}).get("bytes")  # what a successful measure has freed, if its result says so
-    freed = "" if size is None else f"freed {format_size(size)}" if size else "freed nothing"
-    told = str(data.get("error") or data.get("why") or freed)
+    freed = data.get("result", {}).get("bytes")  # by a successful measure, if its result says so
+    told = str(data.get("error") or data.get("why") or freed_text(freed))
     done = condition.measures[number]._replace(settled=event.moment, worked=worked, told=told)
     measures = (*condition.measures[:number], done, *condition.measures[number + 1 :])
     raised[name] = condition._replace(measures=measures)

@@ -138,7 +138,12 @@ def _death(state: Control, now: Moment) -> str:
     """How the daemon before this start ended, if nobody stopped it."""
     if state.started is None or state.stopped is not None:
         return ""
-    return "the machine was restarted" if state.started.boot != now.boot else "it was killed, or it crashed"
+    return death_words(state.started, now)
+
+
+def death_words(alive: Moment, now: Moment) -> str:
+    """How a daemon ended that was not stopped; alive: when it ran; now: when the next one started."""
+    return "the machine was restarted" if alive.boot != now.boot else "it was killed, or it crashed"
 
 
 def _start(state: Control, now: Moment) -> Control:

@@ -26,8 +26,9 @@ from pulse_core.model.names import (
     SETTLING,
 )
 from pulse_core.model.stored_data import damage_in, is_damaged
-from pulse_core.model.text import format_size
+from pulse_core.model.text import freed_text
 from pulse_core.projections.conditions import FOR
+from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
     FADED_US,
     MOST_REQUESTS,
@@ -138,13 +139,13 @@ def load(text: str) -> Incidents:
     values = json.loads(text)
     under_way = {id_: UnderWay(**one) for id_, one in values.pop("under_way").items()}
     found, trials = (
-        {id_: _loaded(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
+        {id_: _load_incident(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
     )
     alive = _moment(values.pop("alive"))
     return Incidents(all=found, trials=trials, under_way=under_way, alive=alive, **values)
 
 
-def _loaded(values: dict[str, Any]) -> Incident:
+def _load_incident(values: dict[str, Any]) -> Incident:
     causes = {
         name: IncidentCause(one.pop("evidence"), *(_moment(one.pop(end)) for end in ("first", "last")), **one)
         for name, one in values.pop("causes").items()
@@ -200,6 +201,10 @@ class IncidentFold:
     def _current(self, about: str, subject: str) -> Incident | None:
         id_ = self.state.current.get(f"{about} {subject}")
         return self.state.all.get(id_) if id_ else None
+
+    def _newest(self) -> Iterable[Incident]:
+        """The newest incident of everything that one was about."""
+        return map(self.state.all.__getitem__, self.state.current.values())
 
     def _add(self, story: Incident) -> None:
         """One more; of very many, the oldest that are over are left out."""
@@ -319,9 +324,8 @@ class IncidentFold:
             story.hold(by, us)
 
     def _end_holds(self, at: Moment) -> None:
-        """Nobody holds anything back any more: the daemon has ended, and said of no hold that it had."""
-        known = (*map(self.state.all.__getitem__, self.state.current.values()), *self.state.trials.values())
-        for story in known:
+        """The holds that were not said to be over have ended with the daemon."""
+        for story in (*self._newest(), *self.state.trials.values()):
             if story.held_by:
                 story.hold(story.held_by, max(0, at.at - story.held_since))
 
@@ -329,22 +333,20 @@ class IncidentFold:
         """Settings are in force that guard these processes: what was wrong with others is over."""
         for name in self.state.trials.keys() - names:
             del self.state.trials[name]
-        for story in map(self.state.all.__getitem__, self.state.current.values()):
+        for story in self._newest():
             if story.about == "process" and not story.over and story.subject not in names:
                 story.end(row.moment, NOT_GUARDED)
 
     # The daemon and the engine
 
     def _started(self, row: Event) -> None:
-        for id_ in self.state.current.values():
-            if (
-                one := self.state.all[id_]
-            ).about == "error":  # a daemon that starts says anew what is still wrong
+        for one in self._newest():
+            if one.about == "error":  # a daemon that starts says anew what is still wrong
                 one.fade()
         if (last := self.state.alive) is None:
             return
-        who = "the machine was restarted" if last.boot != row.boot else "it was killed, or it crashed"
-        story = self._began(DAEMON, row, PULSE, f"the daemon ended without a stop: {who}")
+        words = f"the daemon ended without a stop: {death_words(last, row.moment)}"
+        story = self._began(DAEMON, row, PULSE, words)
         seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
         died = last.plus(min(seen, row.moment.since(last)))
         self._end_holds(died)
@@ -392,13 +394,13 @@ class IncidentFold:
 
     def _gone(self, row: Event, commit: str) -> None:
         """A commit was rolled back: what was wrong with its rules is over."""
-        for story in map(self.state.all.__getitem__, self.state.current.values()):
+        for story in self._newest():
             if commit and story.commit == commit and not story.over:
                 story.end(row.moment, ROLLED_BACK)
 
     def _loaded(self, row: Event, rules: frozenset[str]) -> None:
         """Other rules run now: what was wrong with those that are gone is over."""
-        for story in map(self.state.all.__getitem__, self.state.current.values()):
+        for story in self._newest():
             kind, _, name = story.subject.partition(":")
             if story.over:
                 continue
@@ -510,6 +512,5 @@ def said(row: Event) -> str:
     """Why an effect ended as it did, or what it freed; nothing if it was just done."""
     data = decoded(row)
     if row.kind == "effect-acked":
-        freed = (data.get("result") or {}).get("bytes")
-        return "" if freed is None else f"freed {format_size(freed)}" if freed else "freed nothing"
+        return freed_text((data.get("result") or {}).get("bytes"))
     return str(data.get("error") or data.get("why") or "")
