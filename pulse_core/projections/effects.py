@@ -174,7 +174,7 @@ class Effects:
     def excludes(self, wish: Effect) -> bool:
         """Whether an open effect of its key keeps this one from being recorded."""
         before = self.by_key(wish.key)
-        return wish.key in self.keys and not (before and gives_way(before, wish))
+        return before is not None and not gives_way(before, wish)
 
     def count(self, *phases: Phase) -> int:
         """How many open effects are in one of these phases."""

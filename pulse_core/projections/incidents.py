@@ -76,8 +76,8 @@ SENT_TO_SOME = "sent-to-some"
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 
-CHAINED = frozenset({"process", "condition"})
-"""What the causes of effects may name."""
+MAY_BE_CAUSES = frozenset({"process", "condition"})
+"""What incidents are about whose events effects name as their cause."""
 
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
@@ -179,7 +179,7 @@ class IncidentFold:
             if kind == "error":
                 self._erred(row)
             elif kind != "process-died" or self._is_incident(row):
-                self._unseen(self._began(about, row), row)
+                self._add_unsure_time(self._began(about, row), row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
         elif about := DELAYED.get(kind):
@@ -254,7 +254,7 @@ class IncidentFold:
         self._see(story, row, words, number)
         return story
 
-    def _unseen(self, story: Incident, row: Event) -> None:
+    def _add_unsure_time(self, story: Incident, row: Event) -> None:
         """What died while no daemon ran may have been dead for longer than is known."""
         last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0
         if 0 < last_seen < row.at and story.since == row.moment:
@@ -269,7 +269,7 @@ class IncidentFold:
             story.evidence = words
         else:
             story.see(row.moment, words, number)
-        if story.about in CHAINED:
+        if story.about in MAY_BE_CAUSES:
             self.state.causes.pop(story.event, None)
             self.state.causes[row.id] = story.id
         story.event = row.id

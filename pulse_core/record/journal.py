@@ -22,11 +22,11 @@ situations need provisional events, and both follow from one rule: survival must
 
 A provisional event needs a `seq`, since folds use it as an order. It is the number after everything recorded and held,
 and right only if nothing else is being written at that moment: `announce` therefore waits for the appends that are
-under way, while those that survival can spare begin no other until it is answered (`append`, `unhurried`): else who asks
-for much would make three commits of one again. Where that takes too long it falls back to an ordinary append. A wrong
-guess can't reach the disk, since the writer numbers rows itself, and it can't stay in a projection: `View` folds provisional
-events on top of the recorded state and drops that result when the recorded ones arrive (by id, not by number). For the same
-reason no checkpoint includes them.
+under way, and `append`, by which nothing is recorded that survival waits for, begins no other until it is answered:
+else a client that appends without a pause would make three commits of one again. Where that takes too long it falls
+back to an ordinary append. A wrong guess can't reach the disk, since the writer numbers rows itself, and it can't stay
+in a projection: `View` folds provisional events on top of the recorded state and drops that result when the recorded
+ones arrive (by id, not by number). For the same reason no checkpoint includes them.
 """
 
 import asyncio
@@ -94,10 +94,10 @@ class Journal:
         self._listeners: list[Listener] = []
         self._forget: list[Callable[[Sequence[str]], None]] = []
         self._under_way = self._announced = 0
-        self._idle, self._unhurried = asyncio.Event(), asyncio.Event()
+        self._idle, self._all_answered = asyncio.Event(), asyncio.Event()
         """Set while no append is under way, and while nothing that was announced waits for its answer."""
         self._idle.set()
-        self._unhurried.set()
+        self._all_answered.set()
         self._free = asyncio.Event()
         """Set while no append takes along what is held: another one waits, and does not write the same rows once more."""
         self._free.set()
@@ -148,14 +148,10 @@ class Journal:
 
         self.log.listen(tell)
 
-    async def unhurried(self) -> None:
-        """Wait until what was announced is answered, for HURRY at most: for whomever survival can spare that long."""
-        if not self._unhurried.is_set():
-            await wait_within(self._unhurried, HURRY)
-
     async def append(self, *drafts: Draft) -> Sequence[Event]:
         if not self.hangs:
-            await self.unhurried()
+            if not self._all_answered.is_set():  # it is survival's, which this one can wait for
+                await wait_within(self._all_answered, HURRY)
             await self._free.wait()
         if self.hangs:
             self._tell_unavailable(False)
@@ -269,7 +265,7 @@ class Journal:
         """Publish the drafts at once, and record them with the effects that answer them; `answered` returns when a tick
         has folded them."""
         self._announced += 1
-        self._unhurried.clear()
+        self._all_answered.clear()
         try:
             if await self._is_alone():
                 self._hold(drafts)
@@ -279,7 +275,7 @@ class Journal:
         finally:
             self._announced -= 1
             if not self._announced:
-                self._unhurried.set()
+                self._all_answered.set()
 
     async def _is_alone(self) -> bool:
         """Whether nothing is held, and nothing is being written any more after HURRY."""

@@ -154,7 +154,7 @@ class WatchLoop:
         sample = self.vitals.sample(watcher.key, self.clock.now(), reading.data)
         window = self._windows[watcher.key] = self._windows.get(watcher.key, Window()).plus(sample)
         if reading.conclusions:
-            self._hold_to_its_own(watcher, reading)
+            self._report_undeclared(watcher, reading)
             try:
                 if any(one.payload.wakes is not Wake.NEVER for one in reading.conclusions):
                     await self.journal.announce(reading.conclusions, self.answered)
@@ -168,7 +168,7 @@ class WatchLoop:
             self.wake(f"watcher:{watcher.name}")
         return True
 
-    def _hold_to_its_own(self, watcher: Watcher, reading: Reading) -> None:
+    def _report_undeclared(self, watcher: Watcher, reading: Reading) -> None:
         """Report a condition that the watcher does not say to be its own: safe mode would leave it raised for ever."""
         own = conditions_of(watcher)
         for one in reading.conclusions:

@@ -2,15 +2,7 @@
 second notice. Nothing else can be done about the network from here."""
 
 from pulse_core.model.durations import duration_text
-from pulse_core.model.names import (
-    DEGRADED,
-    DNS_ONLY,
-    DOWN,
-    HTTP_ONLY,
-    NETWORK,
-    SLOW,
-    WELL,
-)
+from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
