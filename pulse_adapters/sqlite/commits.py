@@ -205,7 +205,7 @@ class Commits:
                     f" and nothing is lost; move it back, or have the daemon serve it there:"
                     f" upulse daemon restart --home {place}"
                 )
-            if self._files.are_hidden():
+            if self._files.are_elsewhere():
                 raise LogGone(
                     f"something was mounted over {self._path.parent} while the daemon had it open: nothing is recorded any"
                     f" more, and nothing is lost; unmount it: umount {self._path.parent}"

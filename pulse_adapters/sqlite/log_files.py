@@ -48,7 +48,6 @@ class LogFiles:
     def __init__(self, path: Path) -> None:
         self._path, self._size, self._known = path, 0, dict[Path, tuple[int, int]]()
         self._database, self._wal, shm = files_of(path)
-        self._folder = _identity(self._database.parent)
         self._wal_size, self._salt, self._links = 0, b"", set[Path]()
         self._written = self._changed_at()
         self.is_wal_as_found = False
@@ -56,8 +55,12 @@ class LogFiles:
         self.wal = WalWatch(self._wal, OwnIndex(shm))
         for file in (self._database, self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
-                self._known[file] = _identity(file)
+                found = file.stat()
+                self._known[file] = found.st_dev, found.st_ino
         self._links.update(name for name in (path, self._wal) if name.is_symlink())
+        home = Path(os.path.realpath(path.parent))
+        self._places = {one: one.name if one.parent == home else os.fspath(one) for one in self._known}
+        """By file: its name, if it lies in the home's folder, else its path."""
         self._open_home()
 
     def _open_home(self) -> None:
@@ -125,28 +128,18 @@ class LogFiles:
             self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
 
     def moved_to(self) -> Path | None:
-        """Where the directory lies now, if it was moved with both in it, as the whole home."""
-        there = {place.parent for place in map(Path, _open_paths(self._known[self._database]))}
-        for directory in there:
-            places = {directory / file.name: known for file, known in self._known.items()}
-            with suppress(OSError):
-                is_there = all(_identity(place) == known for place, known in places.items())
-                is_there &= _identity(directory) == self._folder
-                if is_there and not _is_same(directory, self._database.parent):
-                    return directory
+        """Where the home lies now, if it was moved with both in it."""
+        with suppress(OSError):
+            return self._home.place() if self.are_elsewhere() else None
         return None
 
-    def are_hidden(self) -> bool:
-        """Whether both lie where they were in the home's own folder, and another one lies over that, as of a mount."""
-        places = {
-            file: file.name if file.parent == self._path.parent else os.fspath(file) for file in self._known
-        }
+    def are_elsewhere(self) -> bool:
+        """Whether both are whole in the home's folder, and that was moved, or something was mounted over it."""
         with suppress(OSError):
-            if self._home.is_in_place():
-                return False
-        with suppress(OSError):
-            found = {file: os.stat(place, dir_fd=self._home.fileno()) for file, place in places.items()}
-            return all((found[file].st_dev, found[file].st_ino) == self._known[file] for file in places)
+            folder = self._home.fileno()
+            found = {file: os.stat(place, dir_fd=folder) for file, place in self._places.items()}
+            are_whole = all((one.st_dev, one.st_ino) == self._known[file] for file, one in found.items())
+            return are_whole and self._home.was_moved()
         return False
 
     def own_home(self) -> Path:
@@ -190,25 +183,6 @@ class LogFiles:
             return True
         self._wal_size, self._salt = size, salt
         return False
-
-
-def _identity(path: Path) -> tuple[int, int]:
-    found = path.stat()
-    return found.st_dev, found.st_ino
-
-
-def _is_same(one: Path, other: Path) -> bool:
-    return other.exists() and one.samefile(other)
-
-
-def _open_paths(identity: tuple[int, int]) -> set[str]:
-    """What the kernel calls this file, which this process has open."""
-    found = set[str]()
-    for descriptor in Path("/proc/self/fd").iterdir():
-        with suppress(OSError):
-            if _identity(descriptor) == identity:
-                found.add(os.readlink(descriptor))
-    return found
 
 
 def _holds(path: Path, head: Head) -> bool:

@@ -246,11 +246,15 @@ async def test_a_file_without_saved_rows_is_set_aside_and_hinders_no_repair(
     assert verify(home.events, home.objects)[:2] == (30, "")
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
 async def test_a_home_that_was_moved_is_said_to_be_it_loses_nothing_and_may_come_back(
-    tmp_path: Path, open_log: Open
+    tmp_path: Path, open_log: Open, is_linked: bool
 ) -> None:
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
     home.mkdir()
+    if is_linked:
+        (tmp_path / "events.db").touch()
+        (home / "events.db").symlink_to(tmp_path / "events.db")
     async with open_log(home) as log:
         await log.append(*numbered(1))
         home.rename(elsewhere)
@@ -287,11 +291,14 @@ async def test_a_log_that_is_back_is_written_again_and_what_was_saved_meanwhile_
     assert verify(home.events, home.objects)[:2] == (3, "")
 
 
+@pytest.mark.parametrize("is_linked", [False, True])
 async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
-    tmp_path: Path, open_log: Open
+    tmp_path: Path, open_log: Open, is_linked: bool
 ) -> None:
     home, over = tmp_path / "home", tmp_path / "over"
-    home.mkdir()
+    (tmp_path / "real" if is_linked else home).mkdir()
+    if is_linked:
+        home.symlink_to("real")
     async with open_log(home) as log:
         await log.append(*numbered(1))
         with mounted(home):
