@@ -34,10 +34,10 @@ def described_by_sample(name: str, curr: Snapshot) -> str:
     """What the newest sample says of what this condition is about; empty if it says nothing."""
     if sample := _newest_sample(name, curr):
         with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
-            gauge = {one.name: one for one in gauges_of(sample, curr.settings)}[name]
+            gauge = next((one for one in gauges_of(sample, curr.settings, name) if one.name == name), None)
             age = curr.now.since(sample.moment)
             seen = f", seen {duration_text(age)} ago" if age >= UNITS["m"] else ""
-            return "" if gauge.value is None else f"{gauge.words}{seen}"
+            return "" if gauge is None or gauge.value is None else f"{gauge.words}{seen}"
     return ""
 
 
@@ -45,12 +45,14 @@ def _newest_sample(name: str, curr: Snapshot) -> Sample | None:
     return curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
 
 
-def gauges_of(sample: Sample, settings: Settings) -> Iterator[Gauge]:
-    """Every measurement in a sample of the machine, or of what the guarded processes take."""
+def gauges_of(sample: Sample, settings: Settings, name: str = "") -> Iterator[Gauge]:
+    """Every measurement in a sample of the machine, or of what the guarded processes take; name: of a
+    condition, where the process that has it is asked for alone."""
     if sample.key == SYSTEM_RESOURCE:
         yield from resource_gauges(sample.data, settings.resources)
     elif sample.key == PROCESS_USAGE:
-        for process in settings.process:
+        asked = (one for one in settings.process if not name or name in one.usage_conditions)
+        for process in asked:
             yield from usage_gauges(process, sample.data.get(process.name, {}))
 
 
