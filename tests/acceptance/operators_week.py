@@ -16,19 +16,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.acceptance.test_checks import PAGE, check
 from tests.acceptance.test_engine import Engine
 from tests.acceptance.test_real_processes import PAGES, argv, free_port
-from tests.conftest import ROOT
 from tests.integration.cli.cli_home import CliHome, Said
 from tests.integration.rule_host.rule_host_engines import rule
 from tests.postbox import Postbox
 from tests.processes import PATIENCE, child_of_test
+from tests.small_disk import small_disk
 
 STRANGER = """
 import socket, sys
@@ -123,11 +121,7 @@ class Operator:
 
     def small_disk(self) -> None:
         """Mount a file system of 16 MiB, for as long as the row takes."""
-        (disk := self.directory / "disk").mkdir()
-        mount = ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(disk)]
-        if subprocess.run(mount, check=False, timeout=60).returncode:
-            pytest.skip(ROOT)
-        self.owned.callback(subprocess.run, ["umount", "--lazy", str(disk)], check=True, timeout=60)
+        self.owned.enter_context(small_disk(self.directory / "disk", "16m"))
 
     # What it waits for
 

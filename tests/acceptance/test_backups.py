@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.verify import verify
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
+from tests.small_disk import small_disk
 
 VICTIM = """
 [[process]]
@@ -29,21 +29,6 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 actions_per_minute = 0
 """
 BIG = {"kind": "paused", "data": {"why": "x" * 1_900}}
-
-
-@contextlib.contextmanager
-def small(disk: Path, size: str) -> Iterator[Path]:
-    """A file system of so many bytes."""
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk], check=False, timeout=60
-    )
-    if mounted.returncode:
-        (pytest.fail if os.environ.get("CI") else pytest.skip)("only root can mount a small file system")
-    try:
-        yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def fill(disk: Path, leave: int = 0) -> None:
@@ -122,7 +107,7 @@ def test_a_disk_without_room_is_refused_beforehand(served: Served, tmp_path: Pat
     served.configure("# nothing\n")
     served.start()
     grow(served, 4_000)
-    with small(tmp_path / "disk", "4m") as disk:
+    with small_disk(tmp_path / "disk", "4m", is_demanded=True) as disk:
         refused = CliHome(served.home.path).upulse("backup", str(disk / "backup"), code=1)
         assert "the backup needs " in refused.err
         assert "make room" in refused.err
@@ -134,7 +119,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing(served: Served, tmp_path:
     served.configure("# nothing\n")
     served.start()
     grow(served, 4_000)
-    with small(tmp_path / "disk", "48m") as disk:
+    with small_disk(tmp_path / "disk", "48m", is_demanded=True) as disk:
         argv = [
             sys.executable,
             "-m",
@@ -158,7 +143,7 @@ def test_a_disk_that_fills_up_meanwhile_leaves_nothing(served: Served, tmp_path:
 
 
 def test_a_home_on_a_full_disk_can_be_backed_up(tmp_path: Path) -> None:
-    with small(tmp_path / "disk", "16m") as disk:
+    with small_disk(tmp_path / "disk", "16m", is_demanded=True) as disk:
         served = Served(disk / "home")
         try:
             served.configure(VICTIM)
@@ -172,7 +157,7 @@ def test_a_home_on_a_full_disk_can_be_backed_up(tmp_path: Path) -> None:
 
 
 def test_a_restore_without_room_changes_nothing(tmp_path: Path) -> None:
-    with small(tmp_path / "disk", "64m") as disk:
+    with small_disk(tmp_path / "disk", "64m", is_demanded=True) as disk:
         served = Served(disk / "home")
         try:
             served.configure("# nothing\n")

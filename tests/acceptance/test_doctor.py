@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from tests.acceptance.conftest import Served
-from tests.acceptance.test_backups import fill, small
+from tests.acceptance.test_backups import fill
+from tests.small_disk import small_disk
 
 
 def findings(home: Path, code: int) -> dict[str, dict[str, str]]:
@@ -17,7 +18,7 @@ def findings(home: Path, code: int) -> dict[str, dict[str, str]]:
 
 
 def test_a_full_disk_is_said_and_the_doctor_needs_no_room(tmp_path: Path) -> None:
-    with small(tmp_path / "disk with a space", "16m") as disk:
+    with small_disk(tmp_path / "disk with a space", "16m", is_demanded=True) as disk:
         served = Served(disk / "home")
         try:
             served.configure("# nothing\n")

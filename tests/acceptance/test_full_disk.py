@@ -3,7 +3,6 @@
 import os
 import shutil
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
@@ -20,6 +19,7 @@ from pulse_core.ports.readers import EventQuery
 from tests import processes
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
+from tests.small_disk import small_disk
 
 VICTIM = """
 [[process]]
@@ -32,18 +32,8 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB and 1,000 inodes."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m,nr_inodes=1000", "tmpfs", disk], check=False, timeout=60
-    )
-    if mounted.returncode:
-        reason = "only root can mount a small file system"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    try:
+    with small_disk(tmp_path / "disk", "16m,nr_inodes=1000", is_demanded=True) as disk:
         yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
 
 
 def fill(disk: Path) -> None:

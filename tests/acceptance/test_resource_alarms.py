@@ -19,7 +19,9 @@ import pytest
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.integration.files.files_scene import use_up_small_numbers
 from tests.processes import child_of_test
+from tests.small_disk import small_disk
 
 MEBIBYTE = 1 << 20
 
@@ -27,26 +29,9 @@ MEBIBYTE = 1 << 20
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
     """A file system of 16 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", disk], check=False, timeout=60
-    )
-    if mounted.returncode:
-        reason = "only root can mount a small file system"
-        (pytest.fail if os.environ.get("CI") else pytest.skip)(reason)
-    try:
+    with small_disk(tmp_path / "disk", "16m", is_demanded=True) as disk:
         use_up_small_numbers(disk)
         yield disk
-    finally:
-        subprocess.run(["umount", "--lazy", disk], check=True, timeout=60)
-
-
-def use_up_small_numbers(disk: Path) -> None:
-    """Inode numbers that an open file of a tmpfs that is not mounted any more may bear, whose device nobody knows."""
-    for number in range(3_000):
-        (disk / str(number)).touch()
-        (disk / str(number)).unlink()
 
 
 def configure(served: Served, disk: Path, more: str = "", bound: str = "") -> None:
@@ -126,9 +111,8 @@ def test_it_works_on_a_home_whose_own_disk_is_the_full_one(small: Path) -> None:
         configure(served, small, f'clean = ["{small}/cache"]\nclean_age = "0s"')
         served.start()
         fill(small / "cache")
-        resolved = [
-            f"resolved: {small} is nearly full"
-        ]  # told more before, if it was cleaned while it was filled
+        # Told more before, if it was cleaned while it was filled.
+        resolved = [f"resolved: {small} is nearly full"]
         served.eventually(lambda: titles(served)[-1:] == resolved, "it is resolved", 60)
         assert news(served) == [f"raised disk:{small}", f"cleared disk:{small}"]
         assert served.stop() == 0

@@ -38,6 +38,7 @@ from tests.integration.files.files_scene import (
 )
 from tests.long_form import sample
 from tests.processes import as_worker, child_of_test
+from tests.small_disk import small_disk
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -457,12 +458,9 @@ def test_archives_are_kept_as_long_as_they_have_to_be(root: Path, tmp_path: Path
 
 @pytest.fixture
 def small(tmp_path: Path) -> Iterator[Path]:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], check=True, timeout=60)
-    use_up_small_numbers(disk)
-    yield disk
-    subprocess.run(["umount", "--lazy", str(disk)], check=True, timeout=60)
+    with small_disk(tmp_path / "disk", "2m") as disk:
+        use_up_small_numbers(disk)
+        yield disk
 
 
 @only_root

@@ -34,6 +34,7 @@ from tests.integration.files.files_scene import (
 )
 from tests.long_form import sample
 from tests.processes import child_of_test
+from tests.small_disk import small_disk
 
 only_root = pytest.mark.skipif(os.getuid() != 0, reason="only root can mount, and be somebody else")
 
@@ -523,10 +524,7 @@ def test_a_ledger_that_leads_elsewhere_is_not_written(tmp_path: Path, outside: P
 def test_a_full_disk_does_not_stop_cleaning_and_the_ledger_is_written_as_soon_as_there_is_room(
     tmp_path: Path,
 ) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True, timeout=60)
-    try:
+    with small_disk(tmp_path / "disk", "1m") as disk:
         use_up_small_numbers(disk)
         grow(disk, "cache/a", "cache/b")
         with suppress(OSError), (disk / "cache" / "ballast").open("wb", buffering=0) as file:
@@ -536,5 +534,3 @@ def test_a_full_disk_does_not_stop_cleaning_and_the_ledger_is_written_as_soon_as
         told = clean(disk, disk / "cache")
         assert (told["files"], told["unwritten"]) == (3, 0)
         assert len(ledger(disk)) == 3
-    finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True, timeout=60)

@@ -22,6 +22,7 @@ from pulse_core.daemon import disk_quota
 from pulse_core.daemon.disk_quota import Cut, ProcessOutput, keep_quota
 from pulse_core.model.moment import Moment
 from pulse_core.settings.settings import Settings
+from tests.small_disk import small_disk
 
 MIB = 1 << 20
 
@@ -110,20 +111,14 @@ def test_a_hole_in_a_file_counts_for_nothing(tmp_path: Path) -> None:
     assert bytes_on_disk(tmp_path / "a.log") == 0
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can make a file system")
 def test_a_disk_without_room_for_the_copy_is_freed_all_the_same(tmp_path: Path) -> None:
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "none", disk], check=True, timeout=60)
-    try:
+    with small_disk(tmp_path / "disk", "1m") as disk:
         output = disk / "a.log"
         with output.open("wb", buffering=0) as file:
             file.write(lines(0, MIB)[:MIB])
         assert cut_output(disk / "a.log", 512 * 1024) == "a.log gives back 1.0 MiB"
         assert [path.name for path in disk.iterdir()] == ["a.log"]
         assert output.stat().st_size == 0
-    finally:
-        subprocess.run(["umount", disk], check=True, timeout=60)
 
 
 @pytest.fixture

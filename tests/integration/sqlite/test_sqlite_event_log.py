@@ -4,7 +4,6 @@ import asyncio
 import io
 import shutil
 import sqlite3
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -23,6 +22,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.kinds import DaemonStarted, DamageAccepted, Paused, Resumed, SettingsLoaded
 from pulse_core.ports.readers import EventQuery
 from tests.read_only_mount import read_only
+from tests.small_disk import small_disk
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
 LARGE = Draft(SettingsLoaded(digest="d", processes=tuple(f"process-{n:06}" for n in range(6_000))))
@@ -226,17 +226,9 @@ async def test_a_closed_log_takes_nothing_and_loses_nothing(open_log: Open) -> N
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MiB of its own."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(place)], capture_output=True, timeout=60
-    )
-    if mounted.returncode:
-        pytest.skip("only root may mount a small disk")
-    yield place
-    subprocess.run(["umount", "-l", str(place)], check=True, timeout=60)
+def disk(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path / "disk", "8m") as disk:
+        yield disk
 
 
 @pytest.mark.parametrize("left", ["nothing", "a -wal", "a -wal without its -shm"])
@@ -266,13 +258,11 @@ async def test_a_log_is_read_where_nothing_can_be_written_and_written_once_it_ca
     assert verify(home / "events.db", home / "objects").fault == ""
 
 
-async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(
-    small_disk: Path, open_log: Open
-) -> None:
-    reserve = small_disk / "reserve"
-    async with open_log(small_disk, reserve=reserve) as log:
+async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(disk: Path, open_log: Open) -> None:
+    reserve = disk / "reserve"
+    async with open_log(disk, reserve=reserve) as log:
         assert reserve.stat().st_blocks * 512 >= SIZE
-        ballast = small_disk / "ballast"
+        ballast = disk / "ballast"
         fill_up(ballast)
         drafts = [Draft(Paused(why="x" * 1000)) for _ in range(100)]
         while reserve.exists():
@@ -286,9 +276,9 @@ async def test_a_full_disk_frees_the_reserve_then_refuses_then_goes_on(
         ballast.unlink()
         await log.append(Draft(Resumed()))
         assert log.head.seq == before.seq + 1
-    async with open_log(small_disk, reserve=reserve):
+    async with open_log(disk, reserve=reserve):
         assert reserve.stat().st_blocks * 512 >= SIZE
-    assert verify(small_disk / "events.db", small_disk / "objects").fault == ""
+    assert verify(disk / "events.db", disk / "objects").fault == ""
 
 
 async def append_for_ever(log: SqliteEventLog, drafts: list[Draft]) -> None:
@@ -308,10 +298,10 @@ def write_for_ever(file: io.FileIO, block: bytes) -> None:
         file.write(block)
 
 
-async def test_a_start_on_a_full_disk_frees_the_reserve(small_disk: Path, open_log: Open) -> None:
-    async with open_log(small_disk, reserve=small_disk / "reserve") as log:
+async def test_a_start_on_a_full_disk_frees_the_reserve(disk: Path, open_log: Open) -> None:
+    async with open_log(disk, reserve=disk / "reserve") as log:
         await log.append(Draft(Paused()))
-    fill_up(small_disk / "ballast")
-    async with open_log(small_disk, reserve=small_disk / "reserve") as log:
+    fill_up(disk / "ballast")
+    async with open_log(disk, reserve=disk / "reserve") as log:
         await log.append(Draft(Resumed()))
         assert log.head.seq == 2

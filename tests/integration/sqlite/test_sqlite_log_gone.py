@@ -6,7 +6,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import DamageAccepted, Paused
+from tests.small_disk import small_disk
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
 
@@ -301,7 +302,7 @@ async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
         home.symlink_to("real")
     async with open_log(home) as log:
         await log.append(*numbered(1))
-        with mounted(home):
+        with small_disk(home, "1m"):
             for _ in range(2):
                 with pytest.raises(LogGone, match=f"something was mounted over {home} .*nothing is lost"):
                     await log.check()
@@ -309,24 +310,12 @@ async def test_nothing_is_saved_in_what_is_laid_over_a_home_whose_log_is_whole(
         await log.check()
         await log.append(*numbered(2))
         (home / "events.db").rename(over)
-        with mounted(home):
+        with small_disk(home, "1m"):
             with pytest.raises(LogGone, match="could not be saved"):
                 await log.check()
             assert list(home.iterdir()) == []
         with pytest.raises(LogGone, match="its 2 rows are saved"):
             await log.check()
-
-
-@contextmanager
-def mounted(place: Path) -> Iterator[None]:
-    if subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "t", place], check=False, timeout=60
-    ).returncode:
-        pytest.skip("nothing can be mounted here")
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", "-l", place], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("files", [["events.db"], ["events.db", "events.db-wal"]])
