@@ -68,9 +68,7 @@ def start(words: Sequence[str], env: Mapping[str, str], output: int, module: str
     ignored = [number for number in _IGNORED if signal.getsignal(number) is signal.SIG_IGN]
     request = json.dumps({"module": module, "words": words, "env": dict(env), "ignored": ignored}).encode()
     ours, theirs = os.pipe()
-    if (
-        _forker().process.poll() is not None
-    ):  # a test has killed more than its own: the next ones need not fail
+    if _forker().process.poll() is not None:  # a test has killed more than its own: the next need not fail
         _forker().connection.close()
         _forker.cache_clear()
     forker = _forker().connection

@@ -102,10 +102,8 @@ def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, A
     daemon: DaemonStatus = {"state": "running", "pid": 4711, "since": None, "version": "0.1.0"}
     status = compute_status(GUARDED, state, now, Beat(29, (520, 6_550)), daemon, {}, now)
     for one in status["processes"]:
-        one["since"], one["held"] = (
-            None,
-            delays.of(RestartDelayed, one["name"]),
-        )  # how long ago that is would differ
+        one["since"] = None  # how long ago that is would differ
+        one["held"] = delays.of(RestartDelayed, one["name"])
     with TemporaryDirectory() as directory:
         scene = Scene(Path(directory))
         scene.settings, scene.daemon.answers = GUARDED, status
