@@ -9,15 +9,17 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.ipc.lock import holder
-from pulse_adapters.workers.control_group import LIFE, NoControlGroups, home_groups
+from pulse_adapters.workers.control_group import LIFE
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
+from tests.control_groups import skip_without_groups
 
+ALONE, HELPED, HELPER = (f"{seconds}.{os.getpid()}" for seconds in (9111, 9112, 9113))
+"""How long they sleep, by which they are found: other runs of the tests have others."""
 RESTART = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }'
-VICTIM = f'[[process]]\nname = "it"\nstart = ["sleep", "9111"]\n{RESTART}\n'
-HELPED = (
-    f'[[process]]\nname = "it"\nstart = ["sh", "-c", "(setsid sleep 9113 &); exec sleep 9112"]\n{RESTART}\n'
-)
+VICTIM = f'[[process]]\nname = "it"\nstart = ["sleep", "{ALONE}"]\n{RESTART}\n'
+START = f'start = ["sh", "-c", "(setsid sleep {HELPER} &); exec sleep {HELPED}"]'
+WITH_HELPER = f'[[process]]\nname = "it"\n{START}\n{RESTART}\n'
 
 
 @pytest.fixture
@@ -40,20 +42,12 @@ def are_grouped(pids: list[int]) -> bool:
     return bool(pids) and all(f"/{LIFE}" in Path(f"/proc/{pid}/cgroup").read_text() for pid in pids)
 
 
-def skip_without_groups(home: Path) -> None:
-    """Who was started while nothing was recorded is known by its control group."""
-    try:
-        home_groups(home)
-    except NoControlGroups as error:
-        pytest.skip(str(error))
-
-
 def test_a_home_that_was_moved_and_one_made_in_its_place_have_each_its_own(
     serve: Callable[[str], Served],
 ) -> None:
     one, two = serve("home"), serve("other")
     one.configure(VICTIM)
-    skip_without_groups(one.home.path)
+    skip_without_groups()  # who was started while nothing was recorded is known by its group
     one.start()
     first, place = one.pid_when_up("it"), one.home.path
     place.rename(two.home.path)
@@ -78,18 +72,18 @@ def test_a_home_that_was_moved_and_one_made_in_its_place_have_each_its_own(
     assert one.pid_when_up("it") == second
     two.start()
     assert two.pid_when_up("it") == third
-    assert sleepers("9111") == sorted([second, third])
+    assert sleepers(ALONE) == sorted([second, third])
 
 
 def test_a_copy_goes_on_with_what_the_original_has_begun_and_ends_what_that_has_left(
     serve: Callable[[str], Served], tmp_path: Path
 ) -> None:
     original, copy, backup = serve("original"), serve("copy"), serve("backup")
-    original.configure(HELPED)
-    skip_without_groups(original.home.path)
+    original.configure(WITH_HELPER)
+    skip_without_groups()
     original.start()
     first = original.pid_when_up("it")
-    original.eventually(lambda: len(sleepers("9112", "9113")) == 2, "it runs")
+    original.eventually(lambda: len(sleepers(HELPED, HELPER)) == 2, "it runs")
     for other in (copy, backup):
         shutil.copytree(original.home.path, other.home.path, ignore=shutil.ignore_patterns("run"))
         other.said = tmp_path / f"{other.home.path.name}.out"
@@ -99,14 +93,14 @@ def test_a_copy_goes_on_with_what_the_original_has_begun_and_ends_what_that_has_
         copy.start()
     os.kill(first, signal.SIGKILL)
     second = original.pid_when_up("it", other_than=first)  # the copies' logs miss this one
-    original.eventually(lambda: are_grouped(sleepers("9112", "9113")), "it is in its group")
+    original.eventually(lambda: are_grouped(sleepers(HELPED, HELPER)), "it is in its group")
     original.kill()
     shutil.rmtree(original.home.path)
     os.kill(second, signal.SIGKILL)
-    left = sleepers("9113")
+    left = sleepers(HELPER)
     third = copy.start().pid_when_up("it")
-    copy.eventually(lambda: len(sleepers("9112", "9113")) == 2, "what was left is ended")
-    assert not set(left).intersection(sleepers("9113"))
+    copy.eventually(lambda: len(sleepers(HELPED, HELPER)) == 2, "what was left is ended")
+    assert not set(left).intersection(sleepers(HELPER))
     assert copy.stop() == 0
     assert backup.start().pid_when_up("it") == third
-    assert len(sleepers("9112", "9113")) == 2
+    assert len(sleepers(HELPED, HELPER)) == 2
