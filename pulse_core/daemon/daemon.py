@@ -260,9 +260,8 @@ class Daemon:
         await self.journal.append_or_hold(*p.news, Draft(started), p.current_settings.loaded())
         await self._enter_safe_mode()
         self._watch_all()
-        await self.watch.collect_once(
-            self.processes
-        )  # so that no rule decides by an old state of the processes
+        # So that no rule decides by an old state of the processes.
+        await self.watch.collect_once(self.processes)
 
     async def _last_seen(self, before: Snapshot | None) -> int:
         """When the daemon before this one was last seen (UTC microseconds), if it has ended without a stop.

@@ -36,7 +36,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.payload import encode, encode_checked
+from pulse_core.model.payload import decode_plain, encode, encode_checked
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor
 from pulse_core.ports.loops import coalesced, wait_within
@@ -118,8 +118,8 @@ class ExecutorLoop:
             if event.kind == EffectExecuting.kind and event.subject in self._late:
                 self._begin_late(event.subject)
         for event in events if self.workers.running else ():
-            is_replaced = event.kind == EffectCancelled.kind and event.cause != event.subject
-            if is_replaced and event.subject in self.workers:
+            is_ours = event.kind == EffectCancelled.kind and event.subject in self.workers
+            if is_ours and decode_plain(event.data).get("replaced"):
                 self.workers.cancel(event.subject)
 
     def _begin_late(self, id_: str) -> None:
