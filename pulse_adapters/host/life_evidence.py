@@ -15,15 +15,15 @@ from pulse_adapters.workers.proc import own_line, read_proc_file, read_stat, uid
 from pulse_core.ports.host import ProcessId
 
 
-def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path, folders: Collection[str]) -> bool:
+def is_of_home(one: Bearer, bearers: Collection[Bearer], home: Path, is_grouped: bool) -> bool:
     """Whether this came out of a start of the home, and may be ended.
 
-    bearers: all that are known, itself among them; folders: the names of those that the home's groups are in.
+    bearers: all that are known, itself among them; is_grouped: whether it is in the group of its life.
     """
     pid = one.found.pid
     if pid in own_line():
         return False
-    if is_in_group(pid, one.effect, folders):
+    if is_grouped:
         return True
     try:
         if uid_of(pid) != os.getuid() or not os.path.samefile(f"/proc/{pid}/root{home}", home):

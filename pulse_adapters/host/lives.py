@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from pathlib import Path
 
 from pulse_adapters.host.guarded_processes import early_exit, end_all
-from pulse_adapters.host.life_evidence import is_in_group, is_led_by, is_of_home
+from pulse_adapters.host.life_evidence import is_led_by, is_of_home
 from pulse_adapters.host.life_groups import LifeGroups
 from pulse_adapters.host.marked_processes import (
     Bearer,
@@ -205,9 +205,9 @@ class Lives:
         if self.begun().get(bearer.effect) == name:
             return True
         if life is None:
-            return known is None or self._is_in_group_of(one.pid, bearer.effect)
+            return known is None or self._is_in_group(bearer.effect, one.pid)
         is_younger = bearer.effect != life.effect and one.started > life.found.started
-        return is_younger and self._is_in_group_of(one.pid, bearer.effect)
+        return is_younger and self._is_in_group(bearer.effect, one.pid)
 
     async def find_starts(self, name: str) -> tuple[ProcessId, ...]:
         """Those that bear the mark of this name, or are in a group of its lives: session leaders, then the oldest."""
@@ -326,14 +326,10 @@ class Lives:
     def holds(self, name: str, pid: int) -> bool:
         """Whether the control group of its last life shows that this process came out of that."""
         life = self.last(name)
-        return life is not None and self._is_in_group_of(pid, life.effect)
+        return life is not None and self._is_in_group(life.effect, pid)
 
-    def _is_in_group_of(self, pid: int, effect: str) -> bool:
-        return is_in_group(pid, effect, self._folders)
-
-    @property
-    def _folders(self) -> Collection[str]:
-        return self._groups.folders if self._groups else ()
+    def _is_in_group(self, effect: str, pid: int) -> bool:
+        return self._groups is not None and self._groups.holds(effect, pid)
 
     def close(self) -> None:
         """Begin no more groups; what lives, lives on."""
@@ -403,7 +399,8 @@ class Lives:
                 is_over = (
                     life is None or life.effect == one.effect or self._is_older(one, life.found, life.effect)
                 )
-            if is_over and is_of_home(one, bearers, self._home, self._folders):
+            is_grouped = is_over and self._is_in_group(one.effect, one.found.pid)
+            if is_over and is_of_home(one, bearers, self._home, is_grouped):
                 left.setdefault(name, []).append(one)
         return left
 
@@ -419,7 +416,7 @@ class Lives:
             return False
         leader = read_stat(session_of(one.found.pid) or 0)
         is_later = leader is not None and leader.alive and leader.started >= main.started
-        return not is_later or self._is_in_group_of(one.found.pid, one.effect)
+        return not is_later or self._is_in_group(one.effect, one.found.pid)
 
 
 def _by_new_names(lives: Mapping[str, Life], renames: Mapping[str, str]) -> Mapping[str, Life]:

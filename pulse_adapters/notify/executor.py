@@ -97,10 +97,12 @@ TITLE, ENTRY, ALONE = 250, 400, 4_000
 
 
 class RecordedNotice(NamedTuple):
-    """A recorded notice: its effect's id, its row, when it was requested (UTC microseconds), its content; where it goes,
-    with what is said there of those that it took the place of; left_out: what is said at the address of the message."""
+    """A recorded notice: its row, when it was requested (UTC microseconds), and its content.
 
-    id: str
+    addresses: where it goes, each with words about the earlier notices that it replaces there; left_out: these words, once
+    it is in the message to one of them.
+    """
+
     seq: int
     at: int
     said: NoticeParams
@@ -193,7 +195,7 @@ class Notify(Executor):
         message = self._messages.get(is_repeated)
         if message is None or message.closed:
             message = self._messages[is_repeated] = PendingMessage(partial(self._send, is_repeated))
-        answers = await message.take(RecordedNotice(event.id, event.seq, event.at, params, due))
+        answers = await message.take(RecordedNotice(event.seq, event.at, params, due))
         reached = [names[address] for address in due if not answers[address]]
         wrong = {address: answers[address] for address in due if answers[address]}
         if wrong:

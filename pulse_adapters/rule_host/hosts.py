@@ -125,9 +125,10 @@ class ChildHosts:
         reply = await child.ask({}, LoadReply, self.load)
         if reply is None:
             fault = await child.reason_of_end()
-            plugin = fault.whose.removeprefix(PLUGIN)
-            while_ = f", while it imported the plugin {plugin}; see: upulse plugins"
-            words = fault.message if plugin == fault.whose else f"{fault.message}{while_}"
+            words = fault.message
+            if fault.whose.startswith(PLUGIN):
+                plugin = fault.whose.removeprefix(PLUGIN)
+                words += f", while it imported the plugin {plugin}; see: upulse plugins"
             raise CannotLoad(with_way_out(words))
         if reply.error is not None:
             raise CannotLoad(reply.error)

@@ -232,8 +232,7 @@ class Commits:
         saved = self._path.with_name(_saved_name(self._path))
         try:
             saved = await asyncio.to_thread(self._files.own_home) / saved.name
-            is_there = self._fault.endswith((CUT, ALTERED))
-            last = await save_rows(self._connection, saved, self._path if is_there else None)
+            last = await save_rows(self._connection, saved, self._path if self._is_spoiled() else None)
         except (OSError, sqlite3.Error) as error:
             how = f"its rows could not be saved in {saved} ({error}), which is tried again; don't stop the daemon"
         else:
@@ -266,8 +265,11 @@ class Commits:
     def _is_back(self) -> bool:
         """Whether the files that were gone lie there again, as they were left."""
         is_saving = self._saving is not None and not self._saving.done()
-        is_spoiled = self._fault.endswith((CUT, ALTERED))
-        return not is_saving and not is_spoiled and not self._files.fault(self.head)
+        return not is_saving and not self._is_spoiled() and not self._files.fault(self.head)
+
+    def _is_spoiled(self) -> bool:
+        """Whether the files lie where they were, and rows in them are gone."""
+        return self._fault.endswith((CUT, ALTERED))
 
     async def _run(self) -> None:
         while not (self._closed and not self._waiting):

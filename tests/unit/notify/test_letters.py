@@ -17,7 +17,7 @@ SECOND, HOUR = 1_000_000, 3_600_000_000
 
 def notice(number: int, title: str = "", text: str = "words", **more: Any) -> RecordedNotice:
     said = NoticeParams(title=title or f"n{number}", text=text, **more)
-    return RecordedNotice(f"id-{number}", number, AT + number * SECOND, said)
+    return RecordedNotice(number, AT + number * SECOND, said)
 
 
 def test_one_by_itself_is_told_in_full() -> None:
