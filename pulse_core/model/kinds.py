@@ -188,7 +188,7 @@ class DelayFields(BaseModel, defer_build=True):
     since: int = Field(description="from when on, UTC microseconds")
     held_us: int = Field(description="for how long, microseconds")
     lasts: bool = Field(
-        default=False, description="whether it still did, which is told once it has for a second"
+        default=False, description="whether it still was; such an event is recorded once, after a second"
     )
 
 

@@ -57,7 +57,7 @@ class Condition(NamedTuple):
     seen: Moment | None = None
 
     def described(self, now: Moment) -> str:
-        """Its evidence, with when that raised it if it was a minute ago or more."""
+        """Its evidence, and how long ago that raised it, if a minute or more."""
         age = now.since(self.seen or self.changed)
         return self.evidence if age < UNITS["m"] else f"{self.evidence}, raised {duration_text(age)} ago"
 
