@@ -55,7 +55,8 @@ def subject_report(
             return dict(found)
     if name == PULSE:
         return _pulse(home)
-    return _past_process(home, log, name, curr) if past_status(log, name, curr.state) else None
+    past = past_status(log, name, curr.state)
+    return _past_process(log, past) if past else None
 
 
 def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> Told:
@@ -134,14 +135,11 @@ def past_status(log: EventReader, name: str, state: State) -> GuardedProcessStat
     }
 
 
-def _past_process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> Told:
-    status = past_status(log, name, curr.state)
-    assert status, "asked for only if there is one"
-    request = newest(log, name, tuple(REQUESTS))
+def _past_process(log: EventReader, status: GuardedProcessStatus) -> Told:
+    request = newest(log, status["name"], tuple(REQUESTS))
     return {
         "kind": "process",
-        "name": name,
-        **{word: status[word] for word in ("state", "since", "why")},
+        **{word: status[word] for word in ("name", "state", "since", "why")},
         "held_by": None,
         "held_since": None,
         "incident": None,
