@@ -266,9 +266,8 @@ class Lives:
         it, which may be another one than was started; died: when it was dead at the latest, in clock ticks after boot.
         """
         found, is_all = await self._end_group(name)
-        if (
-            not is_all
-        ):  # else nobody of the last life is elsewhere, and the others are known from the watcher's last look
+        # If it was, nobody of the last life is elsewhere, and the others are known from the watcher's last look.
+        if not is_all:
             relays = Relays(self.last(name))
             self._marked.search(relays.kill)
             found = await self._end_last(name, main, died, relays)

@@ -28,11 +28,11 @@ from pulse_adapters.sqlite.connect import (
 )
 from pulse_adapters.sqlite.errors import is_corrupt
 from pulse_adapters.sqlite.event_reader import translate_read_error
+from pulse_adapters.sqlite.last_write import last_row_noted
 from pulse_adapters.sqlite.open_log import TAIL, Opening, check_tail, open_writer, refuse_lost_end
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
-from pulse_adapters.sqlite.writer_boot import last_row_noted
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.untrusted_paths import hand_over
 from pulse_core.app.doctor import DAMAGE_REMEDY, FAIL, OK, WARN, Finding

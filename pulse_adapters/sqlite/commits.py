@@ -20,12 +20,12 @@ from pulse_adapters.sqlite.chain import link, seal
 from pulse_adapters.sqlite.connect import head_of
 from pulse_adapters.sqlite.connection_thread import ThreadConnection
 from pulse_adapters.sqlite.errors import code, unavailable
+from pulse_adapters.sqlite.last_write import LastRow
 from pulse_adapters.sqlite.log_files import CUT, LogFiles, save_rows
 from pulse_adapters.sqlite.payloads import LARGE, reference
 from pulse_adapters.sqlite.redactions import EMPTY, KIND
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal_watch import ALTERED
-from pulse_adapters.sqlite.writer_boot import LastRow
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Conflict, LogGone, LogUnavailable, Refused
 from pulse_core.model.event import Draft, Event, Head

@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.errors import is_disk_full
+from pulse_adapters.sqlite.last_write import was_rebooted_since_written
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch
-from pulse_adapters.sqlite.writer_boot import was_rebooted_since_written
 from pulse_adapters.workers.database_files import files_of, left_beside_link
 from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.home import HomeLayout

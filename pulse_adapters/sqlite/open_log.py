@@ -17,11 +17,11 @@ from pulse_adapters.sqlite.connect import (
     refuse_unfinished,
 )
 from pulse_adapters.sqlite.errors import code, is_disk_full, translate_error
+from pulse_adapters.sqlite.last_write import last_row_noted, note_boot, was_rebooted_since_written
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
-from pulse_adapters.sqlite.writer_boot import last_row_noted, note_boot, was_rebooted_since_written
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
 from pulse_core.model.errors import Damaged

@@ -12,10 +12,10 @@ from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
 from pulse_adapters.sqlite.connect import connect_readonly, refuse_altered_wal, refuse_damage
 from pulse_adapters.sqlite.errors import code, is_corrupt
 from pulse_adapters.sqlite.event_reader import translate_read_error
+from pulse_adapters.sqlite.last_write import last_row_noted
 from pulse_adapters.sqlite.migrate import format_of, steps
 from pulse_adapters.sqlite.payloads import LostPayload, is_reference, payload_in
 from pulse_adapters.sqlite.redactions import Redactions
-from pulse_adapters.sqlite.writer_boot import last_row_noted
 from pulse_core.model.errors import Damaged, NoHome
 
 _BATCH = 1_000

@@ -25,12 +25,12 @@ from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.damage import accept_damage
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.last_write import last_row_noted, note_boot
 from pulse_adapters.sqlite.log_files import LogFiles, save_rows
 from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.verify import verify
 from pulse_adapters.sqlite.wal import FRAME, HEADER
 from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
-from pulse_adapters.sqlite.writer_boot import last_row_noted, note_boot
 from pulse_core import __version__
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged, LogGone, PulseError
