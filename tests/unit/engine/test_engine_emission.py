@@ -8,10 +8,11 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.tick import NOBODY
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.engine import FoldResult
-from pulse_core.projections.effects import Effects
+from pulse_core.projections.effects import Effects, after
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Inner
 from pulse_core.tick import RuleFolds
+from tests.events import event
 
 WISH = Effect(action="notify", key="my:wish", params={"title": "a", "text": "b"}, rule="own")
 
@@ -36,7 +37,7 @@ def at(tick: int, effects: Effects | None = None) -> Snapshot:
     return Snapshot(tick, Moment(tick, "boot", tick), state=State(effects=effects or Effects()))
 
 
-OPEN = Effects(keys={"my:wish": "id"})
+OPEN = after(Effects(), [event(1, WISH, subject=WISH.key)])
 SETTLED = Effects(settled_at={"my:wish": Moment(4, "boot", 4)})
 
 
