@@ -63,6 +63,18 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return f"held back for {duration_text(data['held_us'])}{so_far} by {data['held_by']}"
         case "settings-loaded":
             return f"guarding {', '.join(data.get('processes', ())) or 'nothing'}"
+        case "promote":
+            asked = f", asked by {data['asked_by']}" if data.get("asked_by") else ""
+            why = f": {data['why']}" if data.get("why") else ""
+            return f"in force, and watched for {duration_text(data['watch_us'])}{asked}{why}"
+        case "engine-loaded":
+            rules = count(len(data.get("rules", ())), "rule")
+            instead = (
+                f", instead of {data['instead_of'][:12]}: {data['why']}" if data.get("instead_of") else ""
+            )
+            return f"{rules}, loaded in {duration_text(data['took_ms'] * 1_000)}{instead}"
+        case "log-verified" if not data.get("fault"):
+            return f"{count(data['rows'], 'row')} in {duration_text(data['took_ms'] * 1_000)}"
         case "rollback":
             asked = data.get("asked_by", "pulse")
             by = "" if asked == "pulse" else f", asked by {asked}"

@@ -129,7 +129,8 @@ class Narrator:
             if event.kind != "error" and LOG.isEnabledFor(logging.INFO):
                 told = event.spelled()
                 kind = PLANNED if is_planned(told) else event.kind
-                words = one_line(f"{kind:18} {self._subject(event)}  {said(told)}".rstrip())
+                about_what = "  ".join(part for part in (self._subject(event), said(told)) if part)
+                words = one_line(f"{kind:18} {about_what}".rstrip())
                 if len(words) > LONGEST:
                     words = f"{words[: LONGEST - 1]}…"
                 level = logging.WARNING if kind in WRONG or follows_a_crash(told) else logging.INFO

@@ -190,6 +190,27 @@ def test_an_event_is_one_line_with_the_end_of_ids() -> None:
     assert short("demo") == "demo"
 
 
+@pytest.mark.parametrize(
+    ("kind", "data", "words"),
+    [
+        ("promote", {"previous": "a", "watch_us": 600_000_000, "why": "calm", "projections": {"deaths": "1"}},
+         "in force, and watched for 10 min: calm"),
+        ("promote", {"previous": "a", "watch_us": 60_000_000, "asked_by": "root"},
+         "in force, and watched for 1 min, asked by root"),
+        ("engine-loaded", {"rules": ["a", "b"], "took_ms": 521}, "2 rules, loaded in 521 ms"),
+        ("engine-loaded", {"rules": ["a"], "instead_of": "0123456789abcdef", "why": "no host", "took_ms": 5},
+         "1 rule, loaded in 5 ms, instead of 0123456789ab: no host"),
+        ("log-verified", {"rows": 3_000, "took_ms": 5}, "3,000 rows in 5 ms"),
+        ("log-verified", {"rows": 3, "took_ms": 5, "fault": "row 2"}, "rows=3 took_ms=5 fault=row 2"),
+    ],
+)  # fmt: skip
+def test_changes_of_the_engine_and_checks_of_the_log_are_told_in_words(
+    kind: str, data: dict[str, Any], words: str
+) -> None:
+    event = {"seq": 3, "at": AT, "kind": kind, "subject": "", "actor": "pulse", "data": data}
+    assert line(event).endswith(f"{kind:<22}  {words}")
+
+
 def test_redacted_data_is_said_to_be_redacted() -> None:
     assert "(redacted)" in line(
         {"seq": 3, "at": AT, "kind": "error", "subject": "", "actor": "x", "data": None}
