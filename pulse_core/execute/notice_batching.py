@@ -11,15 +11,19 @@ from pulse_core.execute.effect_tasks import begin_wait
 from pulse_core.model.durations import duration_text
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import DOWN, NETWORK, OUTWARD
+from pulse_core.model.names import DOWN, NETWORK, OUTWARD, TRIAL_NOTICE
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.projections.effects import OpenEffect, Phase
-from pulse_core.projections.notices import HOUR, Notices
+from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX, Notices
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
 
 MAX_NOTICES = 30
 """Notices in one message; more go into the next one."""
+
+UNREACHED_PAUSE, UNREACHED_SHARE = 120 * US_PER_SECOND, 4
+"""How long a new notice waits at most after others failed that go to no other address, and for what share of the time for
+which these have failed: each try is two rows of the log."""
 
 RETRY_SOON = 900 * US_PER_SECOND
 """How long a failed notice waits at most once another one was delivered."""
@@ -43,18 +47,26 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
         return NoticeBatch()
     group_us = settings.notify.group
     full = rate_limit_wait(state.notices, settings.notify.per_hour, now)
+    unreached = unreached_notices(state, now)
     waits = [
-        max(notice_wait(one, state.notices, group_us, now), 0 if is_failed(one) else full) for one in waiting
+        max(
+            notice_wait(one, state.notices, group_us, now),
+            0 if one.id in state.notices.sent_to else full,
+            unreached_wait(one, unreached, settings, now),
+        )
+        for one in waiting
     ]
     if (first := min(waits)) > 0:
         return NoticeBatch(wait_us=first)
     due_now = [one for one, wait in zip(waiting, waits, strict=True) if not wait]
-    # Others that may join though by themselves they would wait: a failed one once half of its backoff is over, so that
-    # those that fail for the same reason are batched.
+    # Others that may join though by themselves they would wait, if the limit allows that: a failed one once half of its
+    # backoff is over, so that those that fail for the same reason are batched.
     others = [
         one
         for one, wait in zip(waiting, waits, strict=True)
-        if wait and (now.since(one.moment) * 2 >= one.retry_us if is_failed(one) else not full)
+        if wait
+        and (not full or one.id in state.notices.sent_to)
+        and (not is_failed(one) or now.since(one.moment) * 2 >= one.retry_us)
     ]
     return NoticeBatch((*due_now, *others)[:MAX_NOTICES])  # those that are due first, so that none starves
 
@@ -64,8 +76,7 @@ def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
         return f"waits for the network, which is {condition.state} for {duration_text(now.since(condition.since))}"
     if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
-        used = "the messages of this hour are used up ([notify] per_hour), of which some may not have arrived"
-        return f"waits for {duration_text(full)}: {used}"
+        return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
     return ""
 
 
@@ -94,7 +105,7 @@ def is_network_down(state: State, settings: Settings) -> bool:
 
 
 def is_failed(effect: OpenEffect) -> bool:
-    """Whether its last attempt failed; a retry is no new message, so the hourly limit does not apply."""
+    """Whether its last attempt failed."""
     return effect.phase is Phase.RETRYING
 
 
@@ -106,6 +117,40 @@ def notice_wait(effect: OpenEffect, notices: Notices, group_us: int, now: Moment
     if reached is None or (reached.boot == effect.moment.boot and reached.mono < effect.moment.mono):
         return left
     return min(left, max(0, RETRY_SOON - now.since(effect.moment)))
+
+
+def unreached_notices(state: State, now: Moment) -> Sequence[OpenEffect]:
+    """Those that have reached nobody and failed later than another one was delivered; none if none failed lately."""
+    notices = state.notices
+    if not any(now.since(failed) < UNREACHED_PAUSE for failed in notices.failed.values()):
+        return ()
+    return [
+        state.effects.open[id_]
+        for id_, failed in notices.failed.items()
+        if id_ in state.effects.open
+        and id_ not in notices.sent_to
+        and (not (reached := notices.reached) or (reached.boot == failed.boot and reached.mono < failed.mono))
+    ]
+
+
+def unreached_wait(
+    effect: OpenEffect, unreached: Sequence[OpenEffect], settings: Settings, now: Moment
+) -> int:
+    """Microseconds until a new notice may be sent, to none but addresses that took nothing just now; 0 if it may be now."""
+    if effect.phase is not Phase.PENDING or effect.event.subject == TRIAL_NOTICE:
+        return 0
+    mine = set(_addresses(effect, settings))
+    same = [one for one in unreached if mine.issubset(_addresses(one, settings))]
+    if not same:
+        return 0
+    last = max((one.moment for one in same), key=lambda moment: moment.at)
+    age = max(last.since(one.event.moment) for one in same)
+    return max(0, min(UNREACHED_PAUSE, age // UNREACHED_SHARE) - now.since(last))
+
+
+def _addresses(effect: OpenEffect, settings: Settings) -> Sequence[str]:
+    severity = str(effect.wish.params.get("severity", DEFAULT_SEVERITY))
+    return settings.notice_urls_for(severity, effect.event.subject.removeprefix(PREFIX))
 
 
 def rate_limit_wait(notices: Notices, per_hour: int, now: Moment) -> int:

@@ -16,6 +16,7 @@ from pulse_core.model.kinds import (
     EffectAttemptFailed,
     EffectCancelled,
     EffectExecuting,
+    EffectFailed,
 )
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NOTIFY, SETTLING
@@ -52,10 +53,11 @@ class ReplacedNotices(NamedTuple):
 class Notices:
     """By topic, the newest at the end (the last 1,000); open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
-    sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that
-    repeat what had failed, and those that turned out to have no address. Notices that go out as one message begin at the
-    same moment; begun: that of each unsettled one, by effect id; sent_to: the addresses that an unsettled one has reached,
-    by effect id; replaced: by topic, those that gave way to the unsettled one."""
+    sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that only
+    bring to a further address what another one got, and those that reached none. Notices that go out as one message begin
+    at the same moment; begun: that of each unsettled one, by effect id; unsure: those of `sent` that are under way and
+    have reached nobody so far; sent_to: the addresses that an unsettled one has reached, by effect id; replaced: by topic,
+    those that gave way to the unsettled one."""
 
     of: Mapping[str, Notice] = field(default_factory=dict)
     open: Mapping[str, str] = field(default_factory=dict)
@@ -63,6 +65,7 @@ class Notices:
     reached: Moment | None = None
     sent: tuple[Moment, ...] = ()
     begun: Mapping[str, Moment] = field(default_factory=dict)
+    unsure: tuple[Moment, ...] = ()
     sent_to: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     replaced: Mapping[str, ReplacedNotices] = field(default_factory=dict)
 
@@ -70,6 +73,8 @@ class Notices:
         return self.of.get(topic)
 
 
+TRIED = frozenset({EffectAcked.kind, EffectFailed.kind})
+"""The ends that tell which addresses a notice has reached."""
 KINDS = frozenset({Effect.kind, EffectExecuting.kind, EffectAttemptFailed.kind, *SETTLING})
 
 
@@ -79,7 +84,7 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
     if not _concerns(state, events):
         return state  # as nearly always: these effects do something else
     of, open_, failed = dict(state.of), dict(state.open), dict(state.failed)
-    reached, sent, begun = state.reached, state.sent, dict(state.begun)
+    reached, sent, begun, unsure = state.reached, state.sent, dict(state.begun), state.unsure
     sent_to, replaced = dict(state.sent_to), dict(state.replaced)
     for event in events:
         if event.kind == Effect.kind:
@@ -89,14 +94,22 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             continue
         elif event.kind == EffectAttemptFailed.kind:
             failed[event.subject] = event.moment
+            began = begun.pop(event.subject, None)
             if got := decode_plain(event.data).get("result", {}).get("sent_to"):
                 sent_to[event.subject] = (*sent_to.get(event.subject, ()), *got)
+                unsure = _without(unsure, began)
+            elif began in unsure and began not in begun.values():
+                sent, unsure = _without(sent, began), _without(unsure, began)
         elif event.kind == EffectExecuting.kind:
+            # What a crash interrupted may have arrived.
+            unsure = _without(unsure, begun.get(event.subject))
             begun[event.subject] = now = event.moment
-            # A retry is no new message, nor is a notice that is part of the newest one.
-            if not failed.pop(event.subject, None) and (not sent or sent[-1] != now):
+            failed.pop(event.subject, None)
+            # What has reached an address is no new message, nor is a notice that is part of the newest one.
+            if event.subject not in sent_to and (not sent or sent[-1] != now):
                 # Pruned at each event, not at each batch: a fold must not depend on how it was cut.
                 sent = (*(then for then in sent[1 - MESSAGES :] if now.since(then) < HOUR), now)
+                unsure = (*unsure, now)
         elif event.kind in SETTLING:
             topic, got = open_.pop(event.subject), sent_to.pop(event.subject, ())
             if event.kind == EffectCancelled.kind and decode_plain(event.data).get("replaced"):
@@ -108,12 +121,19 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
                 replaced.pop(topic, None)
             failed.pop(event.subject, None)
             began = begun.pop(event.subject, None)
-            result = decode_plain(event.data).get("result", {}) if event.kind == EffectAcked.kind else {}
-            if result.get("sent_to"):
+            got = decode_plain(event.data).get("result", {}).get("sent_to")
+            if got and event.kind == EffectAcked.kind:
                 reached = event.moment
-            elif result.get("only") and began not in begun.values():
-                sent = tuple(then for then in sent if then != began)
-    return Notices(of, open_, failed, reached, sent, begun, sent_to, replaced)
+            if got or event.kind not in TRIED:  # one that was cancelled may have arrived
+                unsure = _without(unsure, began)
+            elif began in unsure and began not in begun.values():
+                sent, unsure = _without(sent, began), _without(unsure, began)
+    return Notices(of, open_, failed, reached, sent, begun, unsure, sent_to, replaced)
+
+
+def _without(moments: tuple[Moment, ...], left_out: Moment | None) -> tuple[Moment, ...]:
+    """The moments less this one."""
+    return tuple(then for then in moments if then != left_out) if left_out in moments else moments
 
 
 def _concerns(state: Notices, events: Sequence[Event]) -> bool:

@@ -1,5 +1,6 @@
 """Which of the waiting notices leave now, and when to look again."""
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,7 +126,7 @@ def test_why_a_notice_waits_is_said() -> None:
     assert post.why(310) == "waits for the network, which is down for 5 min"
     post.network(320, "")
     post.deliver(400, post.wish(390, "a"))
-    words = "the messages of this hour are used up ([notify] per_hour), of which some may not have arrived"
+    words = "the messages of this hour are used up ([notify] per_hour)"
     assert post.why(1_000) == f"waits for 50 min: {words}"
 
 
@@ -155,14 +156,54 @@ def test_what_left_together_is_one_message() -> None:
     assert post.leaving(210) == ["a"]
 
 
-def test_what_failed_used_up_its_message_and_needs_no_other_one() -> None:
+def test_messages_that_reached_nobody_do_not_hold_back_a_later_alarm() -> None:
     post = Post(per_hour=1)
     post.fail(100, post.wish(90, "a"), 60)
     post.wish(200, "b")
-    assert post.leaving(210) == ["a"]
-    post.fail(210, "id-1", 60)
-    assert post.at(220) == NoticeBatch(wait_us=50 * SECOND)
+    assert post.leaving(210) == ["a", "b"]
+    assert post.why(210) == ""
+    post.deliver(210, "id-1", "id-4")
+    post.wish(220, "c")
+    assert post.at(230) == NoticeBatch(wait_us=HOUR - 20 * SECOND)
+
+
+def test_what_has_reached_one_address_is_sent_to_another_one_beyond_the_limit() -> None:
+    post = Post(per_hour=1)
+    id_ = post.wish(90, "a")
+    post.say(100, EffectExecuting(), id_)
+    partly = EffectAttemptFailed(attempt=1, error="b: no", retry_us=60 * SECOND, result={"sent_to": ["a"]})
+    post.say(101, partly, id_)
+    post.fail(105, post.wish(102, "b"), 10)
+    assert post.leaving(200) == ["a"]
+    assert post.leaving(3_699) == ["a"]
     assert post.leaving(3_700) == ["a", "b"]
+
+
+def test_new_notices_try_dead_addresses_at_growing_intervals() -> None:
+    post, tries = Post(per_hour=0, group="0s"), list[int]()
+    for second in range(0, 1_800, 10):
+        id_ = post.wish(second, f"n{second}")
+        if post.leaving(second):
+            post.fail(second, id_, 10_000)
+            tries.append(second)
+    assert tries[:5] == [0, 10, 20, 30, 40]
+    assert {then - before for before, then in pairwise(tries[-10:])} == {120}
+    assert post.at(tries[-1] + 1).wait_us == 119 * SECOND
+
+
+def test_a_dead_address_does_not_hold_back_what_goes_to_another_one() -> None:
+    post = Post()
+    post.settings = Settings.model_validate(
+        {
+            "notify_route": [{"urls": ["json://dead"]}, {"urls": ["json://pager"], "match": "alarm"}],
+            "notify": {"group": 0},
+        }
+    )
+    post.fail(500, post.wish(1, "a"), 60)
+    post.wish(510, "b")
+    assert post.leaving(520) == []
+    post.wish(520, "alarm")
+    assert post.leaving(520) == ["alarm", "b"]
 
 
 def test_what_a_crash_interrupts_again_and_again_is_a_message_each_time() -> None:

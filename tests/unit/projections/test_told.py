@@ -73,7 +73,7 @@ def test_a_notice_that_was_only_logged_is_no_message() -> None:
     assert after(Notices(), rows).begun == {}
 
 
-def test_a_message_that_repeats_what_had_failed_is_not_counted_but_one_after_a_crash_is() -> None:
+def test_a_message_that_reached_nobody_is_not_counted_but_one_that_a_crash_interrupted_is() -> None:
     no = EffectAttemptFailed(attempt=1, error="no", retry_us=1)
     rows = log(
         (1, *wish("x")), (2, EffectExecuting(), "id-1"), (3, no, "id-1"), (4, EffectExecuting(attempt=2), "id-1"),
@@ -81,7 +81,30 @@ def test_a_message_that_repeats_what_had_failed_is_not_counted_but_one_after_a_c
     )  # fmt: skip
     assert after(Notices(), rows[:3]).failed == {"id-1": at(3)}
     assert after(Notices(), rows).failed == {}
-    assert after(Notices(), rows).sent == (at(2), at(5))
+    assert after(Notices(), rows[:2]).sent == (at(2),)
+    assert after(Notices(), rows[:3]).sent == ()
+    assert after(Notices(), rows).sent == (at(4), at(5))
+
+
+def test_a_message_counts_once_if_one_of_its_notices_has_reached_one_address() -> None:
+    def no(*reached: str) -> EffectAttemptFailed:
+        return EffectAttemptFailed(
+            attempt=1, error="b: no", retry_us=1, result={"sent_to": reached} if reached else {}
+        )
+
+    rows = log(
+        (1, *wish("x")), (1, *wish("y")), (2, EffectExecuting(), "id-1"), (2, EffectExecuting(), "id-2"),
+        (3, no(), "id-1"), (4, no("a"), "id-2"), (5, EffectExecuting(attempt=2), "id-2"), (6, no(), "id-2"),
+        (7, EffectExecuting(attempt=2), "id-1"), (8, EffectFailed(error="no"), "id-1"),
+    )  # fmt: skip
+    for cut in range(4, len(rows)):
+        assert after(after(Notices(), rows[:cut]), rows[cut:]) == after(Notices(), rows)
+    for number, row in enumerate(rows[4:9], 4):
+        assert at(2) in after(Notices(), rows[:number]).sent, row
+    assert after(Notices(), rows[:9]).sent == (at(2), at(7))
+    assert (after(Notices(), rows).sent, after(Notices(), rows).unsure) == ((at(2),), ())
+    none = after(Notices(), [*rows[:5], *log((4, no(), "id-2"))])
+    assert none.sent == ()
 
 
 def test_messages_are_forgotten_after_an_hour() -> None:
