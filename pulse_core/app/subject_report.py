@@ -13,10 +13,9 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import iso, local_text
-from pulse_core.model.names import NOT_LOOKED_AT
 from pulse_core.model.verdict import Verdict
 from pulse_core.ports.readers import EventQuery, EventReader
-from pulse_core.projections.conditions import Measure
+from pulse_core.projections.conditions import Measure, why_unwatched
 from pulse_core.projections.incidents import NOT_GUARDED, PULSE, REQUESTS
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules import Rule, compose
@@ -166,9 +165,9 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
     if (one := curr.conditions[name]) is None:
         data = (told.spelled()["data"] if told else None) or {}
         since = iso(told.at) if told else None
-        measures, why = curr.conditions.last.get(name, ()), data.get("evidence", "")
-        state = "no longer watched" if why.endswith(NOT_LOOKED_AT) else "cleared"
-        return {**common, "state": state, "since": since, "why": why,
+        measures, is_unwatched = curr.conditions.last.get(name, ()), told and why_unwatched(told)
+        state = "no longer watched" if is_unwatched else "cleared"
+        return {**common, "state": state, "since": since, "why": data.get("evidence", ""),
                 "measures": [_measure(measure) for measure in measures], "next": []}  # fmt: skip
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []
     held = standing[0].get("held") if standing else None

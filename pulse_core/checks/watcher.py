@@ -155,7 +155,8 @@ class Checks:
                     task.cancel()
         for name in state.conditions.raised:
             if name.startswith(PREFIX) and name.removeprefix(PREFIX) not in self._of:
-                yield Draft(ConditionCleared(evidence="it is not checked any more"), subject=name)
+                cleared = ConditionCleared(evidence="it is not checked any more", unwatched=True)
+                yield Draft(cleared, subject=name)
 
     async def _begin(self) -> None:
         now = asyncio.get_running_loop().time()

@@ -285,7 +285,7 @@ class Daemon:
             if OPTIONAL_WATCHERS in left:
                 # What nobody looks at would stand for ever, and an outage hold back notices and restarts.
                 gone = tuple(name for one in self.parts.optional_watchers for name in conditions_of(one))
-                cleared = ConditionCleared(evidence=f"it is {NOT_WATCHED}")
+                cleared = ConditionCleared(evidence=f"it is {NOT_WATCHED}", unwatched=True)
                 drafts += [Draft(cleared, name) for name in state.conditions.raised if name.startswith(gone)]
             await self.journal.append_or_hold(*drafts)
         elif state.control.left_out:

@@ -121,7 +121,8 @@ class Llm:
             endpoint.llm = llm
         raised, watched = self.current_state().conditions.raised, {PREFIX + url for url in self._endpoints}
         gone = [name for name in raised if name.startswith(PREFIX) and name not in watched]
-        return [Draft(ConditionCleared(evidence="it is not watched any more"), subject=name) for name in gone]
+        cleared = ConditionCleared(evidence="it is not watched any more", unwatched=True)
+        return [Draft(cleared, subject=name) for name in gone]
 
     def _ask(self) -> None:
         now = asyncio.get_running_loop().time()

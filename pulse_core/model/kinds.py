@@ -243,10 +243,13 @@ class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
 
 
 class ConditionCleared(Payload, kind="condition-cleared", wakes=Wake.NOW):
-    """What was wrong is well again. Subject: the condition."""
+    """What was wrong is well again, or nobody looks at it any more. Subject: the condition."""
 
     evidence: Text
     value: float | None = None
+    unwatched: bool = Field(
+        default=False, description="nobody looks at it any more, so whether it is over is not known"
+    )
 
 
 class LogMatched(Payload, kind="log-matched", wakes=Wake.NOW):

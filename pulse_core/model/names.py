@@ -44,8 +44,7 @@ HELD_BACK = "; held back until now: "
 """What stands in the reason of an effect before what had held it back."""
 
 NOT_WATCHED = "not watched in safe mode"
-NOT_LOOKED_AT = (" any more", NOT_WATCHED)
-"""How the evidence ends with which a condition is cleared because nobody looks at it, as `it is not checked any more`."""
+"""What is said of whatever an optional watcher would look at, while safe mode leaves these out."""
 
 USAGE = "usage:"
 """What the names of its conditions begin with; the process and `memory` or `cpu` follow."""

@@ -8,7 +8,7 @@ from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.moment import Moment
-from pulse_core.model.names import NOT_LOOKED_AT, SETTLING
+from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.text import freed_text
 from pulse_core.projections.effects import decode_plain_effect
@@ -25,6 +25,15 @@ SET_ASIDE = "engine-set-aside"
 """The name of the condition that the engine does not run since the loops that serve it end."""
 FOR = "for_condition"
 """The name of an effect's param that names the condition it answers."""
+UNWATCHED_TEXTS = (
+    "it is not checked any more",
+    "it is not measured any more",
+    ", and is not measured any more",
+    "it is not watched any more",
+    "the network is not watched any more",
+    "it is not watched in safe mode",
+)
+"""How the evidence of what nobody looks at ends in logs of before `ConditionCleared.unwatched`."""
 
 
 class Measure(NamedTuple):
@@ -112,7 +121,7 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
             unwatched.pop(name, None)
             cleared.pop(name, None)  # so that the newest is last
             cleared[name] = event.moment
-            if (words := str(decode_plain(event.data).get("evidence", ""))).endswith(NOT_LOOKED_AT):
+            if words := why_unwatched(event):
                 unwatched[name] = words
             if measures:
                 last[name] = measures
@@ -122,6 +131,13 @@ def after(state: Conditions, events: Iterable[Event]) -> Conditions:
                 for past in (cleared, tried, last, unwatched):
                     past.pop(oldest, None)
     return Conditions(raised, cleared, answering, tried, last, unwatched)
+
+
+def why_unwatched(cleared: Event) -> str:
+    """Why nobody looks at this cleared condition any more, in words; empty if it is over."""
+    data = decode_plain(cleared.data)
+    evidence = str(data.get("evidence", ""))
+    return evidence if data.get("unwatched") or evidence.endswith(UNWATCHED_TEXTS) else ""
 
 
 def _raised_condition(before: Condition | None, event: Event) -> Condition:

@@ -43,7 +43,7 @@ class Gauge(NamedTuple):
 
     state: of the condition while it is raised; below: the value is bad when it falls to its bound, not when it rises;
     is_number: whether value and bound say something, and are told, or stand for good and bad; unwatched: why it is not
-    measured any more, in words that end like those of `NOT_LOOKED_AT`, which clears the condition.
+    measured any more, in words, which clears the condition.
     """
 
     name: str
@@ -97,7 +97,8 @@ def conclude_gauges(
             if kept is not None and now.since(kept.seen) <= history.patience_us:
                 over[name] = kept
             else:
-                drafts.append(Draft(ConditionCleared(evidence="it is not measured any more"), subject=name))
+                gone = ConditionCleared(evidence="it is not measured any more", unwatched=True)
+                drafts.append(Draft(gone, subject=name))
     return tuple(drafts), over
 
 
@@ -116,7 +117,7 @@ def _next_streak(gauge: Gauge, history: History, now: Moment) -> Streak | None:
 
 def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now: Moment) -> Iterator[Draft]:
     if gauge.unwatched and stands is not None:
-        yield Draft(ConditionCleared(evidence=gauge.unwatched), subject=gauge.name)
+        yield Draft(ConditionCleared(evidence=gauge.unwatched, unwatched=True), subject=gauge.name)
     if gauge.unwatched or gauge.value is None:
         return
     if stands is not None and not gauge.is_over(gauge.bound.clear):

@@ -19,7 +19,6 @@ from pulse_core.model.event import Event
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import (
     HELD_BACK,
-    NOT_LOOKED_AT,
     NOTIFY,
     ONLY_LOGGED,
     RESTART_PROCESS,
@@ -27,7 +26,7 @@ from pulse_core.model.names import (
 )
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import freed_text
-from pulse_core.projections.conditions import FOR
+from pulse_core.projections.conditions import FOR, why_unwatched
 from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
     FADED_US,
@@ -40,7 +39,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 12
+VERSION = 13
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -279,9 +278,7 @@ class IncidentFold:
             self.state.trials.pop(row.subject, None)
         if (story := self._current(about, row.subject)) and not story.over:
             by = "its own manager stopped it" if row.kind == "process-stopped" else ""
-            if about == "condition" and (words := evidence(row)).endswith(NOT_LOOKED_AT):
-                by = words
-            story.end(row.moment, by)
+            story.end(row.moment, why_unwatched(row) if about == "condition" else by)
 
     # Processes: what is intended is no incident, unless it fails
 

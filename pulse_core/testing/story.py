@@ -103,9 +103,9 @@ class Story:
         """A condition begins, or gets into another state."""
         return self.event(ConditionRaised(evidence=evidence, state=state), condition)
 
-    def cleared(self, condition: str, evidence: str = "it is well") -> Event:
-        """A condition is over, or nobody looks at it any more."""
-        return self.event(ConditionCleared(evidence=evidence), condition)
+    def cleared(self, condition: str, evidence: str = "it is well", unwatched: bool = False) -> Event:
+        """A condition is over, or nobody looks at it any more (unwatched)."""
+        return self.event(ConditionCleared(evidence=evidence, unwatched=unwatched), condition)
 
     def restart(self) -> "Story":
         """Pulse is restarted: what is known afterwards is what the log and its checkpoints say."""

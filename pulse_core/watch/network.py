@@ -72,8 +72,8 @@ class Network:
         self._go_on_with(asked)
         if not asked:
             is_raised = self.current_state().conditions[NETWORK] is not None
-            cleared = Draft(ConditionCleared(evidence="the network is not watched any more"), subject=NETWORK)
-            return Reading({}, (cleared,) if is_raised else ())
+            cleared = ConditionCleared(evidence="the network is not watched any more", unwatched=True)
+            return Reading({}, (Draft(cleared, subject=NETWORK),) if is_raised else ())
         answers = await asyncio.gather(*(self.prober.ask(question) for question in asked))
         if all(answer.trouble is Trouble.UNASKED for answer in answers):
             raise PulseError(f"nothing could be asked: {answers[0].detail}")

@@ -64,7 +64,7 @@ def test_what_is_taken_out_of_the_settings_is_told_as_that() -> None:
     story.tick()
     story.acked(TOPIC)
     story.settings = story.settings.model_copy(update={"check": ()})
-    story.cleared(NAME, gone := "it is not checked any more")
+    story.cleared(NAME, gone := "it was taken out", unwatched=True)
     story.tick()
     story.expect("notify", key=TOPIC, over=True, title="no longer watched: check it", text=gone)
 

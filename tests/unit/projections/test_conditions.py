@@ -1,5 +1,7 @@
 """What was tried against a condition outlives the episode, so that a budget can be charged with it."""
 
+import pytest
+
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect, EffectAcked
 from pulse_core.model.payload import Payload
@@ -69,6 +71,25 @@ def test_what_ends_after_its_episode_is_not_taken_for_a_measure_of_the_next_one(
     condition = state["llm:x"]
     assert condition is not None
     assert [measure.settled for measure in condition.measures] == [None]
+
+
+@pytest.mark.parametrize(
+    ("cleared", "is_unwatched"),
+    [
+        (ConditionCleared(evidence="it was taken out of the settings", unwatched=True), True),
+        (
+            ConditionCleared(evidence="it is not checked any more"),
+            True,
+        ),  # as logs of before the field have it
+        (ConditionCleared(evidence="the queue does not grow any more"), False),
+        (CLEARED, False),
+    ],
+)
+def test_whether_anybody_still_looks_is_no_matter_of_how_the_evidence_ends(
+    cleared: ConditionCleared, is_unwatched: bool
+) -> None:
+    state = told((RAISED, "check:x"), (cleared, "check:x"))
+    assert state.unwatched == ({"check:x": cleared.evidence} if is_unwatched else {})
 
 
 def test_what_others_than_survival_say_in_params_and_results_is_no_measure() -> None:

@@ -65,7 +65,7 @@ def test_in_safe_mode_nobody_knows_whether_it_is_over() -> None:
     story.raised("network", "down")
     story.tick()
     settle(story)
-    story.after("1h").cleared("network", gone := "it is not watched in safe mode")
+    story.after("1h").cleared("network", gone := "safe mode leaves it out", unwatched=True)
     story.tick()
     story.expect("notify", over=True, title="no longer watched: the network", text=gone)
     settle(story)
