@@ -32,6 +32,7 @@ from pulse_core.rules.measurements import described
 from pulse_core.rules.survival.blast_radius import ActionBudget, action_budget, budget_of
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import (
+    PAUSED,
     WATCHER,
     ProcessState,
     evaluate_status,
@@ -173,7 +174,7 @@ def process_status(
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
     else:
-        state, why = condition.state, condition.why
+        state, why = condition.state, condition.words()
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
     told = [words for words in (look.get("others", ""), shared, probe_words(look)) if words not in why]
     return {
@@ -224,11 +225,15 @@ def probe_words(look: Mapping[str, Json]) -> str:
 
 def process_conditions(snapshot: Snapshot) -> Mapping[str, ProcessCondition]:
     """How each guarded process stands; a restart that is due is silenced if somebody holds it back, and waits if the budget
-    does, which these restarts spend in the order of their processes."""
+    does, which these restarts spend in the order of their processes. One that is due later is tried once nobody does."""
     processes, wishes = snapshot.settings.process, list[Effect]()
     found = {one.name: evaluate_status(one, snapshot, newest_look(one.name, snapshot)) for one in processes}
     due = [process for process in processes if found[process.name].state is ProcessState.DUE]
-    holds = tuple(current_holds(snapshot)) if due else ()
+    later = [name for name, one in found.items() if one.state in PAUSED]
+    holds = tuple(current_holds(snapshot)) if due or later else ()
+    for name in later:
+        wait, hold = found[name].wait_us or 0, longest_hold(restart_key(name), holds)
+        found[name] = found[name]._replace(wait_us=max(wait, hold.left_us if hold else 0))
     for process in due:
         name, condition = process.name, found[process.name]
         if hold := longest_hold(restart_key(name), holds):

@@ -10,7 +10,9 @@ from typing import Any
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import EffectJson
+from pulse_core.model.moment import iso
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.payload import decode_plain
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import FOR
@@ -67,6 +69,14 @@ class EffectTimeline:
         return sum(phase is Phase.EXECUTING for _, phase in self.steps)
 
     @property
+    def next_try(self) -> str | None:
+        """When its next attempt is due, in ISO 8601, if the last one failed."""
+        if self.phase is not Phase.RETRYING:
+            return None
+        failed = self.steps[-1][0]
+        return iso(failed.at + decode_plain(failed.data).get("retry_us", 0))
+
+    @property
     def took_us(self) -> int | None:
         """From the wish to its outcome, microseconds; None while it is open."""
         return between(self.wish, self.outcome) if self.outcome else None
@@ -90,6 +100,7 @@ class EffectTimeline:
             "tick": self.data.get("tick"),
             "state": self.phase.value,
             "attempts": self.attempts,
+            "next_try": self.next_try,
             "took_ms": None if self.took_us is None else self.took_us / 1000,
             "outcome": outcome["data"] if outcome else None,
         }

@@ -118,5 +118,7 @@ def _as_in_status(layers: Sequence[LayerOutcome], curr: "Snapshot") -> Sequence[
         told = conditions[process.name]
         if told != noted:
             head = f"{process.name}: "
-            stands[f"{head}{noted.state.value}: {noted.why}"] = f"{head}{told.state.value}: {told.why}"
+            stands[f"{head}{noted.state.value}: {noted.words()}"] = (
+                f"{head}{told.state.value}: {told.words()}"
+            )
     return [replace(layer, notes=tuple(stands.get(note, note) for note in layer.notes)) for layer in layers]

@@ -20,8 +20,8 @@ from pulse_core.model.json_types import Json
 class EffectJson(TypedDict):
     """An effect, and what became of it.
 
-    seq, at, actor, cause: of the event that requested it; damaged: why its data can't be read; outcome: the data of the
-    event that settled it.
+    seq, at, actor, cause: of the event that requested it; damaged: why its data can't be read; next_try: when one that
+    failed is due again; outcome: the data of the event that settled it.
     """
 
     id: str
@@ -38,6 +38,7 @@ class EffectJson(TypedDict):
     tick: int | None
     state: str
     attempts: int
+    next_try: str | None
     took_ms: float | None
     outcome: Json
 

@@ -622,7 +622,7 @@ SERVER = process(
 SILENT = "http://127.0.0.1:PORT/: it took the connection, but did not answer within T, 2 probes in a row"
 ENDED = "exited with status 3 while it was starting"
 BROKEN = f"process N {ENDED}"
-GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try in T"
+GIVEN_UP = f"victim: dead again after 2 restarts: {BROKEN}; next try at DAY AT"
 
 
 MISSING = "cannot start '/no/such/program': there is no such file; give the path of a program"
@@ -776,12 +776,12 @@ TABLE: tuple[Breakage, ...] = (
             {"victim": "flapping"},
             f"process victim: its start failed: {MISSING}, ongoing\n"
             f"  restart-process 3 failed ({MISSING}): victim is not started after 2 tries: {MISSING}\n"
-            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try in T\n"
+            f"  notify acked: victim: not started after 3 tries: {MISSING}; next try at DAY AT\n"
             "  not recovered yet",
             notices=(("critical", "flapping:victim"),),
             warnings=(
                 f"effect-failed restart-process:victim error={MISSING}",
-                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try in T",
+                f"victim stays down: victim: not started after 3 tries: {MISSING}; next try at DAY AT",
             ),
             wrong=True,
         ),
@@ -794,14 +794,14 @@ TABLE: tuple[Breakage, ...] = (
             {"gone": "up"},
             "process gone: process N was killed by SIGKILL, resolved after T\n"
             "  restart-process 2 failed, 1 acked: gone is to be started: root asked for it\n"
-            f"  notify acked: gone: still dead after 2 tries to restart it: {REMOVED}; next try in T\n"
+            f"  notify acked: gone: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT\n"
             "  root requested a start\n"
             "  recovered after a request",
             notices=(("critical", "flapping:gone"),),
             warnings=(
                 "process-died gone process N was killed by SIGKILL",
                 f"effect-failed restart-process:gone error={REMOVED}",
-                f"gone stays down: gone: still dead after 2 tries to restart it: {REMOVED}; next try in T",
+                f"gone stays down: gone: still dead after 2 tries to restart it: {REMOVED}; next try at DAY AT",
             ),
         ),
     ),

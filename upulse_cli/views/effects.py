@@ -42,10 +42,11 @@ def state(effect: Mapping[str, Any]) -> Text:
 
 
 def reason(effect: Mapping[str, Any]) -> str:
-    """Why it is wished, who wished it, or why nobody can say any more."""
+    """Why it is wished or who wished it, and when it is tried again; or why nobody can say any more."""
     if effect.get("damaged"):
         return f"(damaged: {effect['damaged']})"
-    return str(effect["reason"] or f"by {effect['actor']}")
+    words = str(effect["reason"] or f"by {effect['actor']}")
+    return f"{words}; next try at {local(again)}" if (again := effect.get("next_try")) else words
 
 
 def duration(effect: Mapping[str, Any]) -> str:
@@ -67,5 +68,7 @@ def details(effect: Mapping[str, Any]) -> RenderableType:
     if effect["action"] is not None:
         drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
     drawn.add_row("attempts", str(effect["attempts"]))
+    if again := effect.get("next_try"):
+        drawn.add_row("next try", f"{local(again, date=True)} {zone()}")
     drawn.add_row("took", duration(effect) or "-")
     return Group(drawn, Text(), *(Text(one_line(line(event))) for event in effect["events"]))

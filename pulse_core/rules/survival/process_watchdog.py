@@ -74,12 +74,21 @@ class ProcessStatus(NamedTuple):
     stop: bool = False
     held_by: str = ""
 
+    def words(self, now: Moment | None = None) -> str:
+        """Why, and when it is tried next: in how long, or, where that is read later, at what time. now: of this status."""
+        if self.state not in PAUSED or self.wait_us is None:
+            return self.why
+        if now is None:
+            return f"{self.why}; next try in {duration_text(self.wait_us)}"
+        return f"{self.why}; next try at {iso(now.plus(self.wait_us).at)[:19].replace('T', ' ')} UTC"
+
 
 LONG_US = 10 * US_PER_SECOND
 """For how long it must have been dead for its restart to say that it had waited for others."""
 WAITS = "waits for "
 """What begins the words about a dead process that those which it depends on hold back."""
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
+PAUSED = frozenset({ProcessState.BACKING_OFF, ProcessState.FLAPPING})
 ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
 
@@ -103,7 +112,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         verdict = verdict.merged(still_up_notice(process, status, curr))
         verdict = verdict.merged(doubt_notice(process, curr))
         if status.state not in QUIET:
-            verdict = verdict.noting(f"{process.name}: {status.state.value}: {status.why}")
+            verdict = verdict.noting(f"{process.name}: {status.state.value}: {status.words()}")
     return verdict
 
 
@@ -149,7 +158,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
-        text, printed = f"{name}: {status.why}", history.printed
+        text, printed = f"{name}: {status.words(curr.now)}", history.printed
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER, news=began, printed=printed))
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()
@@ -315,8 +324,7 @@ def _backoff_status(
     state, held_by = ProcessState.BACKING_OFF, "the pause between two restarts"
     if spent_at is not None:
         state, held_by = ProcessState.FLAPPING, "its own budget of restarts"
-    why = f"{story}; next try in {duration_text(left)}"
-    return ProcessStatus(state, left, why, tell, held_by=held_by)
+    return ProcessStatus(state, left, story, tell, held_by=held_by)
 
 
 def _failed_attempts(history: ProcessHistory) -> int:

@@ -176,7 +176,11 @@ def test_what_lives_is_up_whatever_is_silenced() -> None:
 
 def test_what_waits_for_its_next_try_says_so() -> None:
     tried = DEAD._replace(attempts=(NOW.plus(-SECOND),) * 2, error="no")
+    now = standing(tried)
+    assert (now["state"], now["why"].rpartition("; ")[2]) == ("backing-off", "next try in 1 s")
     assert standing(tried, silence("*", 5))["state"] == "backing-off"
+    assert standing(tried, silence("*", 5))["why"].endswith("; next try in 5 min")
+    assert "next try" not in standing(tried, looked=None)["why"]
 
 
 @pytest.mark.parametrize("history", [UP, DEAD])

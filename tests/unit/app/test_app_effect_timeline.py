@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 
-from pulse_core.app.effect_timeline import effect_about, effect_called, effect_named
+from pulse_core.app.effect_timeline import EffectTimeline, effect_about, effect_called, effect_named
 from pulse_core.model.errors import PulseError, UnknownName
 from pulse_core.model.event import Event
-from pulse_core.model.kinds import Effect
+from pulse_core.model.kinds import Effect, EffectAttemptFailed, EffectExecuting
+from pulse_core.model.moment import iso
 from pulse_core.model.short_ids import id_meant
 from pulse_core.ports.readers import EventQuery
 from tests.events import event
+from upulse_cli.time_args import local
+from upulse_cli.views.effects import reason
 from upulse_cli.views.events import short
 
 KEYS = ("clean-paths:disk:/", "notify:disk:/", "notify:network", "restart-process:web")
@@ -53,6 +56,18 @@ def test_the_end_of_an_id_is_taken_as_it_is_shown() -> None:
     for row in ROWS:
         assert effect_called(log, short(row.id)) == row
         assert id_meant("effect", short(row.id), [one.id for one in ROWS]) == row.id
+
+
+def test_when_what_failed_is_tried_again_is_told() -> None:
+    failed = EffectAttemptFailed(attempt=1, error="no", retry_us=90_000_000)
+    about = [event(2, EffectExecuting(), ROWS[0].id), event(3, failed, ROWS[0].id)]
+    again = iso(about[-1].at + 90_000_000)
+    told = EffectTimeline(ROWS[0], about).spelled()
+    assert (told["state"], told["next_try"]) == ("retrying", again)
+    assert reason(told).endswith(f"; next try at {local(again)}")
+    assert (
+        EffectTimeline(ROWS[0], [*about, event(4, EffectExecuting(attempt=2), ROWS[0].id)]).next_try is None
+    )
 
 
 def test_what_nobody_knows_is_refused() -> None:

@@ -15,7 +15,7 @@ from pulse_core.testing import Story, given
 
 RESTART = "restart-process:gateway"
 DOWN, UP = "notify:flapping:gateway", "notify:stop:gateway"
-DAY_US = 86_400_000_000
+MINUTE_US, DAY_US = 60_000_000, 86_400_000_000
 
 
 def guarded(**restart: object) -> Story:
@@ -52,6 +52,19 @@ def flapping() -> Story:
 
 def told(story: Story) -> list[str]:
     return [str(effect.params["title"]) for effect in story.emitted if effect.action == "notify"]
+
+
+def test_a_notice_which_is_read_later_says_at_what_time_it_is_tried_next() -> None:
+    story = guarded()
+    die(story, healthy=True)
+    story.tick()
+    story.acked(RESTART, pid=2, started=2)
+    come_up(story)
+    die(story)
+    story.tick()
+    (notice,) = (effect for effect in story.emitted if effect.action == "notify")
+    again = iso(story.now.plus(MINUTE_US).at)[:19].replace("T", " ")
+    assert notice.params["text"] == f"gateway: dead again after 1 restart: gone; next try at {again} UTC"
 
 
 def test_who_was_told_that_it_stays_down_is_reminded() -> None:
