@@ -1,6 +1,6 @@
 """Watchers: what collects samples."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pulse_core.model.vitals import Reading, Window
 
@@ -36,10 +36,15 @@ class Watcher(Protocol):
         """Whether the newest sample is worth a tick at once. Pure."""
 
 
-def conditions_of(watcher: Watcher) -> tuple[str, ...]:
-    """What the names of all conditions begin with that it raises: its `conditions`, which one that raises none lacks.
+@runtime_checkable
+class ConditionSource(Protocol):
+    """A watcher that raises conditions; where nobody runs it, these are cleared."""
 
-    Where nobody runs it, these are cleared.
-    """
-    names: tuple[str, ...] = getattr(watcher, "conditions", ())
-    return names
+    @property
+    def conditions(self) -> tuple[str, ...]:
+        """What the names of all of them begin with."""
+
+
+def conditions_of(watcher: Watcher) -> tuple[str, ...]:
+    """What the names of all conditions begin with that it raises; empty if it raises none."""
+    return watcher.conditions if isinstance(watcher, ConditionSource) else ()
