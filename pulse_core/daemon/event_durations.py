@@ -19,7 +19,6 @@ from pulse_core.model.moment import Moment
 from pulse_core.model.names import SETTLING
 from pulse_core.model.payload import decode_plain
 from pulse_core.projections.effects import decode_plain_effect
-from pulse_core.projections.processes import NO_DAEMON_RAN, NOT_RUNNING_YET
 from pulse_core.projections.state import State
 
 BOUNDS_US = (
@@ -50,8 +49,7 @@ class EventDurations:
         """Take over what is open: the effects that are not settled, and the processes that have died."""
         self._actions = {id_: one.action for id_, one in state.effects.open.items()}
         for name, history in state.processes.of.items():
-            is_known = history.evidence != NOT_RUNNING_YET and NO_DAEMON_RAN not in history.evidence
-            if history.down and not history.stop and is_known:
+            if history.down and not (history.stop or history.intended or history.last_seen):
                 self._dead[name] = history.down
 
     def on_events(self, events: Iterable[Event]) -> None:

@@ -28,8 +28,6 @@ ATTEMPTS = 1_000
 SYSTEMD = "systemd"
 NOT_RUNNING_YET = "not running yet"
 """The evidence of what is down at the first look of all, and so is no death."""
-NO_DAEMON_RAN = "while no daemon ran"
-"""In the evidence of a death that nobody saw: when it was is not known."""
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
 
@@ -107,7 +105,7 @@ class ProcessHistory(NamedTuple):
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
     for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
     cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start or
-    restart, with which its budget begins anew.
+    restart, with which its budget begins anew; intended and last_seen: as its last death says.
     """
 
     pid: int | None = None
@@ -132,6 +130,8 @@ class ProcessHistory(NamedTuple):
     printed: str = ""
     cause: str = ""
     renewed: Moment | None = None
+    intended: bool = False
+    last_seen: int = 0
 
     def down_for(self, now: Moment) -> str:
         """Who wanted it down, if it is down and that holds; else empty."""
@@ -317,6 +317,7 @@ def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
         history.lived_us = max(history.lived_us, down.since(history.up))
     history.up, history.down, history.evidence = None, down, data.get("evidence", "")
     history.printed = data.get("printed", "")
+    history.intended, history.last_seen = data.get("intended", False), data.get("last_seen", 0)
     if data.get("healthy"):
         history.attempts, history.free, history.error = (), False, ""
 

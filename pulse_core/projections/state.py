@@ -109,7 +109,7 @@ class StateProjection(Generic[T]):
 
 
 EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
-PROCESSES = StateProjection("processes", 14, Processes, processes.KINDS, processes.after)
+PROCESSES = StateProjection("processes", 15, Processes, processes.KINDS, processes.after)
 CONTROL = StateProjection("control", 7, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 8, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 5, Notices, notices.KINDS, notices.after)

@@ -10,7 +10,7 @@ from pulse_core.model.moment import Moment, describe_span
 from pulse_core.model.payload import Payload
 from pulse_core.model.text import was_held, with_port_holder
 from pulse_core.ports.host import ProcessId, ProcessObservation
-from pulse_core.projections.processes import NO_DAEMON_RAN, NOT_RUNNING_YET, SYSTEMD, ProcessHistory
+from pulse_core.projections.processes import NOT_RUNNING_YET, SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
 
 KILLED = "was killed by SIGKILL"
@@ -180,7 +180,7 @@ def _died(
     is_ended = dead in look.ended or (look.resumed and up is not None)
     is_unseen = up is not None and not look.sight.known and not is_ended
     if last_seen := look.unwatched if is_unseen else 0:
-        evidence = f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, {NO_DAEMON_RAN}"
+        evidence = f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while no daemon ran"
     if words := _whose_end(look, is_ended):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

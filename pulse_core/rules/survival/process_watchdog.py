@@ -19,7 +19,6 @@ from pulse_core.model.text import count, with_port_holder
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import (
-    NOT_RUNNING_YET,
     STAYED_US,
     Intent,
     ProcessHistory,
@@ -367,8 +366,8 @@ def _has_run(history: ProcessHistory) -> bool:
 
 
 def _describe_history(history: ProcessHistory, failed: str, holder: str) -> str:
-    if not history.attempts and history.evidence == NOT_RUNNING_YET:
-        return with_port_holder(NOT_RUNNING_YET, holder)
+    if history.intended and not history.attempts and not _has_run(history):
+        return with_port_holder(history.evidence, holder)
     why = with_port_holder(history.error or failed or history.evidence, holder)
     if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
         tries = len(history.attempts)
