@@ -34,7 +34,6 @@ class NeedChecks:
             return
         metrics = settings.metrics
         wanted = {
-            "[notify] urls": (settings.notice_urls, "apprise", "notify"),
             "[metrics]": (metrics.listen or metrics.textfile, "prometheus_client", "metrics"),
             "[metrics] otlp": (metrics.otlp, OTLP, "otel"),
         }
@@ -43,16 +42,21 @@ class NeedChecks:
         for setting, module, extra in missing:
             words = f"{setting} needs the package {_package(module)}, which is not installed"
             yield Finding("extras", FAIL, words, f"pip install 'upulse[{extra}]'")
-        strangers = self.bad_urls(settings) if _is_there("apprise") else {}
+        strangers = self.bad_urls(settings)
         for place, words in strangers.items():
             table, *number, _, nth = place
             whose = f"the {int(number[0]) + 1}. [[{table}]], urls" if number else f"[{table}] urls"
             fault = f"{whose}, the {int(nth) + 1}. of them: {words}"
-            yield Finding("extras", FAIL, fault, "write it as Apprise's page of that service says")
-        if not missing and not strangers:
             yield Finding(
-                "extras", OK, ", ".join(_package(module) for _, module, _ in asked) or "none are asked for"
+                "extras",
+                FAIL,
+                fault,
+                "write it as Apprise's page of that service says, or install what it needs",
             )
+        if not missing and not strangers:
+            there = ["apprise"] if settings.notice_urls else []
+            there += [_package(module) for _, module, _ in asked]
+            yield Finding("extras", OK, ", ".join(there) or "none are asked for")
 
     def environment(self) -> Iterator[Finding]:
         """Check that the daemon has the variables that the settings name."""

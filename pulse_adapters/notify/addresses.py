@@ -8,13 +8,12 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.util import find_spec
 
+from pulse_adapters.notify.deliver import NO_APPRISE, missing_packages
 from pulse_core.settings.secrets import mask_secret
 from pulse_core.settings.settings import Settings
 
 VARIABLE = "env:"
 PACKAGE = "apprise"
-INSTALL = "pip install 'upulse[notify]'"
-NO_APPRISE = f"notices are only logged: the package apprise is not installed; install it with: {INSTALL}"
 
 
 def resolve_url(name: str, environment: Mapping[str, str] = os.environ) -> str:
@@ -38,19 +37,22 @@ def address_names(urls: Sequence[str]) -> Mapping[str, str]:
 
 
 def delivery_faults(settings: Settings, environment: Mapping[str, str] = os.environ) -> Sequence[str]:
-    """Why notices can't reach the addresses of `[notify] urls`, a sentence each; empty if they can, or none is set."""
+    """Why notices can't reach the addresses of the settings, a sentence each; empty if they can, or none is set."""
     missing = [
         f"no notices go to {name}: the variable is not set in the daemon's environment; set it and restart the daemon"
         for name in settings.notice_urls
         if not resolve_url(name, environment)
     ]
-    return [*missing, *([NO_APPRISE] if settings.notice_urls and find_spec(PACKAGE) is None else [])]
+    if settings.notice_urls and find_spec(PACKAGE) is None:
+        names = address_names(settings.notice_urls).values()
+        return [*missing, f"no notices go to {', '.join(names)}: {NO_APPRISE}"]
+    return missing
 
 
-def unknown_services(
+def unusable_addresses(
     settings: Settings, environment: Mapping[str, str] = os.environ
 ) -> Mapping[tuple[str | int, ...], str]:
-    """What is wrong with each address, by its place in the settings; empty if Apprise is not installed.
+    """What is wrong with each address, by its place in the settings, and what to install, if that is why.
 
     Imports Apprise, so it is for commands, not for the daemon.
     """
@@ -60,7 +62,9 @@ def unknown_services(
     for number, route in enumerate(settings.notify_route):
         names |= {("notify_route", number, "urls", place): name for place, name in enumerate(route.urls)}
     urls = {place: resolve_url(name, environment) for place, name in names.items()}
-    if not any(urls.values()) or find_spec(PACKAGE) is None:
+    if find_spec(PACKAGE) is None:
+        return {place: f"no notices go to {mask_secret(name)}: {NO_APPRISE}" for place, name in names.items()}
+    if not any(urls.values()):
         return {}
     logger = logging.getLogger("apprise")
     logger.addHandler(logging.NullHandler())  # it would show the address
@@ -70,8 +74,13 @@ def unknown_services(
         import apprise
 
         known = {url for url in urls.values() if url and apprise.Apprise().add(url)}
-    return {
-        place: f"Apprise knows no service for {mask_secret(names[place])}, or misses a part of its URL"
-        for place, url in urls.items()
-        if url and url not in known
-    }
+        unknown = {place: url for place, url in urls.items() if url and url not in known}
+        return {
+            place: _fault(mask_secret(names[place]), missing_packages(url)) for place, url in unknown.items()
+        }
+
+
+def _fault(name: str, missing: str) -> str:
+    if missing:
+        return f"no notices go to {name}: {missing}"
+    return f"Apprise knows no service for {name}, or misses a part of its URL"

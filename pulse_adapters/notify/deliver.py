@@ -15,8 +15,11 @@ from typing import Any
 
 from pulse_adapters.workers import child_side
 
-NO_APPRISE = "the package apprise is not installed; install it with: pip install 'upulse[notify]'"
+INSTALL = "pip install 'upulse[notify]'"
+NO_APPRISE = f"the package apprise is not installed; install it with: {INSTALL}"
 NOT_UNDERSTOOD = "Apprise does not understand this URL"
+NEEDS = "it needs "
+"""What begins the words about an address whose service needs what is not there."""
 NOT_ACCEPTED = "it was not accepted"
 SECRET = 6
 """Parts of a URL of at least so many characters are treated as secrets."""
@@ -75,7 +78,7 @@ def send_message(message: Mapping[str, Any]) -> str:
     bound_answers()
     apprise_client = apprise.Apprise(asset=apprise.AppriseAsset(app_id="Pulse", async_mode=False))
     if not apprise_client.add(message["url"]):
-        return NOT_UNDERSTOOD
+        return missing_packages(message["url"]) or NOT_UNDERSTOOD
     if "overflow=" not in message["url"]:
         for service in apprise_client:
             service.overflow_mode = apprise.OverflowMode.SPLIT  # what is too long for a service is not lost
@@ -86,6 +89,20 @@ def send_message(message: Mapping[str, Any]) -> str:
     ):
         return ""
     return NOT_ACCEPTED
+
+
+def missing_packages(url: str) -> str:
+    """Which packages that are not there the URL's service needs, in words; empty if it needs none."""
+    from apprise.plugins import N_MGR as SERVICES
+
+    scheme = url.partition("://")[0].lower()
+    if scheme not in SERVICES or SERVICES[scheme].enabled:
+        return ""
+    needed = SERVICES[scheme].requirements.get("packages_required") or ()
+    if not (packages := [needed] if isinstance(needed, str) else list(needed)):
+        return f"{NEEDS}what this machine does not have, as Apprise's page of that service says"
+    install = " ".join(f"'{package.replace(' ', '')}'" for package in packages)
+    return f"{NEEDS}{', '.join(packages)}, which is not installed; install it with: pip install {install}"
 
 
 def mask_secrets(text: str, url: str) -> str:

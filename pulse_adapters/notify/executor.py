@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 from pydantic import ValidationError
 
 from pulse_adapters.notify.addresses import address_names, delivery_faults, resolve_url
-from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
+from pulse_adapters.notify.deliver import NEEDS, NOT_UNDERSTOOD
 from pulse_adapters.workers.conversation import conversation
 from pulse_adapters.workers.message_types import CutTo, Seq
 from pulse_adapters.workers.worker import Program, module_program
@@ -149,6 +149,9 @@ class Notify(Executor):
         """The addresses that did not take the last message."""
         self._faults: Sequence[str] = ()
         self._strange: set[str] = set()
+        """The addresses that Apprise does not understand."""
+        self._unusable: dict[str, str] = {}
+        """Why no notice can go to an address that was tried, by address."""
         self._messages: dict[bool, PendingMessage] = {}
         """The messages that are being made: of new notices, and of those that were tried before."""
 
@@ -165,6 +168,7 @@ class Notify(Executor):
         for event in events:
             if event.kind == SettingsLoaded.kind:
                 self._strange.clear()
+                self._unusable.clear()
                 self._report_faults()
             elif event.kind == Effect.kind and decode_plain_effect(event.data).get("action") == self.action:
                 with suppress(ValidationError):  # of another version; its executor says what is wrong with it
@@ -258,13 +262,24 @@ class Notify(Executor):
                 self._failing.discard(address)
             elif error != NOT_UNDERSTOOD:
                 self._failing.add(address)
-            elif address not in self._strange:
+            else:
                 self._strange.add(address)
-                self._failed(
-                    "notify", f"no notices go to {mask_secret(address)}: {error}; see upulse config check"
-                )
+            self._note_unusable(address, error)
         unset = "its variable is not set"
         return {one: answers.get(one, NOT_TRIED if urls.get(one) else unset) for one in addresses}
+
+    def _note_unusable(self, address: str, error: str) -> None:
+        """Remember and report once why nothing can go to this address, however often it is tried."""
+        if error != NOT_UNDERSTOOD and not error.startswith(NEEDS):
+            self._unusable.pop(address, None)
+        elif address not in self._unusable:
+            advice = "; see upulse config check" if error == NOT_UNDERSTOOD else ""
+            self._unusable[address] = f"no notices go to {mask_secret(address)}: {error}{advice}"
+            self._failed("notify", self._unusable[address])
+
+    def faults(self) -> Sequence[str]:
+        """Why addresses can take no notice, a sentence each: for what is missing, or as the last try has shown."""
+        return [*delivery_faults(self._settings(), self._environment), *self._unusable.values()]
 
     def _report_faults(self) -> None:
         """Report each fault of the settings once, until it is over."""

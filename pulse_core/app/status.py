@@ -93,6 +93,7 @@ def is_wrong(status: HomeStatus) -> bool:
         or status.get("held_back")
         or status.get("raising")
         or (status["notices"]["waiting"] and status["notices"]["held_back"])
+        or status["notices"].get("faults")
         or any(engine.get(key) for key in ("set_aside", "gone", "degraded", "quarantined", "without_plugins"))
     )
 

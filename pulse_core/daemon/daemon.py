@@ -425,6 +425,7 @@ class Daemon:
             process["held"] = self.delays.of(RestartDelayed, process["name"])
         for condition in whole["conditions"]:
             condition["held"] = self.delays.of(AnswerDelayed, condition["name"])
+        whole["notices"]["faults"] = p.notice_faults()
         whole["held_back"], whole["raising"] = self.ticker.held_back, self.ticker.raising
         whole["tick"]["durations"] = self.ticker.durations.spelled()
         whole["log"]["left_out"] = self.journal.left_out

@@ -67,7 +67,7 @@ class Parts:
     engine: the user's rules, folded in a process of their own; rules: those of the capabilities, folded in this one,
     outermost first; news: drafts that are recorded first; sweep: deletes unused files of the home; optional_watchers:
     those without which processes and the machine are kept alive all the same, so that safe mode may leave them out;
-    end_remains: ends what an earlier daemon has left running of an effect.
+    end_remains: ends what an earlier daemon has left running of an effect; notice_faults: why addresses take no notice.
     """
 
     log: EventLog
@@ -93,3 +93,4 @@ class Parts:
     news: Sequence[Draft] = ()
     sweep: Sweep = nothing_to_sweep
     end_remains: Callable[[str], Awaitable[None]] = nothing_remains
+    notice_faults: Callable[[], Sequence[str]] = tuple

@@ -113,11 +113,13 @@ class ConditionStatus(TypedDict):
 
 
 class NoticesStatus(TypedDict):
-    """How many topics are not over, how many notices are not delivered, and what holds those back."""
+    """How many topics are not over, how many notices are not delivered, what holds those back, and why addresses can take no
+    notice."""
 
     standing: int
     waiting: int
     held_back: str | None
+    faults: NotRequired[Sequence[str]]
 
 
 class DurationsStatus(TypedDict):

@@ -13,7 +13,7 @@ import pytest
 
 from pulse_adapters.memory.network import MemoryTransport
 from pulse_adapters.memory.stores import MemoryCheckpoints
-from pulse_adapters.notify.deliver import NOT_UNDERSTOOD
+from pulse_adapters.notify.deliver import NEEDS, NOT_UNDERSTOOD
 from pulse_adapters.notify.executor import Notify
 from pulse_core.composition import SURVIVAL
 from pulse_core.execute.notice_batching import failure_reason
@@ -73,7 +73,7 @@ class Post:
 
     async def start(self) -> None:
         """A daemon with an executor that has nothing in memory."""
-        notify = Notify(
+        self.notify = Notify(
             lambda: self.world.settings,
             self.transport,
             self.world.clock,
@@ -82,11 +82,11 @@ class Post:
             self.logger,
             self.view,
         )
-        self.world.executors["notify"] = notify
+        self.world.executors["notify"] = self.notify
         if self.world.log.events:  # after a crash of which nobody is told, since notices are counted
             await self.world.log.append(Draft(DaemonStopped(pid=1, reason="a crash")))
         daemon = await self.world.start()
-        daemon.journal.listen_once(notify.log_notices)
+        daemon.journal.listen_once(self.notify.log_notices)
         daemon.ticker.folding.survival = self.rules or SURVIVAL
 
     def view(self) -> State:
@@ -371,8 +371,25 @@ def test_an_address_that_no_service_knows_is_said_once_and_the_others_get_their_
         (error,) = post.errors
         assert error.startswith("no notices go to ")
         assert NOT_UNDERSTOOD in error
+        assert post.notify.faults() == [error]
 
     tell(story, {**SENT, "notify": {"urls": [ONE, TWO]}})
+
+
+def test_an_address_whose_service_needs_a_package_is_told_until_that_is_there() -> None:
+    async def story(post: Post) -> None:
+        post.transport.lost = {ONE: f"{NEEDS}a-package"}
+        wish = await post.wish("a")
+        await asyncio.sleep(60)
+        assert post.life(wish) == ["executing", "attempt-failed"]
+        (error,) = post.notify.faults()
+        assert post.errors == [error]
+        assert error.endswith(": it needs a-package")
+        post.transport.lost = {}
+        await asyncio.sleep(600)
+        assert (post.life(wish)[-1], post.notify.faults()) == ("acked", [])
+
+    tell(story, {**SENT, "notify": {"urls": [ONE]}})
 
 
 @pytest.mark.usefixtures("rare_rounds")

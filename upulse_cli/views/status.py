@@ -43,8 +43,7 @@ def overview(standing: Standing) -> RenderableType:
     if engine := standing.get("engine"):
         parts.append(engine_line(engine))
     parts.append(effects_line(standing["effects"]))
-    if held := held_notices(standing.get("notices", {})):
-        parts.append(held)
+    parts += notice_lines(standing.get("notices", {}))
     parts += [Text(one_line(line)) for lines in standing.get("capabilities", {}).values() for line in lines]
     return Group(*parts, tick_line(standing["tick"]))
 
@@ -195,12 +194,13 @@ def effects_line(effects: Mapping[str, int]) -> Text:
     return text
 
 
-def held_notices(notices: Mapping[str, Any]) -> Text | None:
-    """Why notices wait, if any does and there is a reason."""
-    if not notices.get("waiting") or not notices.get("held_back"):
-        return None
-    words = f"notices   {notices['waiting']} not delivered: {notices['held_back']}"
-    return Text(one_line(words), style="yellow")
+def notice_lines(notices: Mapping[str, Any]) -> Iterator[Text]:
+    """Why notices wait, if any does and there is a reason, and which addresses can take none."""
+    if notices.get("waiting") and notices.get("held_back"):
+        words = f"notices   {notices['waiting']} not delivered: {notices['held_back']}"
+        yield Text(one_line(words), style="yellow")
+    for fault in notices.get("faults", ()):
+        yield Text(one_line(f"notices   {fault}"), style="red")
 
 
 def tick_line(tick: Mapping[str, Any]) -> Text:

@@ -178,6 +178,7 @@ async def real_daemon(
                 version=__version__,
                 sweep=sweep,
                 end_remains=acting.lives.end_effect,
+                notice_faults=acting.notify.faults,
                 watchers=(system, usage, *needed_watchers_of(context)),
                 optional_watchers=optional_watchers,
                 services=services,

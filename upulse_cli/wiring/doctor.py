@@ -9,7 +9,7 @@ from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.host.checks import HostChecks
 from pulse_adapters.ipc.checks import LockChecks
 from pulse_adapters.ipc.lock import HomeLock
-from pulse_adapters.notify.addresses import resolve_url, unknown_services
+from pulse_adapters.notify.addresses import resolve_url, unusable_addresses
 from pulse_adapters.sqlite.checks import StoreChecks
 from pulse_adapters.systemd.checks import UnitChecks
 from pulse_core import __version__
@@ -49,7 +49,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         lambda: None if daemon.settings_in_file.faults else daemon.settings_in_file.settings,
         lambda: daemon.answering_daemon,
         resolve_url,
-        unknown_services,
+        unusable_addresses,
     )
     run = LockChecks(home, is_held, lock)
     repository = RepositoryChecks(home.path, lambda: current_state(context).engine.commit)

@@ -212,8 +212,8 @@ def checked_settings(path: "Path") -> "Settings":
     if not settings.notice_urls:
         return settings
     from pulse_adapters.config.file import faults_found_later
-    from pulse_adapters.notify.addresses import unknown_services  # Apprise is slow to import
+    from pulse_adapters.notify.addresses import unusable_addresses  # Apprise is slow to import
 
-    if unknown := unknown_services(settings):
-        raise faults_found_later(path, unknown)
+    if unusable := unusable_addresses(settings):
+        raise faults_found_later(path, unusable)
     return settings

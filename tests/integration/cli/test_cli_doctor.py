@@ -288,8 +288,9 @@ def test_a_package_that_the_settings_need_is_named(quiet: CliHome, monkeypatch: 
     assert words.startswith("[notify] urls, the 2. of them: Apprise knows no service for nope://***")
     monkeypatch.setitem(sys.modules, "apprise", None)
     found = findings(quiet, code=1)["extras"]
-    assert "[notify] urls needs the package apprise" in found["words"]
-    assert found["remedy"] == "pip install 'upulse[notify]'"
+    assert "no notices go to json://***: the package apprise is not installed" in found["words"]
+    assert found["words"].endswith("pip install 'upulse[notify]'")
+    assert "json://***: the package apprise is not installed" in quiet.upulse("config", "check", code=1).err
 
 
 def test_a_daemon_that_hangs_is_said(quiet: CliHome, monkeypatch: pytest.MonkeyPatch) -> None:

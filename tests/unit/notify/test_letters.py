@@ -3,9 +3,10 @@
 from typing import Any
 
 import pytest
+from apprise.plugins import N_MGR as SERVICES
 
-from pulse_adapters.notify.addresses import NO_APPRISE, delivery_faults, resolve_url
-from pulse_adapters.notify.deliver import mask_secrets
+from pulse_adapters.notify.addresses import delivery_faults, resolve_url, unusable_addresses
+from pulse_adapters.notify.deliver import NO_APPRISE, mask_secrets, send_message
 from pulse_adapters.notify.executor import ALONE, ENTRY, TITLE, RecordedNotice, compose_message, one_line
 from pulse_core.actions import NoticeParams
 from pulse_core.settings.notify import NotifySettings
@@ -112,8 +113,30 @@ def test_what_is_missing_is_said() -> None:
 
 def test_a_missing_package_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pulse_adapters.notify.addresses.PACKAGE", "no_such_package")
-    assert delivery_faults(Settings(notify=NotifySettings(urls=("json://x",))), {}) == [NO_APPRISE]
+    settings = Settings(notify=NotifySettings(urls=("json://x/secret", "env:MISSING")))
+    assert delivery_faults(settings, {})[-1] == f"no notices go to json://***, env:MISSING: {NO_APPRISE}"
     assert delivery_faults(Settings(), {}) == []
+    words = unusable_addresses(settings, {})
+    assert words[("notify", "urls", 0)] == f"no notices go to json://***: {NO_APPRISE}"
+    assert unusable_addresses(Settings(), {}) == {}
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of what Apprise imports
+def test_a_package_that_the_service_of_an_address_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = SERVICES["jsons"]
+    monkeypatch.setattr(service, "enabled", False)
+    monkeypatch.setattr(service, "requirements", {"packages_required": "some-package >= 2"}, raising=False)
+    needs = (
+        "it needs some-package >= 2, which is not installed; install it with: pip install 'some-package>=2'"
+    )
+    settings = Settings(notify=NotifySettings(urls=("jsons://x/secret", "nope://y")))
+    assert list(unusable_addresses(settings, {}).values()) == [
+        f"no notices go to jsons://***: {needs}",
+        "Apprise knows no service for nope://***, or misses a part of its URL",
+    ]
+    assert send_message({"url": "jsons://x/secret"}) == needs
+    monkeypatch.setattr(service, "requirements", {"details": "not on this system"}, raising=False)
+    assert "it needs what this machine does not have" in send_message({"url": "jsons://x/secret"})
 
 
 @pytest.mark.parametrize(
