@@ -41,13 +41,14 @@ OVERDUE = UNITS["m"]
 
 
 class CheckPlan(NamedTuple):
-    """The plan for a check that fails: what is requested, whether a person is told, and microseconds until that may change
-    by itself (None: only after an event); and why."""
+    """The plan for a check that fails: what is requested, whether a person is told, microseconds until that may change
+    by itself (None: only after an event), and what holds back an answer that is known to be needed; and why."""
 
     why: str
     request: Effect | None = None
     tell: bool = False
     wait_us: int | None = None
+    held_by: str = ""
 
 
 async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
@@ -61,7 +62,7 @@ async def check_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdic
         if (condition := curr.conditions[name]) is None:
             continue
         plan = plan_check(check, condition, curr)
-        verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
+        verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us).holding(name, plan.held_by)
         if plan.tell:
             text = describe_check(check, condition, plan, curr)
             title = f"{_short_title(name)} fails"
@@ -93,7 +94,7 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)
     reason = f"check {check.name} fails: {condition.evidence}"
     restart = condition_restart(plan.restart, name, reason, curr, KEY) if plan.restart else None
-    return CheckPlan(plan.why, restart, plan.tell, plan.wait_us)
+    return CheckPlan(plan.why, restart, plan.tell, plan.wait_us, plan.held_by)
 
 
 def is_proven(check: CheckSettings, curr: Snapshot) -> bool:
@@ -108,11 +109,16 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
     """Plan to run the command that mends it, which may be tried only so often, with pauses in between."""
     tried, key = tries_of(condition, RUN_COMMAND), command_key(check)
     if len(tried) >= check.tries:
-        return CheckPlan("it is not run again before it is well", tell=True)
+        by = "the number of its tries"
+        return CheckPlan("it is not run again before it is well", tell=True, held_by=by)
     done = curr.effects.settled_at.get(key)
     pause = Backoff(check.pause, LONGEST_PAUSE).after(max(1, len(tried)))
     if done is not None and (left := pause - curr.now.since(done)) > 0:
-        return CheckPlan(f"it is run again in {duration_text(left)}", tell=bool(tried), wait_us=left)
+        words, by = (
+            f"it is run again in {duration_text(left)}",
+            "the pause between two tries" if tried else "",
+        )
+        return CheckPlan(words, tell=bool(tried), wait_us=left, held_by=by)
     params = {"argv": list(check.run), FOR: name_of(check)}
     reason = f"check {check.name} fails: {condition.evidence}"
     request = survival_effect(RUN_COMMAND, key, params, reason, curr.samples(KEY))

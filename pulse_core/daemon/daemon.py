@@ -37,7 +37,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.model.names import ENGINE, NOT_WATCHED, OPTIONAL_WATCHERS, PLUGINS, SYSTEM_RESOURCE
-from pulse_core.model.verdict import WithheldEffect
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
@@ -139,8 +139,8 @@ class Daemon:
         failed, alone = self.reporter, self._is_reflex_alone
         return Ticker(sources, folding, stores, failed, alone, self.supervise, self._note_delays)
 
-    def _note_delays(self, curr: Snapshot, withheld: Sequence[WithheldEffect]) -> None:
-        self.reporter.put(*self.delays.after(curr, withheld))
+    def _note_delays(self, curr: Snapshot, verdict: Verdict, withheld: Sequence[WithheldEffect]) -> None:
+        self.reporter.put(*self.delays.after(curr, verdict, withheld))
         if self.delays.began_at(curr.now):
             asyncio.get_running_loop().call_later(LASTING_US / US_PER_SECOND, self._note_lasting_delays)
 

@@ -8,7 +8,7 @@ from pulse_core.model.event import Draft
 from pulse_core.model.home_status import HeldStatus
 from pulse_core.model.kinds import AnswerDelayed, RestartDelayed
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
-from pulse_core.model.verdict import WithheldEffect
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.state import Snapshot
 
@@ -36,9 +36,10 @@ class Delays:
     def __init__(self) -> None:
         self._current: dict[Delayed, Delay] = {}
 
-    def after(self, curr: Snapshot, withheld: Sequence[WithheldEffect]) -> Sequence[Draft]:
-        """The delays that have ended by this tick; withheld: what survival held back in it."""
-        return self._follow({**dict(_answers(curr, withheld)), **dict(_restarts(curr))}, curr.now)
+    def after(self, curr: Snapshot, verdict: Verdict, withheld: Sequence[WithheldEffect]) -> Sequence[Draft]:
+        """The delays that have ended by this tick; verdict: of its reflex; withheld: what survival held back in it."""
+        waits: dict[Delayed, str] = {(AnswerDelayed, name): by for name, by in verdict.held}
+        return self._follow({**waits, **dict(_answers(curr, withheld)), **dict(_restarts(curr))}, curr.now)
 
     def began_at(self, now: Moment) -> bool:
         """Whether one that lasts began in the tick of this moment."""

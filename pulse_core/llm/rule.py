@@ -31,7 +31,7 @@ async def llm_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
         if condition is None:
             continue
         plan, name = plan_endpoint(llm, condition, curr), name_of(llm)
-        verdict = verdict.noting(f"{llm.url}: {plan.why}")
+        verdict = verdict.noting(f"{llm.url}: {plan.why}").holding(name, plan.held_by)
         if plan.tell:
             words = describe_endpoint(llm.restart, condition, plan, curr)
             told = notify_unless_told(name, f"{llm.url} gives no good answer", words, curr, KEY)

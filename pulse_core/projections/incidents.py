@@ -39,7 +39,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 13
+VERSION = 14
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -315,6 +315,10 @@ class IncidentFold:
         by, since, us = str(data.get("held_by", "")), int(data.get("since", 0)), int(data.get("held_us", 0))
         if story is None or since + us < story.began.at or (story.over and since > story.last.at):
             return  # it was not held back for this
+        if (
+            story.worked and since > story.worked.at
+        ):  # what was done did not help, or nothing would be due again
+            story.worked = None
         if data.get("lasts"):
             story.held_by, story.held_since = by, since
         else:

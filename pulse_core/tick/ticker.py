@@ -87,7 +87,7 @@ class Waker:
 
 SNAPSHOT_VERSION = 1
 Failed = Callable[[str, str], None]
-Folded = Callable[[Snapshot, Sequence[WithheldEffect]], None]
+Folded = Callable[[Snapshot, Verdict, Sequence[WithheldEffect]], None]
 FoldSnapshot = Callable[[Snapshot, Snapshot], Awaitable[FoldOutcome]]
 
 
@@ -129,7 +129,7 @@ class Ticker:
         failed: Failed,
         reflex_alone: Callable[[], bool] = lambda: False,
         supervise: Supervise = unsupervised,
-        folded: Folded = lambda curr, withheld: None,
+        folded: Folded = lambda curr, verdict, withheld: None,
     ) -> None:
         self.sources, self.folding, self.stores, self.failed = sources, folding, stores, failed
         self.reflex_alone, self.supervise, self.folded = reflex_alone, supervise, folded
@@ -209,7 +209,7 @@ class Ticker:
         folded = await self._fold(self.folding.reflex, self.prev or curr, curr)
         _resolve(answers)
         self.prev = curr
-        self.folded(curr, folded.withheld)
+        self.folded(curr, folded.verdict, folded.withheld)
         self._newest["reflex"] = folded.layers
         self._due = began + self._bounded(folded.verdict.tick_ms) / 1000
         record = self._record(curr, reason, folded, began)

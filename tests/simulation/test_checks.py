@@ -21,6 +21,7 @@ from pulse_core.model.vitals import Window
 from pulse_core.ports.commands import CommandAnswer
 from pulse_core.ports.log import Listener
 from pulse_core.ports.prober import ProbeResult, Trouble
+from pulse_core.projections.incidents import IncidentFold
 from pulse_core.settings.settings import Settings
 from tests.simulation.senses import facts_of, of_logs, settings_of
 from tests.simulation.world import RARE_SCANS, World, simulate
@@ -196,6 +197,27 @@ def test_what_no_command_mends_is_tried_so_often_and_told() -> None:
         machine.commands.says.clear()
         await asyncio.sleep(MINUTE)
         assert machine.titles() == ["check it fails", "resolved: check it"]
+
+    live(story, {"name": "it", "command": ["/bin/check"], "then": "run-command", "run": ["/bin/mend"]})
+
+
+@pytest.mark.parametrize(
+    ("tries", "held"), [(1, "the pause between two tries"), (3, "the number of its tries")]
+)
+def test_what_a_person_mends_after_commands_that_did_not_was_not_helped(tries: int, held: str) -> None:
+    async def story(machine: Machine) -> None:
+        machine.commands.says["/bin/check"] = BROKEN
+        while len(machine.mends.began) < tries:
+            await asyncio.sleep(1)
+        await asyncio.sleep(40)
+        machine.commands.says.clear()
+        await asyncio.sleep(MINUTE)
+        fold = IncidentFold()
+        for event in machine.world.events():
+            fold.take(event)
+        (told,) = [one.spelled() for one in fold.state.at(machine.world.clock.now())]
+        assert (told["ended"] is None, told["helped"]) == (False, False)
+        assert any(line.endswith(f" by {held}") for line in told["delays"])
 
     live(story, {"name": "it", "command": ["/bin/check"], "then": "run-command", "run": ["/bin/mend"]})
 

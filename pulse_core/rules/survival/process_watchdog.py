@@ -32,6 +32,8 @@ from pulse_core.rules.survival.notices import is_told, notify_over, notify_unles
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 
 WATCHER = "process-alive"
+BETWEEN_RESTARTS, OWN_BUDGET = "the pause between two restarts", "its own budget of restarts"
+"""What holds a restart back, in the words of `held_by`."""
 FRESH_US = 1_000_000
 ORDER_US = 50_000
 """How long a dead process that depends on others waits: those that die in the same moment are known to be dead by then."""
@@ -320,9 +322,9 @@ def _backoff_status(
     left = delay - min(now.since(then) for then in (history.down, *history.attempts[-1:]) if then is not None)
     if left <= 0:
         return ProcessStatus(ProcessState.DUE, why=story, tell=tell)
-    state, held_by = ProcessState.BACKING_OFF, "the pause between two restarts"
+    state, held_by = ProcessState.BACKING_OFF, BETWEEN_RESTARTS
     if spent_at is not None:
-        state, held_by = ProcessState.FLAPPING, "its own budget of restarts"
+        state, held_by = ProcessState.FLAPPING, OWN_BUDGET
     return ProcessStatus(state, left, story, tell, held_by=held_by)
 
 

@@ -12,18 +12,24 @@ from pulse_core.model.text import count
 from pulse_core.projections.conditions import FOR, Condition, Measure
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.rules.survival.notices import notify_over, survival_effect, topic_text
-from pulse_core.rules.survival.process_watchdog import attempts_at_exhaustion, restart_key
+from pulse_core.rules.survival.process_watchdog import (
+    BETWEEN_RESTARTS,
+    OWN_BUDGET,
+    attempts_at_exhaustion,
+    restart_key,
+)
 from pulse_core.settings.processes import ProcessSettings
 
 
 class RestartPlan(NamedTuple):
     """The plan for a process with a condition: restart it, notify a person, both, or
-    wait for `wait_us` microseconds (None: until an event); and why."""
+    wait for `wait_us` microseconds (None: until an event); why; and what holds a restart back that is known to be needed."""
 
     why: str
     restart: ProcessSettings | None = None
     tell: bool = False
     wait_us: int | None = None
+    held_by: str = ""
 
 
 def last_started(name: str, state: State, now: Moment) -> Moment | None:
@@ -71,9 +77,13 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
         left = pause - since_last_restart(process.name, charged, curr)
     if left <= 0:
         return RestartPlan(f"restarting {process.name}", restart=process, tell=bool(tried))
-    why = "its budget is spent" if spent_at is not None else "it was restarted lately"
+    why, by = (
+        ("its budget is spent", OWN_BUDGET)
+        if spent_at is not None
+        else ("it was restarted lately", BETWEEN_RESTARTS)
+    )
     words = f"held back: {why}; {process.name} is tried again in {duration_text(left)}"
-    return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left)
+    return RestartPlan(words, tell=bool(tried) or spent_at is not None, wait_us=left, held_by=by)
 
 
 def condition_restart(process: ProcessSettings, name: str, reason: str, curr: Snapshot, *keys: str) -> Effect:

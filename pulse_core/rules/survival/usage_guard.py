@@ -29,7 +29,9 @@ async def usage_guard(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
             if (condition := curr.conditions[name]) is None:
                 continue
             plan = plan_usage(process, name, condition, curr)
-            verdict = verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us)
+            verdict = (
+                verdict.noting(f"{name}: {plan.why}").after_wait(plan.wait_us).holding(name, plan.held_by)
+            )
             if plan.tell:
                 did = describe_tries(condition, RESTART_PROCESS, f"{process.name} was restarted", curr)
                 parts = (described(name, condition, curr), did, plan.why)

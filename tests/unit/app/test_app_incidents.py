@@ -264,6 +264,19 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     assert one["helped"]
 
 
+def test_a_restart_after_which_another_one_was_held_back_did_not_help() -> None:
+    """Nothing would be due again: the process was known to be down still."""
+    held = RestartDelayed(held_by="its own budget of restarts", since=10**15 + 5, held_us=SECOND, lasts=True)
+    rows = ((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, held, "web"))
+    (one,) = told_of(*rows, (9, UP, "web"))
+    assert [*lines(one)][-1] == "recovered, not by what Pulse did"
+    (one,) = told_of(*rows, (6, RESTART, RESTART.key), (7, ACKED, "#5"), (9, UP, "web"))
+    assert one["helped"]
+    before = held.model_copy(update={"since": 10**15})
+    (one,) = told_of((0, DIED, "web"), WISH, (3, ACKED, "#2"), (4, before, "web"), (9, UP, "web"))
+    assert one["helped"], "what it was held back for before that restart says nothing about it"
+
+
 FULL = ConditionRaised(evidence="/x is full", state="high")
 CLEAN = Effect(action="clean-paths", key="clean-paths:/x", params={"for_condition": "disk:/x"}, reason="full")
 FREE = ConditionCleared(evidence="/x has room")

@@ -31,6 +31,7 @@ from pulse_core.model.event import Draft, Event
 from pulse_core.model.home_status import DaemonStatus
 from pulse_core.model.kinds import RestartDelayed
 from pulse_core.model.payload import parse
+from pulse_core.model.verdict import Verdict
 from pulse_core.projections.incidents import IncidentFold
 from pulse_core.projections.state import Snapshot
 from pulse_core.settings.settings import Settings
@@ -98,7 +99,7 @@ def story() -> tuple[dict[str, Any], Sequence[Mapping[str, Any]], Mapping[str, A
     state, fold, delays = FOLD(FOLD.start, rows), IncidentFold(), Delays()
     for row in rows:
         fold.take(row)
-    delays.after(Snapshot(1, rows[-1].moment, GUARDED, {}, state), ())
+    delays.after(Snapshot(1, rows[-1].moment, GUARDED, {}, state), Verdict(), ())
     daemon: DaemonStatus = {"state": "running", "pid": 4711, "since": None, "version": "0.1.0"}
     status = compute_status(GUARDED, state, now, Beat(29, (520, 6_550)), daemon, {}, now)
     for one in status["processes"]:
