@@ -11,7 +11,10 @@ from pulse_core.settings.processes import ProcessSettings
 
 
 class Claims:
-    """Who is held for which of these processes. known: whom the log says, by name; of other names it counts for nothing."""
+    """Who is held for which of these processes. known: whom the log says, by name; of other names it counts for nothing.
+
+    before: those of another look that is under way, whose finds count, too.
+    """
 
     def __init__(
         self,
@@ -19,6 +22,7 @@ class Claims:
         known: Mapping[str, ProcessId],
         lives: Lives | None,
         marks: HomeMarks,
+        before: "Claims | None" = None,
     ) -> None:
         self._processes = {one.name: one for one in processes}
         self._marks, self.known = marks, known
@@ -29,6 +33,9 @@ class Claims:
         self._effects = {name: life.effect for name, life in lasts.items()}
         self._names = {life.found: name for name, life in lasts.items()}
         self._names |= {one: name for name, one in known.items() if name in self._processes}
+        found = before.found if before else {}
+        self.found: dict[ProcessId, str] = {one: name for one, name in found.items() if is_alive(one)}
+        self._names |= self.found
 
     def has_life(self, name: str) -> bool:
         """Whether anything was started for this name in this boot."""
@@ -36,7 +43,7 @@ class Claims:
 
     def add(self, name: str, found: ProcessId) -> None:
         """Hold a process that was just found."""
-        self._names[found] = name
+        self._names[found] = self.found[found] = name
 
     def other(self, name: str, found: ProcessId) -> str:
         """The other one that this process is held for, or was started for and is not recorded; empty if there is none."""

@@ -83,7 +83,7 @@ class LinuxProcessTable:
     ) -> None:
         self._lives, self._guarded = lives, guarded
         self._marks = lives.home_marks if lives and home else HomeMarks(home)
-        self._claims = Claims((), {}, None, self._marks)
+        self._claims, self._looks = Claims((), {}, None, self._marks), 0
         self._searched_once: set[str] = set()
         self._adopted_starts: dict[str, ProcessId] = {}
         self._spawner = spawner
@@ -97,6 +97,15 @@ class LinuxProcessTable:
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
     ) -> Mapping[str, ProcessObservation]:
         """Observe each process, by its name; an observation that fails says so and affects no other."""
+        self._looks += 1
+        try:
+            return await self._look(processes, known)
+        finally:
+            self._looks -= 1
+
+    async def _look(
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
+    ) -> Mapping[str, ProcessObservation]:
         if self._lives:
             await self._lives.resume()
         sights: dict[str, ProcessObservation] = {}
@@ -109,7 +118,8 @@ class LinuxProcessTable:
             elif not (sight.found or _has_no_way(process) or self._has_just_died(process, known)):
                 ahead.append(process)
         if not all(sight.found for sight in sights.values()):
-            self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks)
+            before = self._claims if self._looks > 1 else None
+            self._claims = Claims((*self._guarded(), *processes), known, self._lives, self._marks, before)
         dead = (one for one in processes if one.name not in known or not is_alive(known[one.name]))
         self._take_over(dead, sights)
         ahead = [process for process in ahead if not sights[process.name].found]

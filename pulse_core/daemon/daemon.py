@@ -216,6 +216,7 @@ class Daemon:
             self._stopping, self._state = True, "stopping"
             self.parts.service_manager.stopping()
             await cancel_and_wait(*sources)
+            self.processes.close()
             self.ticker.stop()
             await ticking
             # Let running effects end within the grace period; the next start settles the others.

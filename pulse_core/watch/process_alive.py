@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.json_types import Json
@@ -26,6 +27,9 @@ from pulse_core.watch.evaluate_process import (
     recorded_process,
 )
 from pulse_core.watch.process_health import ProcessHealth
+from pulse_core.watch.process_looks import ProcessLook, ProcessLooks
+
+T = TypeVar("T")
 
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
@@ -59,10 +63,11 @@ class ProcessAlive:
     window: Callable[[], Window]
     nudge: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _streaks: dict[str, int] | None = field(default=None, init=False)
-    _proofs: set[ProcessId] = field(default_factory=set, init=False)
+    _sights: Mapping[str, ProcessObservation] = field(default_factory=dict, init=False)
+    _told: Mapping[str, Json] = field(default_factory=dict, init=False)
     _holders: dict[str, str] = field(default_factory=dict, init=False)
-    _stood: Mapping[str, ProcessId] = field(default_factory=dict, init=False)
     _starting: bool = field(default=False, init=False)
+    _is_whole_due: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
     _needs_search: bool = field(default=False, init=False)
@@ -71,6 +76,7 @@ class ProcessAlive:
     _search: asyncio.Future[Mapping[str, str]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
+        self._looks = ProcessLooks(self.table, self.timeout)
         self.health = ProcessHealth(
             self.prober, lambda: self.settings().watch.process_interval, self.nudge.set
         )
@@ -83,6 +89,8 @@ class ProcessAlive:
             usual = min(usual, max(due / US_PER_SECOND, SOON))
         if self._needs_search:
             usual = min(usual, SEARCH_PAUSE_US / US_PER_SECOND)
+        if self._is_whole_due:
+            return min(usual, SOON)
         if self._starting:
             return min(usual, STARTING_INTERVAL)
         return min(usual, DOUBT_INTERVAL) if any((self._streaks or {}).values()) else usual
@@ -104,12 +112,47 @@ class ProcessAlive:
         return False
 
     async def collect(self) -> Reading:
-        """Probe every guarded process once."""
+        """Probe every guarded process once; if one is known to be dead, that one alone, and the others at the next call.
+
+        A probe of all that is under way goes on meanwhile.
+        """
+        try:
+            while True:
+                self._begin_look()
+                if look := self._looks.take_finished():
+                    return await self._reading(look)
+                await self._looks.wait()
+        except asyncio.CancelledError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Break off the looks that are under way."""
+        self._looks.close()
+
+    def _begin_look(self) -> None:
         processes = self.settings().process
         histories = {process.name: self.current_state().processes[process.name] for process in processes}
-        proofs, self._proofs = self._proofs, set()
-        stood, self._stood = self._stood, self._known(histories)
-        seen = await self.table.look(processes, self._stood)
+        self._looks.begin(processes, histories, self._known(histories))
+
+    async def _reading(self, look: ProcessLook) -> Reading:
+        histories, processes = look.histories, self._looks.newest_of(look)
+        drafts = self._conclusions(look, processes)
+        sights = self._sights
+        found = {one for sight in sights.values() for one in sight.found}
+        self.table.hold(found - self._looks.dead, self._died)
+        state = self.current_state().processes
+        self._starting = any(state[name].starting and not is_up(sight) for name, sight in sights.items())
+        self._is_whole_due = not look.is_whole or len(processes) < len(look.processes)
+        if not (self._is_whole_due or look.proofs or self._looks.dead):  # else a death waits for its answer
+            await self._search_leftovers(processes, histories)
+        drafts = [await self._with_output(draft, processes, histories) for draft in drafts]
+        self._told = {**self._others_of(look, self._told), **self._data(processes, histories)}
+        return Reading(self._told, tuple(drafts))
+
+    def _conclusions(self, look: ProcessLook, processes: Sequence[ProcessSettings]) -> list[Draft]:
+        """What follows from what the look saw of these, of which it is the newest."""
+        seen, histories = look.seen.result(), look.histories
         sights = {one.name: believed(one, seen[one.name], histories[one.name]) for one in processes}
         drafts: list[Draft] = []
         streaks: dict[str, int] = {}
@@ -121,11 +164,12 @@ class ProcessAlive:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
         restarting = self._restarting({process.name for process in processes if process.start})
         resumed = self._resumed()
-        self.health.forget_others(frozenset(process.name for process in processes if process.probe))
+        if look.is_whole:
+            self.health.forget_others(frozenset(one.name for one in look.processes if one.probe))
         for process in processes:
             name, history = process.name, histories[process.name]
-            proven = history.pid is not None and ProcessId(history.pid, history.started or 0) in proofs
-            before = known if (known := stood.get(name)) in proofs else None
+            proven = recorded_process(history) in look.proofs
+            before = known if (known := look.before.get(name)) in look.proofs else None
             life, said = identity(sights[name], history), earlier.get(name, {})
             sights[name] = self.health.observe(process, sights[name], life, history, now, said)
             failed = self.health.record(name).verdict(process) if process.probe else ""
@@ -137,25 +181,34 @@ class ProcessAlive:
             conclusion = conclude(probe)
             drafts += conclusion.drafts
             streaks[name] = conclusion.streak
-        self._streaks = streaks
-        self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
-        self._starting = any(
-            history.starting and not is_up(sights[name]) for name, history in histories.items()
-        )
+        self._streaks = {**self._others_of(look, self._streaks or {}), **streaks}
+        self._sights = {**self._others_of(look, self._sights), **sights}
+        return drafts
+
+    def _others_of(self, look: ProcessLook, kept: Mapping[str, T]) -> dict[str, T]:
+        """What is kept of those of which this look tells nothing."""
+        told = {one.name for one in self._looks.newest_of(look)}
+        guarded = {one.name for one in look.processes} if look.is_whole else kept.keys()
+        return {name: value for name, value in kept.items() if name in guarded and name not in told}
+
+    async def _search_leftovers(
+        self, processes: Sequence[ProcessSettings], histories: Mapping[str, ProcessHistory]
+    ) -> None:
+        """Search for leftovers, and for others that match, if that is due; with all processes."""
+        now = self.clock.now()
         rest = SEARCH_PAUSE_US if self._needs_search else LEFTOVERS_US
         is_due = self._searched is None or now.since(self._searched) >= rest
-        if (is_due or self._leftovers) and not proofs:  # else a death waits for its answer
-            mains = {name: identity(sight, histories[name]) for name, sight in sights.items()}
-            gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
-            self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
-            self._needs_search = False
-            is_other = any(mains.get(name) != main for name, main in self._others)
-            is_other = is_other or self._compared is None or now.since(self._compared) >= OTHERS_US
-            if is_other and (told := await self._others_unless_one_dies(processes, mains)) is not None:
-                self._compared = now
-                self._others = {(name, mains[name]): words for name, words in told.items()}
-        drafts = [await self._with_output(draft, processes, histories) for draft in drafts]
-        return Reading(self._data(processes, sights, histories), tuple(drafts))
+        if not (is_due or self._leftovers):
+            return
+        mains = {name: identity(sight, histories[name]) for name, sight in self._sights.items()}
+        gone = dict.fromkeys(self.current_state().processes.of.keys() - mains.keys())
+        self._leftovers, self._searched = self.table.leftovers({**gone, **mains}), now
+        self._needs_search = False
+        is_other = any(mains.get(name) != main for name, main in self._others)
+        is_other = is_other or self._compared is None or now.since(self._compared) >= OTHERS_US
+        if is_other and (told := await self._others_unless_one_dies(processes, mains)) is not None:
+            self._compared = now
+            self._others = {(name, mains[name]): words for name, words in told.items()}
 
     async def _others_unless_one_dies(
         self, processes: Sequence[ProcessSettings], mains: Mapping[str, ProcessId | None]
@@ -224,31 +277,28 @@ class ProcessAlive:
         return frozenset({*open_.restarting.values(), *open_.stopping.values()})
 
     def _died(self, found: ProcessId) -> None:
-        self._proofs.add(found)
+        self._looks.add_proof(found)
         self._needs_search = True
         if self._search:
             self._search.cancel()
         self.nudge.set()
 
     def _data(
-        self,
-        processes: Sequence[ProcessSettings],
-        sights: Mapping[str, ProcessObservation],
-        histories: Mapping[str, ProcessHistory],
+        self, processes: Sequence[ProcessSettings], histories: Mapping[str, ProcessHistory]
     ) -> Mapping[str, Json]:
         gone = {
-            name: {"leftovers": _pids(left)} for name, left in self._leftovers.items() if name not in sights
+            name: {"leftovers": _pids(left)}
+            for name, left in self._leftovers.items()
+            if name not in self._sights
         }
-        return {**{process.name: self._said(process, sights, histories) for process in processes}, **gone}
+        return {
+            **{process.name: self._said(process, histories[process.name]) for process in processes},
+            **gone,
+        }
 
-    def _said(
-        self,
-        process: ProcessSettings,
-        sights: Mapping[str, ProcessObservation],
-        histories: Mapping[str, ProcessHistory],
-    ) -> Mapping[str, Json]:
-        name = process.name
-        sight, found = sights[name], identity(sights[name], histories[name])
+    def _said(self, process: ProcessSettings, history: ProcessHistory) -> Mapping[str, Json]:
+        name, sight = process.name, self._sights[process.name]
+        found = identity(sight, history)
         probe = self.health.record(name).as_json(process) if process.probe else {}
         streak = (self._streaks or {}).get(name, 0)
         others = sight.detail if sight.unlike else self._others.get((name, found))

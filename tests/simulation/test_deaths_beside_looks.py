@@ -1,0 +1,147 @@
+"""A death amid a look at others that takes long: it is told and answered before that look is over, and once."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pulse_adapters.memory.executors import MemoryHost
+from pulse_core.model.kinds import ProcessStartRequested, ProcessStopRequested
+from pulse_core.model.vitals import Sample
+from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.settings.processes import ProcessSettings
+from tests.simulation.world import World, simulate
+
+SEARCH_S = 4.0
+NAMES = ("first", "second", "third")
+SETTINGS: dict[str, Any] = {
+    "process": [{"name": name, "start": [name], "restart": {"max": 1000}} for name in (*NAMES, "absent")],
+    "watch": {"process_interval": "10s"},
+}
+
+
+@dataclass
+class SearchingHost(MemoryHost):
+    """A machine on which a process that is down is searched for long.
+
+    What a look tells of the others is as old as its begin. looks: when each look at all began and ended, in seconds.
+    """
+
+    is_slow: bool = False
+    looks: list[tuple[float, float]] = field(default_factory=list)
+
+    async def look(
+        self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
+    ) -> Mapping[str, ProcessObservation]:
+        seen, began = await super().look(processes, known), asyncio.get_running_loop().time()
+        if self.is_slow and not seen.get("absent", ProcessObservation((ProcessId(1, 1),))).found:
+            await asyncio.sleep(SEARCH_S)
+            self.looks.append((began, asyncio.get_running_loop().time()))
+        return seen
+
+
+def arcs(world: World, name: str, since: float) -> list[tuple[str, float]]:
+    """What was recorded of a process since then, and when, in seconds; effects by their action."""
+    told: list[tuple[str, float]] = []
+    for event in world.events("process-died", "process-up", "effect"):
+        at = event.mono / 1e6
+        if at >= since and name in (event.subject, event.subject.removeprefix("restart-process:")):
+            told.append((json.loads(event.data).get("action", event.kind), at))
+    return told
+
+
+def samples(world: World, since: float) -> list[Sample]:
+    """What was told of the processes since then, each time."""
+    assert world.daemon is not None
+    window = world.daemon.watch.windows["process-alive"]
+    return [one for one in window.samples if one.moment.mono / 1e6 >= since]
+
+
+async def begun(world: World) -> SearchingHost:
+    """A daemon in the middle of a look at all that takes long, since one process was stopped."""
+    host = world.host
+    assert isinstance(host, SearchingHost)
+    await world.start()
+    await asyncio.sleep(200)
+    host.is_slow = True
+    await world.ask(ProcessStopRequested(), "absent")
+    await asyncio.sleep(0.5)
+    assert world.daemon is not None
+    world.daemon.processes.nudge.set()
+    await asyncio.sleep(0.5)
+    assert not host.looks
+    return host
+
+
+def live(story: Any) -> World:
+    return simulate(story, SETTINGS, host=SearchingHost())
+
+
+def test_a_death_amid_a_long_look_at_all_is_answered_before_that_is_over() -> None:
+    async def story(world: World) -> None:
+        host, began = await begun(world), asyncio.get_running_loop().time()
+        host.kill("first")
+        await asyncio.sleep(0.1)
+        assert not host.looks
+        (died, at), (wished, when) = arcs(world, "first", began)
+        assert (died, wished) == ("process-died", "restart-process")
+        assert max(at, when) - began < 0.01
+        assert "first" in host.processes
+        await asyncio.sleep(20)
+        assert [kind for kind, _ in arcs(world, "first", began)] == [
+            "process-died",
+            "restart-process",
+            "process-up",
+        ]
+
+    live(story)
+
+
+def test_deaths_one_after_the_other_amid_one_look_are_each_told_at_once_and_none_twice() -> None:
+    async def story(world: World) -> None:
+        host, began = await begun(world), asyncio.get_running_loop().time()
+        for name in NAMES:
+            host.kill(name)
+            await asyncio.sleep(0.2)
+        assert not host.looks
+        await asyncio.sleep(20)
+        for number, name in enumerate(NAMES):
+            told = arcs(world, name, began)
+            assert [kind for kind, _ in told] == ["process-died", "restart-process", "process-up"], name
+            assert told[0][1] - began < 0.2 * number + 0.01
+        assert host.started_twice == []
+
+    live(story)
+
+
+def test_what_a_look_saw_before_a_death_raises_nobody_from_the_dead() -> None:
+    async def story(world: World) -> None:
+        host = await begun(world)
+        assert world.daemon is not None
+        await world.ask(ProcessStopRequested(), "second")
+        await asyncio.sleep(0.2)
+        began = asyncio.get_running_loop().time()
+        await asyncio.sleep(2 * SEARCH_S)
+        assert arcs(world, "second", began) == []
+        assert all(one.data["second"]["up"] is False for one in samples(world, began))
+        assert {one["name"]: one["state"] for one in world.daemon.report()["processes"]}[
+            "second"
+        ] == "stopped"
+        await world.ask(ProcessStartRequested(), "second")
+        await asyncio.sleep(3 * SEARCH_S)
+        assert [kind for kind, _ in arcs(world, "second", began)] == ["restart-process", "process-up"]
+        assert len(host.looks) > 1
+
+    live(story)
+
+
+def test_deaths_without_a_pause_keep_no_look_at_all_from_its_end() -> None:
+    async def story(world: World) -> None:
+        host = await begun(world)
+        for _ in range(100):
+            await asyncio.sleep(0.2)
+            host.kill("first")
+        assert len(host.looks) >= 3
+
+    live(story)
