@@ -36,6 +36,8 @@ from pulse_adapters.sqlite.open_log import Opening
 from pulse_adapters.sqlite.reserve import make_room
 from pulse_adapters.systemd.notify import is_journal
 from pulse_adapters.workers.control_group import leave_life
+from pulse_adapters.workers.descriptor_share import SPARE
+from pulse_adapters.workers.threads import Pool
 from pulse_core import __version__
 from pulse_core.actions import BUILT_IN
 from pulse_core.model.errors import NoHome, PulseError
@@ -53,6 +55,9 @@ SWEEP = (10_000, 20, 20)
 
 UNDER_SYSTEMD = 5.0
 """Seconds between two starts that fail, under systemd."""
+
+THREADS = 6
+"""Threads for what may take a while; asyncio itself would have four, and one for each core."""
 
 LAST_MOMENT = 2.5
 """Seconds that the end may take once all is done: more than the last words need."""
@@ -189,6 +194,8 @@ async def live(home: Home, options: Options) -> None:
     if mended := home.close_to_others():
         LOG.warning("%s", mended)
     home = Home(home.path.resolve())  # a link that led here may be gone before this ends
+    asyncio.get_running_loop().set_default_executor(Pool(THREADS, "files", begun=True))
+    SPARE.hold()
     with taken(home) as lock, own_pid(home.pid):
         how = Opening()
         news: tuple[Draft, ...] = ()

@@ -4,7 +4,6 @@ import asyncio
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -16,6 +15,7 @@ from pulse_adapters.workers.full_disk import is_full
 from pulse_adapters.workers.plain_file import cut_middle, end_of_plain, open_plain, read_plain
 from pulse_adapters.workers.run_as import process_user
 from pulse_adapters.workers.spawn import ProcessUser
+from pulse_adapters.workers.threads import Pool
 from pulse_adapters.workers.untrusted_paths import open_folder, remove_tree
 from pulse_core.agents.actions import PullRequestParams
 from pulse_core.agents.limits import RunSample
@@ -45,7 +45,7 @@ class DiskRunFiles:
 
     def __init__(self, home: Path, settings: Callable[[], Settings]) -> None:
         self._home, self._settings = home, settings
-        self._threads = ThreadPoolExecutor(THREADS, "workspaces")
+        self._threads = Pool(THREADS, "workspaces")
         self._seen: dict[str, tuple[int, float, int, Amounts]] = {}  # by run: size, since when, bytes read
 
     async def _do(self, call: Callable[[], T], worktree: Worktree | None = None) -> T:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -11,6 +10,7 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError
 
 from pulse_adapters.guidance.watcher import FileWatch
+from pulse_adapters.workers.threads import Pool
 from pulse_core.guidance.answers import REPLAN
 from pulse_core.guidance.protocol import CONTEXT_URI
 from pulse_core.guidance.service import GuidanceService
@@ -39,7 +39,7 @@ class GuidanceServer:
     def __init__(self, service: GuidanceService, root: Callable[[], str]) -> None:
         self._service, self._root = service, root
         # One thread: it has the connection to the log, and everybody waits for the log anyway.
-        self._thread = ThreadPoolExecutor(1, "guidance")
+        self._thread = Pool(1, "guidance")
 
     def in_thread(self, work: Callable[[], T]) -> T:
         """Do this in the thread in which all calls are answered."""

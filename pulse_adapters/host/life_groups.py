@@ -10,7 +10,6 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Container, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from pulse_adapters.workers.control_group import (
 )
 from pulse_adapters.workers.proc import children, is_alive, read_stat, session_of, start_time_of, ticks_now
 from pulse_adapters.workers.spawn_in_group import can_spawn_in_group
+from pulse_adapters.workers.threads import Pool
 from pulse_core.ports.host import Life, ProcessId
 
 PASSES = 20
@@ -61,7 +61,7 @@ class LifeGroups:
         self._complete: set[str] = set()
         self._pending: set[str] = set()
         self._over: set[str] = set()
-        self._thread = ThreadPoolExecutor(1, "life groups")
+        self._thread = Pool(1, "life groups")
         self._folder: asyncio.Future[ControlGroup] | None = None
         self._folders: list[ControlGroup] = []
         self._earlier: dict[str, Life] | None = None

@@ -4,9 +4,10 @@ import atexit
 import logging
 import os
 import queue
-import threading
 import time
 from contextlib import suppress
+
+from pulse_adapters.workers.threads import start_thread
 
 WAITING = 10_000
 """Most records that wait to be written; what comes then is left out."""
@@ -38,7 +39,7 @@ class QueuedHandler(logging.Handler):
         super().__init__()
         self.target = target
         self.waiting: queue.Queue[logging.LogRecord] = queue.Queue(WAITING)
-        threading.Thread(target=self._write, name="log", daemon=True).start()
+        start_thread(self._write, "log")
         atexit.register(self._drain)
 
     def emit(self, record: logging.LogRecord) -> None:

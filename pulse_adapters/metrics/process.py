@@ -11,6 +11,7 @@ from pulse_adapters.metrics.page import PROMETHEUS, Page, require_package
 from pulse_adapters.metrics.tracing import PositionFile, RecordedTraces, Send, Span, Tracing
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.plain_file import replace_plain
+from pulse_adapters.workers.threads import start_thread
 from pulse_adapters.workers.untrusted_paths import folder_led_to
 from pulse_core import __version__
 from pulse_core.model.backoff import Backoff
@@ -91,7 +92,7 @@ class PeriodicTask:
 
     def begin(self, name: str) -> None:
         """Do it for ever in a daemon thread."""
-        threading.Thread(target=self._for_ever, name=name, daemon=True).start()
+        start_thread(self._for_ever, name)
 
     def _for_ever(self) -> None:
         while True:

@@ -10,7 +10,6 @@ import logging
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from typing import Any
 
@@ -19,6 +18,7 @@ from pulse_adapters.workers import child_side
 from pulse_adapters.workers.descriptors import REQUESTS
 from pulse_adapters.workers.framing import LARGEST_REQUEST, Frames, Message
 from pulse_adapters.workers.syscalls import prctl
+from pulse_adapters.workers.threads import Pool
 from pulse_core.ports.prober import ProbeRequest
 
 US_PER_SECOND = 1_000_000
@@ -65,7 +65,7 @@ def probe_module(about: str) -> Any:
 async def main() -> None:
     """Answer concurrently until the input ends."""
     loop = asyncio.get_running_loop()
-    loop.set_default_executor(ThreadPoolExecutor(THREADS, "lookup"))
+    loop.set_default_executor(Pool(THREADS, "lookup"))
     frames, tasks = Frames(LARGEST_REQUEST), set[asyncio.Task[None]]()
 
     async def reply(question: Message) -> None:

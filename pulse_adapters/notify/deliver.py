@@ -9,11 +9,11 @@ import logging
 import re
 import signal
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
 from typing import Any
 
 from pulse_adapters.workers import child_side
+from pulse_adapters.workers.threads import Pool
 
 INSTALL = "pip install 'upulse[notify]'"
 NO_APPRISE = f"the package apprise is not installed; install it with: {INSTALL}"
@@ -49,7 +49,7 @@ def main() -> None:
     messages: Sequence[Mapping[str, Any]] = order["letters"]
     logging.getLogger("apprise").addHandler(log := AppriseLog())
     logging.getLogger("apprise").propagate = False
-    with ThreadPoolExecutor(len(messages)) as pool:
+    with Pool(len(messages), "message") as pool:
         for number, message in enumerate(messages):
             pool.submit(deliver, number, message, log)
     child_side.exit_at_once(0)  # threads that a plugin has left must not hold it up

@@ -9,6 +9,8 @@ from collections.abc import Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from pulse_adapters.workers.threads import start_thread
+
 _EXTENSION_US = 60_000_000
 """For how much longer a start may take after each sign of progress; without one the unit's TimeoutStartSec holds."""
 _PATIENCE = 1.0  # seconds; READY must not get lost in a full queue
@@ -79,7 +81,10 @@ class Notifier:
             if must_arrive:
                 self._late.append(message)
                 if len(self._late) == 1:
-                    threading.Thread(target=self._write_late, name="service manager", daemon=True).start()
+                    try:
+                        start_thread(self._write_late, "service manager")
+                    except BlockingIOError:  # it is told with the next message, or not
+                        self._late.clear()
         return None
 
     def _write_late(self) -> None:

@@ -1,7 +1,6 @@
 """Asks file systems that may never answer: a dead file server holds up nobody but who needs it."""
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -9,6 +8,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, has_others
+from pulse_adapters.workers.threads import start_thread
 
 REMEMBERED_S = 1.0
 """Seconds for which it is known what is mounted."""
@@ -26,7 +26,9 @@ class RecentMounts:
     def __call__(self) -> bool:
         """Whether one was, a second ago at the most."""
         if (now := self._now()) - self._looked >= REMEMBERED_S:
-            self._looked, self._found = now, self._look()
+            self._looked = now
+            with suppress(OSError):  # no descriptor is left to look with
+                self._found = self._look()
         return self._found
 
 
@@ -54,7 +56,7 @@ class FileThreads:
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
         """What the question answers or raises; while the same one (about this, with this key) is open, its answer.
 
-        Raises TimeoutError if that is open for too long.
+        Raises TimeoutError if that is open for too long, and BlockingIOError if no thread can be had.
         """
         found: Answer = await self._answer(about, self.begin(about, question, key))
         return found
@@ -104,7 +106,11 @@ class FileThreads:
                 loop.call_soon_threadsafe(asked.over.set)
 
         if self._is_needed():
-            threading.Thread(target=ask_and_tell, name="file system", daemon=True).start()
+            try:
+                start_thread(ask_and_tell, "file system")
+            except BlockingIOError as error:
+                del self._open[about, key]
+                asked.answer.set_exception(error)
         else:
             ask()
         return asked

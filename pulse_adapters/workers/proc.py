@@ -3,6 +3,7 @@
 What a process may keep locked, its command line and environment, is read by `process_memory`.
 """
 
+import errno
 import os
 import signal
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -10,6 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from pulse_adapters.workers.boot_clock import NANOSECONDS, OFFSET_NS, boot_ns
+from pulse_adapters.workers.descriptor_share import SPARE
 from pulse_adapters.workers.environment import EFFECT_MARK
 from pulse_adapters.workers.process_memory import MEMORY, MOST, Hanging
 from pulse_core.model.text import one_line
@@ -19,6 +21,8 @@ TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 OFFSET_TICKS = OFFSET_NS * TICKS_PER_SECOND // NANOSECONDS
 """What start times in /proc have too much in this time namespace."""
 
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+"""Errors that say nothing of a process, but that this one lacks what it takes to look at it."""
 _NAME = 80  # characters of a program's name that are told
 # PF_KTHREAD and PF_FORKNOEXEC of include/linux/sched.h
 _KERNEL_THREAD, _FORKED_ONLY = 0x00200000, 0x00000040
@@ -58,19 +62,23 @@ class ProcStat(NamedTuple):
 
 
 def read_proc_file(path: str) -> bytes | None:
-    """A whole /proc file, or None if it is gone or not ours to read."""
+    """A whole /proc file, or None if it is gone or not ours to read. Raises OSError if this process lacks what it takes."""
     try:
-        file = os.open(path, os.O_RDONLY)
-    except OSError:
+        return SPARE.read(lambda: _whole(path))
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise
         return None
+
+
+def _whole(path: str) -> bytes | None:
+    file = os.open(path, os.O_RDONLY)
     try:
         whole = chunk = os.read(file, 65536)
         while len(chunk) > 4095:
             chunk = os.read(file, 65536)
             whole += chunk
         return whole
-    except OSError:
-        return None  # the process ended between open and read
     finally:
         os.close(file)
 
@@ -210,7 +218,7 @@ def _between_nuls(raw: bytes) -> bytes:
 
 def pids() -> Iterator[int]:
     """The ids of all processes there are, zombies included."""
-    return (int(name) for name in os.listdir("/proc") if name.isdecimal())
+    return (int(name) for name in SPARE.read(lambda: os.listdir("/proc")) if name.isdecimal())
 
 
 def live_processes() -> list[ProcStat]:
@@ -222,8 +230,10 @@ def live_processes() -> list[ProcStat]:
 def children(pid: int) -> set[int]:
     """The pids of a live process's children; none where the kernel doesn't keep them (CONFIG_PROC_CHILDREN)."""
     try:
-        threads = os.listdir(f"/proc/{pid}/task")
-    except OSError:
+        threads = SPARE.read(lambda: os.listdir(f"/proc/{pid}/task"))
+    except OSError as error:
+        if error.errno in SHORTAGES:
+            raise
         return set()
     told = (read_proc_file(f"/proc/{pid}/task/{thread}/children") or b"" for thread in threads)
     return {int(child) for words in told for child in words.split()}

@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
+from pulse_adapters.workers.threads import start_thread
+
 LOOK_S, LOOKS = 0.001, 3
 """Seconds after which it is looked whether the reading thread sleeps, and how often in a row it does who hangs."""
 MOST_S = 0.05
@@ -124,7 +126,11 @@ class ProcessMemory:
             return False
         with self._lock:
             reader = self._idle.pop() if self._idle else None
-        reader, seen, slept = reader or _ReaderThread(self), 0, 0
+        seen, slept = 0, 0
+        try:
+            reader = reader or _ReaderThread(self)
+        except BlockingIOError:  # as if they hang: nobody knows what they show
+            return False
         reader.ahead.put(batch)
         looks, until = 1 if user and user.is_slow(now) else LOOKS, now + MOST_S
         while True:
@@ -208,7 +214,7 @@ class _ReaderThread:
     def __init__(self, memory: ProcessMemory) -> None:
         self.ahead, self.over = SimpleQueue[_Batch](), SimpleQueue[None]()
         self._memory, self._number = memory, 0
-        threading.Thread(target=self._run, name="processes", daemon=True).start()
+        start_thread(self._run, "processes")
 
     def _run(self) -> None:
         self._number = threading.get_native_id()
