@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -44,6 +45,9 @@ What is acknowledged in between is among the rows that are saved."""
 
 FRAMES = 50
 """New frames of the -wal that one check looks at: each takes a millisecond. A stop looks at all."""
+
+MOVED = 1_000
+"""Frames of the -wal from which on they are moved into events.db after each commit, as SQLite does by itself."""
 
 STATEMENT = 2_000
 """Most rows of one statement: 13 variables each, below the 32,766 that any SQLite allows."""
@@ -370,29 +374,47 @@ class Commits:
 
     async def _empty_wal(self) -> None:
         """Leave nothing of what was redacted in the -wal; beside a reader it stays until the next checkpoint."""
-        with suppress(sqlite3.Error):
-            await self._connection.execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
+        await self._connection.run(partial(self._checkpoint, "TRUNCATE"))
         self._files.on_write()
+
+    def _checkpoint(self, how: str, connection: sqlite3.Connection) -> None:
+        """Move the -wal into the database; what can't be moved now is still in the -wal."""
+        try:
+            connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+        except sqlite3.Error:
+            self._files.forget_unwritten()
 
     async def _execute(self, statements: list[tuple[str, list[Any]]], last: int) -> None:
         """One statement commits by itself; more than one need a transaction around them."""
 
-        def work(connection: sqlite3.Connection) -> None:
-            if len(statements) == 1:
-                connection.execute(*statements[0])
-            else:
-                connection.execute("BEGIN IMMEDIATE")
-                try:
-                    for statement in statements:
-                        connection.execute(*statement)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if connection.in_transaction:  # a full disk may have rolled it back already
-                        connection.execute("ROLLBACK")
-                    raise
-            self._last_row.note(last)  # in this thread: a disk that hangs would hold up the event loop
+        def work(
+            connection: sqlite3.Connection,
+        ) -> None:  # in its thread: a disk that hangs would hold up the event loop
+            try:
+                _carry_out(statements, connection)
+            except sqlite3.OperationalError:
+                self._files.cut_unwritten()
+                raise
+            self._last_row.note(last)
+            if self._files.wal_frames() >= MOVED:
+                self._checkpoint("PASSIVE", connection)
 
         await self._connection.run(work)
+
+
+def _carry_out(statements: Sequence[tuple[str, list[Any]]], connection: sqlite3.Connection) -> None:
+    if len(statements) == 1:
+        connection.execute(*statements[0])
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for statement in statements:
+            connection.execute(*statement)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # a full disk may have rolled it back already
+            connection.execute("ROLLBACK")
+        raise
 
 
 def _saved_name(path: Path) -> str:

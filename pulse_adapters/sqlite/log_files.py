@@ -9,6 +9,7 @@ delete the -wal.
 import asyncio
 import os
 import sqlite3
+import threading
 import weakref
 from contextlib import closing, suppress
 from pathlib import Path
@@ -23,8 +24,8 @@ from pulse_adapters.sqlite.migrate import migrate
 from pulse_adapters.sqlite.open_log import check_tail
 from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.synced_files import new_file, put_file
-from pulse_adapters.sqlite.wal import HEADER
-from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch
+from pulse_adapters.sqlite.wal import HEADER, header_of, offset
+from pulse_adapters.sqlite.wal_watch import OwnIndex, WalWatch, own_descriptor
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.home_folder import HomeFolder
 from pulse_core.model.errors import Damaged
@@ -52,7 +53,8 @@ class LogFiles:
         self._written = self._changed_at()
         self.is_wal_as_found = False
         self._shm = SharedMemory(path)
-        self.wal = WalWatch(self._wal, OwnIndex(shm))
+        self._index, self._is_cutting = OwnIndex(shm), threading.Lock()
+        self.wal = WalWatch(self._wal, self._index)
         for file in (self._database, self._wal):
             with suppress(FileNotFoundError):  # a file system without shared memory has no -wal
                 found = file.stat()
@@ -127,6 +129,37 @@ class LogFiles:
         with suppress(OSError):
             self._wal_size = max(self._wal_size, os.stat(self._wal).st_size)
 
+    def wal_frames(self) -> int:
+        """How many frames the -wal holds, as its writer knows."""
+        return index.frames if (index := self._index()) else 0
+
+    def cut_unwritten(self) -> None:
+        """Cut the -wal behind its last whole transaction, after a commit that failed.
+
+        The kernel takes pages whose writing has failed for written ones: what the next commit puts in their place may be
+        acknowledged, and is on no disk. In new blocks it is written.
+        """
+        with self._is_cutting, suppress(OSError):
+            file = os.open(self._wal, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
+            try:
+                index, header = self._index(), header_of(os.pread(file, HEADER, 0))
+                if index is None or (index.frames and (header is None or header.salt != index.salt)):
+                    return
+                end = offset(index.frames + 1, header.size) if header and index.frames else 0
+                if os.fstat(file).st_size > end:
+                    os.ftruncate(file, end)
+                    self._wal_size = end
+            finally:
+                os.close(file)
+
+    def forget_unwritten(self) -> None:
+        """Let the kernel read events.db anew, after a checkpoint that failed: it is made again, of the -wal.
+
+        As in the -wal, pages of it may be taken for written that are on no disk.
+        """
+        with suppress(OSError):
+            os.posix_fadvise(own_descriptor(self._database), 0, 0, os.POSIX_FADV_DONTNEED)
+
     def moved_to(self) -> Path | None:
         """Where the home lies now, if it was moved with both in it."""
         with suppress(OSError):
@@ -165,8 +198,14 @@ class LogFiles:
     def _is_wal_cut(self, head: Head) -> bool:
         """Whether frames of the -wal are gone: it is shorter, or what was cut away was written over behind a hole."""
         self.is_wal_as_found = self.wal.is_as_found()
-        if self.is_wal_as_found:
+        if self.is_wal_as_found or not self._is_cutting.acquire(blocking=False):
             return False
+        try:
+            return self._is_shorter(head)
+        finally:
+            self._is_cutting.release()
+
+    def _is_shorter(self, head: Head) -> bool:
         try:
             file = os.open(self._wal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except OSError:

@@ -32,6 +32,7 @@ TAIL = 1_000
 _PRAGMAS = (
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",
+    "PRAGMA wal_autocheckpoint = 0",  # SQLite says nothing of one that fails: see Commits
     "PRAGMA recursive_triggers = ON",  # or INSERT OR REPLACE would pass by the delete trigger
     "PRAGMA cache_spill = OFF",  # no frame is ever rewritten in place, so a bad one is never our own doing
     "PRAGMA cell_size_check = ON",

@@ -105,12 +105,16 @@ class OwnIndex:
 
     def __call__(self) -> Index | None:
         with suppress(OSError):
-            known = os.stat(self._shm)
-            if not _is_of(self._descriptor, known):
-                there = map(int, os.listdir("/proc/self/fd"))
-                self._descriptor = next((one for one in there if _is_of(one, known)), -1)
+            if not _is_of(self._descriptor, os.stat(self._shm)):
+                self._descriptor = own_descriptor(self._shm)
             return parse_index(os.pread(self._descriptor, 136, 0))
         return None
+
+
+def own_descriptor(path: Path) -> int:
+    """A descriptor over which this process has the file open, as SQLite has; -1 if it has none. Raises OSError."""
+    known = os.stat(path)
+    return next((one for one in map(int, os.listdir("/proc/self/fd")) if _is_of(one, known)), -1)
 
 
 def _is_of(descriptor: int, known: os.stat_result) -> bool:

@@ -1,0 +1,48 @@
+"""A directory on an ext4 whose disk promises more than it has: what can't be written is lost after it was taken."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.small_disk import small_disk
+
+
+class ThinDisk:
+    """The directory `path`, on a disk with room until it is filled."""
+
+    def __init__(self, path: Path, below: Path) -> None:
+        self.path, self._ballast = path, below / "ballast"
+
+    def fill(self) -> None:
+        """Leave the disk no block, though its file system has some."""
+        with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+
+    def make_room(self) -> None:
+        self._ballast.unlink()
+
+
+@contextmanager
+def thin_disk(place: Path) -> Iterator[ThinDisk]:
+    """Such a disk; skips where nobody can make one. All that the file system itself needs has its room."""
+    with small_disk(place / "below", "40m") as below:
+        image, path = below / "image", place / "thin"
+        path.mkdir()
+        with image.open("wb") as file:
+            file.truncate(32 << 20)
+        make = ["mkfs.ext4", "-q", "-F", "-b", "4096", "-J", "size=4", "-E", "lazy_itable_init=0", str(image)]
+        with suppress(OSError):
+            subprocess.run(make, check=False, timeout=60)
+        image.write_bytes(image.read_bytes())
+        if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
+            pytest.skip("no file system can be mounted of a file here")
+        try:
+            if subprocess.run(["fstrim", path], check=False, timeout=60).returncode:
+                pytest.skip("this loop device gives no room back")
+            yield ThinDisk(path, below)
+        finally:
+            subprocess.run(["umount", "--lazy", path], check=True, timeout=60)
