@@ -66,10 +66,17 @@ def logs(
     ] = False,
     home: HomeDir = None,
 ) -> None:
-    """Print what a process that Pulse started has printed."""
-    from upulse_cli.wiring.processes import process_log_lines
+    """Print what a process that Pulse started has printed.
 
-    for line in process_log_lines(open_home(home), name, last, follow):
+    Also of one that is not guarded any more, while it is kept.
+    """
+    from upulse_cli.wiring.processes import is_guarded, process_log_lines
+
+    where = open_home(home)
+    lines = process_log_lines(where, name, last, follow)
+    for number, line in enumerate(lines):
+        if number == 0 and not is_guarded(where, name):
+            say(f"{name} is not guarded any more; this is what is kept of what it printed.")
         put(line)
 
 

@@ -19,11 +19,19 @@ SHOWN = 10
 
 
 def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) -> Iterator[str]:
-    """The last lines that a guarded process printed, without secrets, and what comes, if wanted; raises PulseError."""
+    """The last lines that a process printed, without secrets, and what comes, if wanted; raises PulseError.
+
+    Of one that is not guarded any more, what is kept; what its `env` and `env_file` had of secrets nobody knows then.
+    """
     processes = {process.name: process for process in home.settings().settings.process}
     path = home.layout.outputs / f"{name}.log"
     if name not in processes:
-        raise UnknownName("guarded process", name, processes)
+        kept = {file.stem for file in home.layout.outputs.glob("*.log") if file.is_file()}
+        if name not in kept:
+            raise UnknownName("guarded process", name, {*processes, *kept})
+        for line in log_lines(path, count, follow):
+            yield clean(hide_secrets(line))
+        return
     if not path.is_file():
         unit = processes[name].systemd_unit
         hint = f"; see: journalctl -u {unit}" if unit else ": Pulse has not started it yet"
@@ -36,6 +44,11 @@ def process_log_lines(home: HomeContext, name: str, count: int, follow: bool) ->
             environment |= read_environment_file(file)
     for line in log_lines(path, count, follow):
         yield clean(hide_secrets(line, environment))
+
+
+def is_guarded(home: HomeContext, name: str) -> bool:
+    """Whether the settings name it."""
+    return any(process.name == name for process in home.settings().settings.process)
 
 
 def report_of_process(home: HomeContext, name: str) -> Mapping[str, Any]:

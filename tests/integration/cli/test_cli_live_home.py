@@ -64,6 +64,19 @@ def test_a_process_is_shown_with_its_tree_its_events_and_its_last_lines(live: Cl
     assert "\x1b" not in live.upulse("process", "logs", "demo").out + text
 
 
+def test_what_a_process_printed_that_is_not_guarded_any_more_is_shown_and_that_said(live: CliHome) -> None:
+    kept = live.path / "logs" / "former.log"
+    kept.write_text("first\nits last words with token=secretword\n")
+    shown = live.upulse("process", "logs", "former", "-n", "1")
+    assert shown.out == "its last words with token=***\n"
+    assert shown.err == "former is not guarded any more; this is what is kept of what it printed.\n"
+    assert "did you mean 'former'" in live.upulse("process", "logs", "formre", code=1).err
+    assert "did you mean 'demo'" in live.upulse("process", "logs", "dmo", code=1).err
+    assert "no guarded process '../daemon'" in live.upulse("process", "logs", "../daemon", code=1).err
+    kept.unlink()
+    assert "no guarded process 'former'" in live.upulse("process", "logs", "former", code=1).err
+
+
 def test_a_projection_is_told_over_the_socket(live: CliHome) -> None:
     with Client(live.path / "run" / "pulse.sock") as client:
 
