@@ -24,6 +24,7 @@ from pulse_core.ports.log import Listener
 from pulse_core.ports.prober import Prober
 from pulse_core.ports.programs import Programs
 from pulse_core.ports.watcher import Watcher
+from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import CurrentState, Snapshot, State, StateProjection
 from pulse_core.rules import Rule
 from pulse_core.rules.survival.holds import Holds
@@ -134,7 +135,8 @@ class Capability:
     of notices that only survival may tell. reserved: beginnings of other keys that only survival may request.
     explains: which log lines a condition explains, by the beginning of the condition's name. settings: its groups,
     fields of the root. status: lines for `upulse status`, or none. programs: what it has started and runs now, in
-    words. subject: what `upulse why NAME` says of names that it knows. watchers: those that need no adapter of their
+    words. subject: what `upulse why NAME` says of names that it knows. seen: what one of its conditions that stands is by
+    now, in words; empty if nothing newer is known than what raised it. watchers: those that need no adapter of their
     own. actions: what its executors carry out, each as its declaration. executors: those that need no adapter of
     their own.
     """
@@ -154,6 +156,7 @@ class Capability:
     status: Callable[[Snapshot], Iterable[str]] | None = None
     programs: Callable[[Snapshot], Iterable[str]] = lambda curr: ()
     subject: SubjectReport | None = None
+    seen: Callable[[str, Condition, Snapshot], str] = lambda name, condition, curr: ""
     watchers: Callable[[WatcherContext], Sequence[Watcher]] = lambda context: ()
     actions: tuple[ActionDeclaration, ...] = ()
     executors: Callable[[ExecutorContext], Sequence[Executor]] = lambda context: ()

@@ -17,9 +17,11 @@ from pulse_core.model import payload
 from pulse_core.model.errors import Refused, UnknownName
 from pulse_core.model.kinds import Effect
 from pulse_core.model.names import OUTWARD
+from pulse_core.projections.conditions import Condition
 from pulse_core.projections.fold import Fold
 from pulse_core.projections.state import CORE, Snapshot
 from pulse_core.rules import Rule
+from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import rule_name
 from pulse_core.rules.survival import survival_rules
 from pulse_core.rules.survival.error_escalate import EXPLAINS
@@ -134,6 +136,12 @@ ACTIONS: Mapping[str, ActionDeclaration] = {
 def programs_of_capabilities(curr: Snapshot) -> list[str]:
     """What capabilities have started and runs now, which goes on without a daemon."""
     return [words for one in LOADED for words in one.programs(curr)]
+
+
+def condition_words(name: str, condition: Condition, curr: Snapshot) -> str:
+    """What is wrong by what was seen last, in words."""
+    newest = (one.seen(name, condition, curr) for one in LOADED)
+    return next(filter(None, newest), "") or described(name, condition, curr)
 
 
 def status_lines(curr: Snapshot) -> dict[str, list[str]]:

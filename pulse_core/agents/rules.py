@@ -5,7 +5,7 @@ from dataclasses import replace
 from pulse_core.actions import NOTIFY, ActionDeclaration
 from pulse_core.agents import actions
 from pulse_core.agents.assignment import obstacles_of, plan, under_way
-from pulse_core.agents.availability import CONDITION, Budgets, failing_agents, pause_left, unavailable
+from pulse_core.agents.availability import CONDITION, Budgets, pause_left, unavailable
 from pulse_core.agents.limits import RunSample, reason_to_pause, reason_to_stop
 from pulse_core.agents.projection import RUNS
 from pulse_core.agents.settings import AGENTS, GENERAL, agents_of
@@ -169,7 +169,7 @@ async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Tell people once of each agent that is set aside and each run that is held, and when that is over."""
     verdict = await inner(prev, curr)
-    news = failing_agents(curr.state, curr.settings, curr.now)
+    news = {name: one.evidence for name, one in curr.conditions.raised.items() if name.startswith(CONDITION)}
     for run in curr.of(RUNS).live:
         if run.paused and (agent := agents_of(curr.settings).get(run.agent)):
             left = f"it is stopped after {duration_text(agent.hold)}, unless a person has it go on"
@@ -187,7 +187,5 @@ async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     return verdict
 
 
-RULES = (
-    assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_people,
-)  # fmt: skip
+RULES = (assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_people)
 """The outermost first."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from pulse_core.app.profile import percentile
-from pulse_core.composition import current_holds, programs_of_capabilities, status_lines
+from pulse_core.composition import condition_words, current_holds, programs_of_capabilities, status_lines
 from pulse_core.execute.notice_batching import failure_reason, hold_reason
 from pulse_core.model.durations import duration_text
 from pulse_core.model.home_status import (
@@ -28,7 +28,6 @@ from pulse_core.projections.conditions import Condition
 from pulse_core.projections.control import Control
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.state import Snapshot, State
-from pulse_core.rules.measurements import described
 from pulse_core.rules.survival.blast_radius import ActionBudget, action_budget, budget_of
 from pulse_core.rules.survival.holds import longest_hold
 from pulse_core.rules.survival.process_watchdog import (
@@ -151,7 +150,7 @@ def _condition_status(name: str, condition: Condition, curr: Snapshot) -> Condit
         "name": name,
         "state": condition.state,
         "since": iso(condition.since.at),
-        "evidence": described(name, condition, curr),
+        "evidence": condition_words(name, condition, curr),
         "tried": len(condition.measures),
     }
 

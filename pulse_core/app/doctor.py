@@ -217,6 +217,10 @@ class DaemonChecks:
                 words,
                 "see which one: upulse plugins; remove it, then: upulse daemon restart",
             )
+        for rule, fault in status.get("raising", {}).items():
+            yield Finding(
+                "rule", WARN, f"{rule} raises: {fault}", "mend it, and promote; or: upulse rollback"
+            )
         for rule, why in now["quarantined"].items():
             yield Finding("rule", WARN, f"{rule} is quarantined: {why}", "mend it, and promote")
         others = ("user", CONTROL_GROUP, GROUP_LIMITS)  # of these is told with what would help

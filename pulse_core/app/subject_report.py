@@ -7,8 +7,8 @@ from typing import Any
 from pulse_core.app.context import HomeContext
 from pulse_core.app.incidents import incidents
 from pulse_core.app.state import snapshot
-from pulse_core.app.status import home_status
-from pulse_core.composition import ALL_RULES, LOADED, current_holds
+from pulse_core.app.status import WELL, home_status, is_wrong
+from pulse_core.composition import ALL_RULES, LOADED, condition_words, current_holds
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
@@ -177,7 +177,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         "held_since": held["since"] if held else None,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.since.at),
-        "why": described(name, one, curr),
+        "why": condition_words(name, one, curr),
         "measures": [_measure(measure) for measure in one.measures],
         "next": list(_notes_about(name, curr)),
     }
@@ -210,7 +210,8 @@ def _pulse(home: HomeContext) -> Told:
         "name": PULSE,
         "state": "died" if daemon.get("died") else daemon["state"],
         "since": daemon["since"],
-        "why": "; ".join(_pulse_words(status)) or "nothing is wrong",
+        "why": "; ".join(_pulse_words(status))
+        or ("see: upulse status" if is_wrong(status) else "nothing is wrong"),
     }
 
 
@@ -227,10 +228,15 @@ def _pulse_words(status: Mapping[str, Any]) -> Iterator[str]:
         yield f"it does less: {shed['evidence']}"
     for rule, fault in status.get("raising", {}).items():
         yield f"the rule {rule} raises: {fault}"
+    for rule, why in (status.get("engine") or {"quarantined": {}})["quarantined"].items():
+        yield f"the rule {rule} is passed over: {why}"
     for fault in (*status.get("settings_refused", ()), *status.get("settings_faults", ())):
         yield f"settings are refused: {fault}"
     for condition in status["conditions"]:
         yield f"{condition['name']}: {condition['evidence']}"
+    for process in status["processes"]:
+        if process["state"] not in WELL:
+            yield f"{process['name']} is {process['state']}"
 
 
 def newest(log: EventReader, subject: str, kinds: tuple[str, ...], before: int | None = None) -> Event | None:

@@ -4,7 +4,7 @@ from pulse_core.capability import Capability, SurvivalRule
 from pulse_core.checks.conclusions import PREFIX, TOPIC
 from pulse_core.checks.rule import check_watchdog
 from pulse_core.checks.settings import CHECKS
-from pulse_core.checks.status import lines, report
+from pulse_core.checks.status import lines, report, seen
 from pulse_core.model.names import RUN_COMMAND
 
 CAPABILITY = Capability(
@@ -17,4 +17,5 @@ CAPABILITY = Capability(
     settings=(CHECKS,),
     status=lines,
     subject=report,
+    seen=seen,
 )

@@ -5,8 +5,11 @@ from collections.abc import Iterator, Mapping
 from pulse_core.capability import FoldWithout
 from pulse_core.checks.conclusions import KEY, name_of
 from pulse_core.checks.settings import CHECKS
+from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
+from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.names import NOT_WATCHED, OPTIONAL_WATCHERS
+from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
 
 NAMED = 5
@@ -32,6 +35,25 @@ def lines(curr: Snapshot) -> Iterator[str]:
         more = f" and {len(which) - NAMED} more" if len(which) > NAMED else ""
         said += [f"{word}: {', '.join(which[:NAMED])}{more}"] if which else []
     yield f"checks    {'; '.join(said)}"
+
+
+def seen(name: str, condition: Condition, curr: Snapshot) -> str:
+    """What its newest look found, if that is newer than what raised its condition; empty if not, or if it was well."""
+    check = next((one for one in CHECKS.of(curr.settings) if name_of(one) == name), None)
+    last = curr.window(KEY).last
+    if (
+        check is None
+        or last is None
+        or last.moment.since(condition.seen or condition.changed) < US_PER_SECOND
+    ):
+        return ""
+    detail = str(last.data.get(check.name, {}).get("detail", ""))
+    age = curr.now.since(last.moment)
+    if detail and (rare := max(age, check.every)) >= UNITS["m"]:
+        detail += (
+            f", seen {duration_text(age)} ago" if age == rare else f", looked at every {duration_text(rare)}"
+        )
+    return detail
 
 
 def report(name: str, curr: Snapshot, fold_without: FoldWithout) -> Mapping[str, Json] | None:

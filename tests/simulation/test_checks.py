@@ -249,6 +249,22 @@ def test_a_file_system_that_does_not_answer_is_told_and_does_not_count_as_a_miss
     live(story, {"name": "file", "file": "/x", "missing": "good"})
 
 
+def test_what_stands_is_told_by_the_newest_look() -> None:
+    async def story(machine: Machine) -> None:
+        machine.commands.says["/bin/check"] = BROKEN
+        while not machine.news():
+            await asyncio.sleep(1)
+        machine.commands.says["/bin/check"] = CommandAnswer(
+            False, "'/bin/check' exited with 3: it burns", 3, 5.0
+        )
+        await asyncio.sleep(31)
+        assert machine.world.daemon is not None
+        (condition,) = machine.world.daemon.report()["conditions"]
+        assert condition["evidence"] == "'/bin/check' exited with 3: it burns"
+
+    live(story, {"name": "it", "command": ["/bin/check"]})
+
+
 def test_matching_lines_are_counted_as_they_come_and_are_forgotten() -> None:
     async def story(machine: Machine) -> None:
         machine.logs.write(LOG, "ERROR 1", "fine")

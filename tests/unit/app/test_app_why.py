@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from pulse_core.app import subject_report
 from pulse_core.app.process_report import process_report
 from pulse_core.app.restarts import restart_holds
 from pulse_core.app.sample_words import sample_words
-from pulse_core.app.status import offline_status
+from pulse_core.app.status import home_status, offline_status
 from pulse_core.app.why import why
 from pulse_core.model.errors import PulseError
 from pulse_core.model.home_status import HeldStatus
@@ -331,3 +332,14 @@ def test_pulse_itself_says_why_it_is_as_it_is(scene: Scene) -> None:
     scene.at(1, Paused(why="lunch"), actor="ada")
     about = why(scene.home, "pulse").spelled()["about"]
     assert (about["kind"], about["state"], about["why"]) == ("pulse", "stopped", "paused by ada: lunch")
+
+
+def test_what_is_wrong_with_what_pulse_guards_is_said_of_it_too(scene: Scene, monkeypatch: Any) -> None:
+    standing: Any = home_status(scene.home)
+    standing["processes"] = [{"name": "web", "state": "flapping"}, {"name": "demo", "state": "up"}]
+    standing["engine"] = {"quarantined": {"mine": "it was slow"}}
+    monkeypatch.setattr(subject_report, "home_status", lambda home: standing)
+    about = why(scene.home, "pulse").spelled()["about"]
+    assert about["why"] == "the rule mine is passed over: it was slow; web is flapping"
+    standing["processes"], standing["engine"], standing["samples_lost"] = [], None, "vitals.db is full"
+    assert why(scene.home, "pulse").spelled()["about"]["why"] == "see: upulse status"
