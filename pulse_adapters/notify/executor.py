@@ -213,16 +213,16 @@ class Notify(Executor):
 
         An address that lacks one of these is sent the newest one, whatever its severity.
         """
-        settings, replaced = self._settings(), notices.replaced.get(topic, ReplacedNotices(0, {}))
+        settings, replaced = self._settings(), notices.replaced.get(topic, ReplacedNotices())
         now = settings.notice_urls_for(severity, topic)
         names, found = address_names(settings.notice_urls), dict[str, str]()
         for address in settings.notice_urls:
             meant = sum(
-                replaced.counts.get(one, 0)
+                replaced.by_severity.get(one, 0)
                 for one in NOTICE_SEVERITIES
                 if address in settings.notice_urls_for(one, topic)
             )
-            left_out = meant - (got := replaced.counts.get(names[address], 0))
+            left_out = meant - (got := replaced.by_address.get(names[address], 0))
             if left_out > 0 or address in now:
                 found[address] = left_out_words(left_out, 0 if got else replaced.first)
         return found

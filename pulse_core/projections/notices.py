@@ -45,8 +45,16 @@ class ReplacedNotices(NamedTuple):
     """Notices that gave way to a newer one of their topic: when the first was requested, UTC microseconds; how many there
     were by severity, and how many of them each address got."""
 
-    first: int
-    counts: Mapping[str, int]
+    first: int = 0
+    by_severity: Mapping[str, int] = {}
+    by_address: Mapping[str, int] = {}
+
+    def plus(self, severity: str, addresses: Iterable[str]) -> "ReplacedNotices":
+        """These and one more, which these addresses got."""
+        by_severity, by_address = Counter(self.by_severity), Counter(self.by_address)
+        by_severity[severity] += 1
+        by_address.update(addresses)
+        return ReplacedNotices(self.first, dict(by_severity), dict(by_address))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +122,8 @@ def after(state: Notices, events: Iterable[Event]) -> Notices:
             topic, got = open_.pop(event.subject), sent_to.pop(event.subject, ())
             if event.kind == EffectCancelled.kind and decode_plain(event.data).get("replaced"):
                 last = of.get(topic) or Notice(event.moment, event.moment)
-                earlier = replaced.get(topic) or ReplacedNotices(last.last.at, {})
-                counts = Counter(earlier.counts) + Counter((last.severity, *got))
-                replaced[topic] = earlier._replace(counts=dict(counts))
+                earlier = replaced.get(topic) or ReplacedNotices(last.last.at)
+                replaced[topic] = earlier.plus(last.severity, got)
             else:
                 replaced.pop(topic, None)
             failed.pop(event.subject, None)
