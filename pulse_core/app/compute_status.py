@@ -260,7 +260,7 @@ def budget_words(budget: ActionBudget) -> str:
     return f"the budget of {budget.limit} a minute"
 
 
-def holder_of(effect: Effect, curr: Snapshot) -> str:
+def cause_of_hold(effect: Effect, curr: Snapshot) -> str:
     """Who holds back this effect, which a rule of survival has dropped, in the words of `held_by`."""
     if curr.control.paused:
         return f"a pause of {curr.control.by}"

@@ -1,6 +1,5 @@
 """Which events a person wants to see: kinds, a subject with all that belongs to it, a beginning, a number."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -13,6 +12,7 @@ from pulse_core.model.errors import Ambiguous, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import ALL_EVENTS, EventQuery, EventReader
+from pulse_core.projections.effects import decode_plain_effect
 
 EFFECT = "effect"
 
@@ -78,7 +78,7 @@ class EventFilter:
                 rows[own.seq] = own
         of_any = (row for row in log.events(EventQuery(kinds=(EFFECT,))) if '"process"' in row.data)
         for row in (*rows.values(), *of_any):
-            if row.kind == EFFECT and self._is_ours(row.id, row.subject, json.loads(row.data)):
+            if row.kind == EFFECT and self._is_ours(row.id, row.subject, decode_plain_effect(row.data)):
                 self.effects.add(row.id)
                 rows[row.seq] = row
         for effect in self.effects:

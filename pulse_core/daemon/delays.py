@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from pulse_core.app.compute_status import holder_of, process_conditions
+from pulse_core.app.compute_status import cause_of_hold, process_conditions
 from pulse_core.model.event import Draft
 from pulse_core.model.home_status import HeldStatus
 from pulse_core.model.kinds import AnswerDelayed, RestartDelayed
@@ -90,4 +90,4 @@ def _answers(curr: Snapshot, withheld: Sequence[WithheldEffect]) -> Iterator[tup
     for one in (held.effect for held in withheld):
         name = str(one.params.get(FOR, ""))
         if one.survival and name in curr.conditions.raised and not curr.effects.by_key(one.key):
-            yield (AnswerDelayed, name), holder_of(one, curr)
+            yield (AnswerDelayed, name), cause_of_hold(one, curr)
