@@ -24,6 +24,12 @@ class LoadedSettings(NamedTuple):
     faults: Sequence[str] = ()
     known: bool = True
 
+    @property
+    def caveats(self) -> list[str]:
+        """What is wrong with them, in words, for an answer that rests on them."""
+        rest = "" if self.known else ", so only the names of processes are known"
+        return [f"the settings are faulty{rest}: {fault}" for fault in self.faults[:1]]
+
 
 FoldProgress = Callable[[Iterable[Sequence[Event]], int], Iterator[Sequence[Event]]]
 """Passes batches of events on, and may tell a person how far they are of the last row."""

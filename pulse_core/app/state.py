@@ -38,19 +38,17 @@ def snapshot(home: HomeContext, at: int | None) -> CaveatedSnapshot:
 def current_snapshot(home: HomeContext) -> CaveatedSnapshot:
     """The snapshot that the next tick would see."""
     state = current_state(home)
-    settings, faults, _ = settings_for(home, state)
+    loaded = settings_for(home, state)
     now = home.clock.now()
     with home.vitals() as vitals:
         windows = windows_after({}, vitals.between(now.at - WINDOW_US, now.at))
         number = vitals.tick_count() + 1
-    caveats = (
-        [f"the settings are faulty, so only the names of processes are known: {faults[0]}"] if faults else []
-    )
+    caveats = loaded.caveats
     if state.control.damage:
         caveats.append(f"the log is damaged: {state.control.damage}")
     if not windows:
         caveats.append("no sense has spoken in the last minute: is the daemon running?")
-    return CaveatedSnapshot(Snapshot(number, now, settings, windows, state), caveats)
+    return CaveatedSnapshot(Snapshot(number, now, loaded.settings, windows, state), caveats)
 
 
 def past_snapshot(home: HomeContext, at: int) -> CaveatedSnapshot:
@@ -67,14 +65,16 @@ def past_snapshot(home: HomeContext, at: int) -> CaveatedSnapshot:
         state = state_at(home, log, last.seq, _kept(home, vitals.snapshot_before(at)))
         tick = vitals.tick_before(at)
         windows = windows_after({}, vitals.between(at - WINDOW_US, at))
-    settings, faults, _ = settings_for(home, state)
-    caveats = [f"the settings are faulty: {faults[0]}"] if faults else []
-    if state.control.digest not in ("", settings.digest):
+    loaded = settings_for(home, state)
+    caveats = loaded.caveats
+    if state.control.digest not in ("", loaded.settings.digest):
         caveats.append("other settings were in force then; these rules are folded with the present ones")
     if not windows:
         caveats.append("the samples of that minute are gone (vitals are kept for [watch] keep)")
     moment = Moment(at, last.boot, last.mono + max(0, at - last.at))
-    return CaveatedSnapshot(Snapshot(tick.tick if tick else 0, moment, settings, windows, state), caveats)
+    return CaveatedSnapshot(
+        Snapshot(tick.tick if tick else 0, moment, loaded.settings, windows, state), caveats
+    )
 
 
 def _kept(home: HomeContext, name: str | None) -> Mapping[str, Checkpoint]:

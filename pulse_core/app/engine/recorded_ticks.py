@@ -66,10 +66,10 @@ class RecordedTicks:
                 f"no tick was recorded since {local_text(self.since)}; vitals are kept for [watch] keep"
             )
         self.state = state_at(self.home, self._log, self.rows[0].head.seq)
-        self.settings, faults, _ = settings_for(self.home, self.state)
+        loaded = settings_for(self.home, self.state)
+        self.settings = loaded.settings
         self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
-        self.caveats += [f"the settings are faulty: {fault}" for fault in faults[:1]]
-        self.caveats += self._differences()
+        self.caveats += [*loaded.caveats, *self._differences()]
         return self
 
     def __exit__(self, *_: object) -> None:

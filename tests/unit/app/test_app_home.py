@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Never
 
@@ -12,6 +13,7 @@ from pulse_adapters.workers.run_as import user_name
 from pulse_core.app import append as append_module
 from pulse_core.app import effects, incidents
 from pulse_core.app.append import append
+from pulse_core.app.context import LoadedSettings
 from pulse_core.app.engine.user_rules import UserRules
 from pulse_core.app.event_filter import EventFilter, events
 from pulse_core.app.explain import explain
@@ -325,6 +327,14 @@ def test_a_moment_in_the_past_is_seen_as_it_was_and_one_to_come_is_refused(scene
         snapshot(scene.home, START + 10 * SECOND)
     with pytest.raises(PulseError, match="the log begins after"):
         snapshot(scene.home, START)
+
+
+def test_a_snapshot_says_of_faulty_settings_whether_more_than_names_is_known(scene: Scene) -> None:
+    usable = replace(scene.home, settings=lambda: LoadedSettings(scene.settings, ["no such folder"]))
+    assert "the settings are faulty: no such folder" in snapshot(usable, None).caveats
+    scene.faults = ("unknown key",)
+    words = "the settings are faulty, so only the names of processes are known: unknown key"
+    assert words in snapshot(scene.home, None).caveats
 
 
 def test_explain_tells_each_rule_and_what_is_not_known(scene: Scene) -> None:
