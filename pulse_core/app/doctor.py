@@ -204,8 +204,10 @@ class DaemonChecks:
                 "engine", FAIL, str(why), "upulse restore, or put engine/ back; then: upulse daemon restart"
             )
         elif not now["runs"] and not now.get("disabled") and not now.get("left_out"):
-            words = "no host is up; your rules don't run"
-            yield Finding("rule host", WARN, words, "see: upulse events --kind error")
+            words = "its host is starting" if now.get("starting") else "no host is up"
+            yield Finding(
+                "rule host", WARN, f"{words}; your rules don't run", "see: upulse events --kind error"
+            )
         elif now["runs"] and now.get("degraded"):
             words = f"{now['runs'][:12]} runs instead of what was promoted"
             yield Finding("rule host", WARN, words, "promote anew")

@@ -58,6 +58,7 @@ class EngineController:
         self.parts, self.context = parts, context
         self.host_supervisor = HostSupervisor(parts, context)
         self.instead_of = self.set_aside = ""
+        self._is_starting = True
         self._woken = self.host_supervisor.ended
         self._changing = asyncio.Lock()
         self._aligned = ""
@@ -120,11 +121,13 @@ class EngineController:
                 if self.engine.commit:  # first: what is in force may be what somebody wants to go back from
                     await self._answer_requests()
                 await self._ensure_host()
+                self._is_starting = False
                 await self._tell_set_aside()
                 await self._answer_requests()
                 await self._align()
                 await self.host_supervisor.record_reports()
             except PulseError as error:
+                self._is_starting = False
                 self.context.failed("engine", str(error))
                 self.host_supervisor.restarts.failed(loop_seconds())
 
@@ -154,6 +157,7 @@ class EngineController:
                 host_supervisor.restarts.ended(loop_seconds())
                 await host_supervisor.close()  # also what others are still at: that may be what has ended it
             if loop_seconds() >= host_supervisor.restarts.due:
+                self._is_starting = True
                 await self._begin()
 
     async def _tell_set_aside(self) -> None:
@@ -347,6 +351,7 @@ class EngineController:
         return {
             "commit": engine.commit or None,
             "runs": running.commit if running and running.host.alive else None,
+            "starting": self._is_starting and self.is_wanted and self.host_supervisor.is_down,
             "degraded": bool(self.instead_of),
             "set_aside": self.set_aside or None,
             "rules": list(loaded.rules) if loaded else [],

@@ -154,11 +154,13 @@ class EngineHostStatus(TypedDict):
     commit: in force; runs: the one that a host runs; degraded: that is another one; set_aside: why no host runs; rules,
     watchers, executors: their names; quarantined: rules that are passed over, and why; errors: since the commit is in force;
     sandbox: which parts of it hold; missing: why others don't; without_plugins: why they are left out, but by safe mode;
-    restarts: of the host; requests: that are not answered; left_out: by safe mode; gone: why there is no engine any more.
+    restarts: of the host; requests: that are not answered; left_out: by safe mode; gone: why there is no engine any more;
+    starting: whether a host is being started.
     """
 
     commit: str | None
     runs: str | None
+    starting: NotRequired[bool]
     degraded: NotRequired[bool]
     set_aside: NotRequired[str | None]
     rules: Sequence[str]

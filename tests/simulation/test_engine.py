@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions
+from pulse_adapters.memory.engine import MemoryHosts, MemoryRevisions, MemoryRuleHost
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.engine.engine_controller import CRASHED, NO_HOST
 from pulse_core.model.errors import NotStartable, PulseError, Refused
@@ -18,6 +18,7 @@ from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
 from tests.simulation.world import World, simulate
+from upulse_cli.views.status import engine_line
 
 GUARDED = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 QUICK: dict[str, Any] = {"daemon": {"tick_ms": 1_000}}
@@ -50,6 +51,30 @@ class Bench:
 async def started(world: World) -> None:
     await world.start()
     await asyncio.sleep(0.01)
+
+
+class SlowHosts(MemoryHosts):
+    """Hosts that need a second to start."""
+
+    async def start(self, *args: Any) -> MemoryRuleHost:
+        await asyncio.sleep(1)
+        return await super().start(*args)
+
+
+@pytest.mark.parametrize(("rules", "runs"), [((spares,), "first"), (None, None)])
+def test_a_host_that_is_starting_is_told_so(rules: Sequence[Rule] | None, runs: str | None) -> None:
+    async def story(world: World) -> None:
+        await started(world)
+        assert world.daemon is not None
+        at_once = world.daemon.report()["engine"] or NO_HOST
+        assert (at_once["runs"], at_once.get("starting")) == (None, True)
+        assert "its host is starting" in engine_line({**at_once}).plain
+        await asyncio.sleep(3)
+        later = world.daemon.report()["engine"] or NO_HOST
+        assert (later["runs"], later.get("starting")) == (runs, False)
+
+    revisions = MemoryRevisions({"first": rules}, "first")
+    simulate(story, QUICK, engine=EngineParts(revisions, SlowHosts(revisions)))
 
 
 async def promoted(

@@ -52,6 +52,8 @@ def _runs(running: Mapping[str, Any] | None) -> Text:
         return Text("no daemon, or one without an engine", style="dim")
     if running.get("left_out"):
         return Text("left out by safe mode; run it again: upulse daemon restart --normal", style="yellow")
+    if running.get("starting"):
+        return Text("its host is starting", style="yellow")
     if not running["runs"]:
         return Text("no host is up", style="red")
     words = f"{_short(running['runs'])} with {', '.join(running['rules']) or 'no rules'}"

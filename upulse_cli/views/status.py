@@ -166,6 +166,8 @@ def engine_line(engine: Mapping[str, Any]) -> Text:
         return Text(one_line(f"engine    SET ASIDE: {why}"), style="white on red")
     if why := engine.get("gone"):
         return Text(one_line(f"engine    DEGRADED: {why}"), style="white on red")
+    if engine.get("starting"):
+        return Text("engine    its host is starting", style="yellow")
     if not engine["runs"]:
         return Text("engine    no host is up; see upulse engine status", style="red")
     text = Text(f"engine    {engine['runs'][:12]}  {count(len(engine['rules']), 'rule')}")
