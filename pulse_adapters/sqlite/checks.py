@@ -213,10 +213,10 @@ class StoreChecks:
     def checkpoints(self) -> Iterator[Finding]:
         """Whether the log has the rows that state.db knows; a cache that can't be read is only a nuisance."""
         home = self.home
-        if not home.state.exists():
+        found = read_checkpoints(home.state)
+        if not home.state.exists() or (not found and read_host(home.state)):
             yield Finding("state", OK, "no checkpoint yet: the next start reads the whole log")
             return
-        found = read_checkpoints(home.state)
         if not found:
             yield Finding("state", WARN, "state.db can't be read; it is a cache, and the next start reads the whole log",
                           "delete it while the daemon is down, or upulse doctor --repair",

@@ -75,11 +75,23 @@ class LastRow:
 
 def last_row_noted(path: Path) -> int:
     """The last row that this very file had in this boot; 0 if nothing tells, as of a copy of it."""
+    with suppress(OSError):
+        boot, inode, seq = _noted(path)
+        if boot == boot_id() and inode == files_of(path).database.stat().st_ino:
+            return seq
+    return 0
+
+
+def last_row_of_any(path: Path) -> int:
+    """The last row that whatever lay at `path` had, in whichever boot; 0 if nothing tells."""
+    return _noted(path)[2]
+
+
+def _noted(path: Path) -> tuple[str, int, int]:
     with suppress(OSError, ValueError):
         boot, inode, seq = read_plain(_place(path), _MOST).decode("ascii").split()
-        if boot == boot_id() and int(inode) == files_of(path).database.stat().st_ino:
-            return int(seq)
-    return 0
+        return boot, int(inode), int(seq)
+    return "", 0, 0
 
 
 def _place(path: Path) -> Path:

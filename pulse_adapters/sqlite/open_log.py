@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pulse_adapters.sqlite.chain import ALL_COLUMNS, START, first_fault
+from pulse_adapters.sqlite.checkpoints import read_checkpoints, read_host
 from pulse_adapters.sqlite.connect import (
     connect_readonly,
     head_of,
@@ -17,13 +18,19 @@ from pulse_adapters.sqlite.connect import (
     refuse_unfinished,
 )
 from pulse_adapters.sqlite.errors import code, is_disk_full, translate_error
-from pulse_adapters.sqlite.last_write import last_row_noted, note_boot, was_rebooted_since_written
+from pulse_adapters.sqlite.last_write import (
+    last_row_noted,
+    last_row_of_any,
+    note_boot,
+    was_rebooted_since_written,
+)
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
 from pulse_adapters.sqlite.wal import scan
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
+from pulse_core.home import HomeLayout
 from pulse_core.model.errors import Damaged
 
 TAIL = 1_000
@@ -69,6 +76,7 @@ def open_writer(path: Path, how: Opening, reserve: Reserve | None = None) -> tup
     refuse_unfinished(path)
     if not how.accept_damage:
         refuse_missing(path)
+        refuse_new_log(path)
     torn = "" if how.accept_damage else scan(path, rebooted=was_rebooted_since_written(path)).torn
     try:
         if not how.accept_damage and path.exists() and is_read_only(files_of(path).database.parent):
@@ -140,6 +148,23 @@ def open_to_read(path: Path, how: Opening, torn: str = "") -> tuple[sqlite3.Conn
     except BaseException:
         connection.close()
         raise
+
+
+def refuse_new_log(path: Path) -> None:
+    """Raise Damaged if no log lies at `path`, and something else knows that one did: a new one would hide the loss.
+
+    It would have another id, too, so that no backup of the home could be put back.
+    """
+    if path.exists() and path.stat().st_size:
+        return
+    state = HomeLayout(path.parent).state
+    known = max([last_row_of_any(path), *(one.head.seq for one in read_checkpoints(state).values())])
+    if known or read_host(state):
+        rows = f", and had {known} rows, which are LOST" if known else ", and this home had one"
+        raise Damaged(
+            f"{path} {'is empty' if path.exists() else 'is gone'}{rows}; put it back, or restore it from a backup, or go on"
+            " without them: `upulse daemon start --accept-damage`"
+        )
 
 
 def refuse_lost_end(path: Path, head: int, noted: int) -> None:

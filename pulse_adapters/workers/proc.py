@@ -244,7 +244,8 @@ def descendants(roots: Iterable[int], entries: Mapping[int, ProcStat]) -> set[in
     children: dict[int, list[int]] = {}
     for one in entries.values():
         children.setdefault(one.parent, []).append(one.pid)
-    whole, ahead = set(roots), list(roots)
+    ahead = list(roots)
+    whole = set(ahead)
     while ahead:
         born = [pid for pid in children.get(ahead.pop(), ()) if pid not in whole]
         whole.update(born)

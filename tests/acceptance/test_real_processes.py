@@ -244,7 +244,8 @@ def test_a_log_that_lost_rows_is_refused_until_that_is_accepted(served: Served) 
     argv = [sys.executable, "-m", "upulse_cli.serve", "--home", str(served.home.path)]
     refused = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert refused.returncode == 1
-    assert "state.db knows row" in refused.stderr
+    assert "which are LOST" in refused.stderr
+    assert not served.home.events.exists()
     served.start("--accept-damage")
     assert served.stop() == 0
     assert "damage-accepted" in (served.home.path / "daemon.out").read_text()

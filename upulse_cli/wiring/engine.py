@@ -6,6 +6,7 @@ What is slow to import, or is to stay out of the daemon's memory, is imported wh
 import asyncio
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -80,7 +81,8 @@ def engine_fault(home: HomeContext) -> str:
 
     try:
         is_there, is_ours, main = answer_in_time(str(folder), looked_at)
-        with home.events() as log:
+        was_promoted = False
+        with suppress(PulseError), home.events() as log:  # what is wrong with the log is said of the log
             was_promoted = any(log.events(EventQuery(kinds=("promote",)), limit=1))
         if not (was_promoted or is_there):
             return ""

@@ -172,6 +172,23 @@ def test_a_cache_that_cannot_be_read_is_deleted(quiet: CliHome) -> None:
     assert not (quiet.path / "state.db").exists()
 
 
+def test_a_home_whose_checkpoints_are_still_to_come_is_well_and_keeps_its_cache(quiet: CliHome) -> None:
+    written(quiet, 1)
+    with SqliteEventReader(quiet.path) as log:
+        asyncio.run(SqliteCheckpoints(quiet.path / "state.db", log.host()).tell_host())
+    assert findings(quiet, "--repair", code=0)["state"]["level"] == "ok"
+    assert (quiet.path / "state.db").exists()
+
+
+def test_a_damaged_log_says_nothing_of_an_engine_that_there_is_not(quiet: CliHome) -> None:
+    written(quiet, 1)
+    alter(quiet.path / "events.db", "UPDATE event SET data = '{}' WHERE seq = 1")
+    (quiet.path / "events.db-wal").write_bytes(b"no header" * 1_000)
+    said = quiet.upulse("verify", code=1)
+    assert "damaged: " in said.out
+    assert "broken: " not in said.out + said.err
+
+
 def unfinished(home: CliHome, backup: Path) -> None:
     """A restore that was killed after it was decided: before one of the last steps that a whole one takes."""
     home.upulse("backup", str(backup))

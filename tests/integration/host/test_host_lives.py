@@ -221,6 +221,15 @@ async def test_helpers_are_told_to_end_before_they_are_killed(
     assert said(told) == "up\nterm\n"
 
 
+async def test_a_stop_ends_who_descends_from_it_whatever_that_shows(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
+) -> None:
+    it = Scene(spawner, table, tmp_path, "env -i setsid S & env -i setsid sh -c 'S & S' & exec S", 4)
+    await it.begin()
+    await it.stop()
+    assert it.alive() == set()
+
+
 async def test_what_is_left_is_ended_if_it_is_stopped_while_it_is_down(
     spawner: Spawner, table: LinuxProcessTable, tmp_path: Path
 ) -> None:

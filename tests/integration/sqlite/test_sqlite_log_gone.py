@@ -20,6 +20,7 @@ from pulse_adapters.objects.files import FileObjects
 from pulse_adapters.sqlite import commits, wal_watch
 from pulse_adapters.sqlite.backup.saved_log import is_all_saved, put_back
 from pulse_adapters.sqlite.backup.store import HomeBackups
+from pulse_adapters.sqlite.checkpoints import SqliteCheckpoints
 from pulse_adapters.sqlite.commits import LOOK_INTERVAL
 from pulse_adapters.sqlite.connect import connect_readonly
 from pulse_adapters.sqlite.damage import accept_damage
@@ -409,6 +410,29 @@ async def test_a_wal_that_was_deleted_with_its_index_after_a_kill_is_said_and_a_
     assert last_row_noted(home.events) == 3
     os.truncate(home.events, 0)
     write_at(home.events, 0, (killed / "events.db").read_bytes())
+    await opened(open_log, how=Opening(accept_damage=True))
+    await opened(open_log)
+
+
+@pytest.mark.parametrize("is_empty", [False, True])
+@pytest.mark.parametrize("witness", ["note", "state"])
+async def test_no_new_log_is_begun_where_something_knows_of_one(
+    home: HomeLayout, open_log: Open, witness: str, is_empty: bool
+) -> None:
+    async with open_log() as log:
+        await log.append(*numbered(1, 2))
+        if witness == "state":
+            await SqliteCheckpoints(home.state, log.host).tell_host()
+    for file in home.path.glob("events.db*"):
+        if witness == "state" or not file.name.endswith("-boot"):
+            file.unlink()
+    if is_empty:
+        home.events.touch()
+    before = sorted(file.name for file in home.path.iterdir())
+    words = "had 2 rows, which are LOST" if witness == "note" else "this home had one"
+    with pytest.raises(Damaged, match=words):
+        await opened(open_log)
+    assert sorted(file.name for file in home.path.iterdir()) == before
     await opened(open_log, how=Opening(accept_damage=True))
     await opened(open_log)
 
