@@ -625,6 +625,7 @@ while True:
 """
 
 
+@pytest.mark.wall_clock  # twenty searches are enough where nobody else wants the processors
 async def test_a_helper_that_hands_over_to_a_fork_of_itself_all_the_time_ends_with_its_life(
     spawner: Spawner, tmp_path: Path
 ) -> None:
