@@ -114,11 +114,9 @@ def _as_in_status(layers: Sequence[LayerOutcome], curr: "Snapshot") -> Sequence[
 
     conditions, stands = process_conditions(curr), dict[str, str]()
     for process in curr.settings.process:
-        noted = evaluate_status(process, curr, newest_look(process.name, curr))
-        told = conditions[process.name]
-        if told != noted:
-            head = f"{process.name}: "
-            stands[f"{head}{noted.state.value}: {noted.words()}"] = (
-                f"{head}{told.state.value}: {told.words()}"
-            )
+        noted, told = (
+            evaluate_status(process, curr, newest_look(process.name, curr)),
+            conditions[process.name],
+        )
+        stands[noted.note(process.name)] = told.note(process.name)
     return [replace(layer, notes=tuple(stands.get(note, note) for note in layer.notes)) for layer in layers]

@@ -83,6 +83,10 @@ class ProcessStatus(NamedTuple):
             return f"{self.why}; next try in {duration_text(self.wait_us)}"
         return f"{self.why}; next try at {iso(now.plus(self.wait_us).at)[:19].replace('T', ' ')} UTC"
 
+    def note(self, name: str) -> str:
+        """What the rule notes of the process of this name."""
+        return f"{name}: {self.state.value}: {self.words()}"
+
 
 LONG_US = 10 * US_PER_SECOND
 """For how long it must have been dead for its restart to say that it had waited for others."""
@@ -113,7 +117,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         verdict = verdict.merged(still_up_notice(process, status, curr))
         verdict = verdict.merged(doubt_notice(process, curr))
         if status.state not in QUIET:
-            verdict = verdict.noting(f"{process.name}: {status.state.value}: {status.words()}")
+            verdict = verdict.noting(status.note(process.name))
     return verdict
 
 
