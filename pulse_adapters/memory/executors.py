@@ -51,6 +51,7 @@ class MemoryHost:
     printed: dict[str, str] = field(default_factory=dict)
     _next: int = 100
     _held: dict[ProcessId, Callable[[ProcessId], None]] = field(default_factory=dict)
+    _reported: set[ProcessId] = field(default_factory=set)
 
     def start(self, name: str) -> ProcessId:
         """Start a process; one of `dying` is dead at once."""
@@ -80,6 +81,7 @@ class MemoryHost:
 
     def _report_death(self, found: ProcessId) -> None:
         if died := self._held.pop(found, None):
+            self._reported.add(found)
             asyncio.get_running_loop().call_soon(died, found)
 
     async def look(
@@ -111,7 +113,9 @@ class MemoryHost:
         return self.says.get(process.name, usual)
 
     def hold(self, found: Iterable[ProcessId], died: Callable[[ProcessId], None]) -> None:
-        self._held = dict.fromkeys(found, died)
+        wanted = set(found)
+        self._reported &= wanted
+        self._held = dict.fromkeys(wanted - self._reported, died)
         living = {process.found for process in self.processes.values()}
         for one in set(self._held) - living:
             self._report_death(one)

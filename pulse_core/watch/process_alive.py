@@ -118,7 +118,7 @@ class ProcessAlive:
         """
         try:
             while True:
-                self._begin_look()
+                await self._begin_looks()
                 if look := self._looks.take_finished():
                     return await self._reading(look)
                 await self._looks.wait()
@@ -130,17 +130,16 @@ class ProcessAlive:
         """Break off the looks that are under way."""
         self._looks.close()
 
-    def _begin_look(self) -> None:
+    async def _begin_looks(self) -> None:
         processes = self.settings().process
         histories = {process.name: self.current_state().processes[process.name] for process in processes}
-        self._looks.begin(processes, histories, self._known(histories))
+        await self._looks.begin(processes, histories, self._known(histories))
 
     async def _reading(self, look: ProcessLook) -> Reading:
         histories, processes = look.histories, self._looks.newest_of(look)
         drafts = self._conclusions(look, processes)
         sights = self._sights
-        found = {one for sight in sights.values() for one in sight.found}
-        self.table.hold(found - self._looks.dead, self._died)
+        self.table.hold([found for sight in sights.values() for found in sight.found], self._died)
         state = self.current_state().processes
         self._starting = any(state[name].starting and not is_up(sight) for name, sight in sights.items())
         self._is_whole_due = not look.is_whole or len(processes) < len(look.processes)

@@ -14,6 +14,8 @@ from pulse_core.projections.processes import ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.watch.evaluate_process import recorded_process
 
+Observations = Mapping[str, ProcessObservation]
+
 
 @dataclass(frozen=True, eq=False)
 class ProcessLook:
@@ -28,7 +30,7 @@ class ProcessLook:
     before: Mapping[str, ProcessId]
     proofs: frozenset[ProcessId]
     is_whole: bool
-    seen: asyncio.Future[Mapping[str, ProcessObservation]]
+    seen: asyncio.Future[Observations]
 
 
 @dataclass(eq=False)
@@ -46,14 +48,14 @@ class ProcessLooks:
     @property
     def dead(self) -> frozenset[ProcessId]:
         """Those whose death was seen, and is not told by a look yet."""
-        return frozenset(self._proofs).union(*(look.proofs for look in self._under_way))
+        return frozenset(self._proofs.union(*(look.proofs for look in self._under_way)))
 
     def add_proof(self, dead: ProcessId) -> None:
         """Remember that this death was seen through a pidfd."""
         self._proofs.add(dead)
         self._news.set()
 
-    def begin(
+    async def begin(
         self,
         processes: Sequence[ProcessSettings],
         histories: Mapping[str, ProcessHistory],
@@ -61,26 +63,46 @@ class ProcessLooks:
     ) -> None:
         """Look at those whose death was seen; if there are none, and no look is under way, at all of these.
 
-        known: who is known to stand for each.
+        It returns when those were seen that nobody else has to be asked about: to wait for a task would take several turns
+        of the loop, and each of a busy one takes long. known: who is known to stand for each.
         """
         dead = [one for one in processes if self._proofs_of(one.name, histories)]
-        if not dead and self._under_way:
-            return
-        if dead:
-            proofs = frozenset().union(*(self._proofs_of(one.name, histories) for one in dead))
-        else:
+        asked = [one for one in dead if one.systemd_unit or one.pid_file]
+        at_once = [one for one in dead if one not in asked]
+        if asked or not (dead or self._under_way):
+            some = asked or processes
+            seen: asyncio.Future[Observations] = asyncio.create_task(self._observe(some, known))
+            self._add(some, histories, known, seen, is_whole=not dead)
+        if at_once:
+            seen = asyncio.get_running_loop().create_future()
+            self._add(at_once, histories, known, seen)
+            try:
+                seen.set_result(await self._observe(at_once, known))
+            except Exception as error:  # noqa: BLE001 - whoever takes it is told
+                seen.set_exception(error)
+
+    def _add(
+        self,
+        processes: Sequence[ProcessSettings],
+        histories: Mapping[str, ProcessHistory],
+        known: Mapping[str, ProcessId],
+        seen: "asyncio.Future[Observations]",
+        is_whole: bool = False,
+    ) -> None:
+        names = {one.name for one in processes}
+        if is_whole:
             proofs = frozenset(self._proofs)
-        seen = asyncio.create_task(self._observe(dead or processes, known), name="look at processes")
+        else:
+            proofs = frozenset().union(*(self._proofs_of(name, histories) for name in names))
+        look = ProcessLook(processes, histories, dict(self._stood), proofs, is_whole, seen)
         seen.add_done_callback(self._on_done)
-        look = ProcessLook(dead or processes, histories, dict(self._stood), proofs, not dead, seen)
         self._proofs -= proofs
         self._under_way.append(look)
-        of_others = {one.name for one in processes}.difference(one.name for one in look.processes)
-        self._newest = {name: self._newest[name] for name in of_others & self._newest.keys()}
-        self._newest |= {one.name: look for one in look.processes}
-        stood = self._stood
-        self._stood = {name: stood[name] for name in of_others & stood.keys()}
-        self._stood |= {one.name: known[one.name] for one in look.processes if one.name in known}
+        kept = (set() if is_whole else histories.keys()) - names  # of those of which this look tells nothing
+        self._newest = {name: one for name, one in self._newest.items() if name in kept}
+        self._newest |= dict.fromkeys(names, look)
+        self._stood = {name: one for name, one in self._stood.items() if name in kept}
+        self._stood |= {name: one for name, one in known.items() if name in names}
 
     def _proofs_of(self, name: str, histories: Mapping[str, ProcessHistory]) -> frozenset[ProcessId]:
         """The deaths that were seen of who stood for this name, as it is recorded or as it was at the look before."""
@@ -89,11 +111,11 @@ class ProcessLooks:
 
     async def _observe(
         self, processes: Sequence[ProcessSettings], known: Mapping[str, ProcessId]
-    ) -> Mapping[str, ProcessObservation]:
+    ) -> Observations:
         async with asyncio.timeout(self.timeout):
             return await self.table.look(processes, known)
 
-    def _on_done(self, seen: "asyncio.Future[Mapping[str, ProcessObservation]]") -> None:
+    def _on_done(self, seen: "asyncio.Future[Observations]") -> None:
         self._news.set()
         if not seen.cancelled():
             seen.exception()  # retrieved, even if nobody takes it any more
