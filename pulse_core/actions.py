@@ -195,6 +195,9 @@ class NoticeParams(ActionParams):
     title: str = Field(min_length=1, max_length=500, description="the notice in a few words")
     text: str = Field("", max_length=10_000, description="what is wrong, what was tried, what comes next")
     over: bool = Field(False, description="it is over: what the notices of this key told before")
+    unwatched: bool = Field(
+        False, description="with `over`: nobody looks at it any more, so that it is not known to be over"
+    )
     once: bool = Field(
         False,
         description="it happened and does not last: nothing reminds of it, and nothing says that it is over",

@@ -40,6 +40,8 @@ LEVELS = {
     "critical": logging.CRITICAL,
 }
 TONES: Mapping[str, Tone] = {"info": "info", "warning": "warning", "error": "failure", "critical": "failure"}
+UNWATCHED = "warning"
+"""How severe it is that something is not watched any more, whatever it was."""
 DELIVER = "pulse_adapters.notify.deliver"
 
 
@@ -357,8 +359,11 @@ def left_out_words(left_out: int, first: int) -> str:
 
 
 def tone_of(notices: Sequence[NoticeParams]) -> Tone:
-    """That of the worst notice; success if all say that something is over."""
-    if not (news := [said.severity for said in notices if not said.over]):
+    """That of the worst notice; success if all say that something is over, and not that nobody looks at it any more."""
+    news = [
+        UNWATCHED if said.unwatched else said.severity for said in notices if said.unwatched or not said.over
+    ]
+    if not news:
         return "success"
     return TONES[max(news, key=NOTICE_SEVERITIES.index)]
 

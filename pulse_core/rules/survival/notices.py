@@ -66,7 +66,8 @@ def notify_over(
     if told is None or told.over:
         return ()
     title = f"no longer watched: {title}" if unwatched else f"resolved: {title}"
-    return (_notice(topic, title, unwatched or text, curr, keys, told.severity, over=True),)
+    how = {"over": True, "unwatched": True} if unwatched else {"over": True}
+    return (_notice(topic, title, unwatched or text, curr, keys, told.severity, "", **how),)
 
 
 def notify_once(

@@ -66,7 +66,8 @@ def test_what_is_taken_out_of_the_settings_is_told_as_that() -> None:
     story.settings = story.settings.model_copy(update={"check": ()})
     story.cleared(NAME, gone := "it was taken out", unwatched=True)
     story.tick()
-    story.expect("notify", key=TOPIC, over=True, title="no longer watched: check it", text=gone)
+    title = "no longer watched: check it"
+    story.expect("notify", key=TOPIC, over=True, unwatched=True, title=title, text=gone)
 
 
 def test_a_person_is_told_once_and_when_it_is_over() -> None:

@@ -60,13 +60,20 @@ def test_it_is_said_how_many_had_to_wait(late: int, words: str | None) -> None:
         (["error"], "failure"),
         (["critical"], "failure"),
         (["over"], "success"),
+        (["unwatched"], "warning"),
+        (["unwatched", "over", "info"], "warning"),
         (["warning", "info", "over"], "warning"),
         (["info", "critical", "warning"], "failure"),
     ],
 )
 def test_services_mark_a_message_by_the_worst_of_its_notices(severities: list[str], tone: str) -> None:
     notices = [
-        notice(number, over=one == "over", severity="critical" if one == "over" else one)
+        notice(
+            number,
+            over=one in ("over", "unwatched"),
+            unwatched=one == "unwatched",
+            severity="critical" if one in ("over", "unwatched") else one,
+        )
         for number, one in enumerate(severities)
     ]
     assert compose_message("u", notices, "h", AT).tone == tone
