@@ -1,6 +1,6 @@
 """Requests of a person about guarded processes: that they are stopped, started or restarted."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from graphlib import TopologicalSorter
 from typing import Any
 
@@ -29,6 +29,12 @@ def _drafts(
     return [
         {"kind": kind, "subject": name, "data": data, "cause": None, "id": home.new_id()} for name in names
     ]
+
+
+def not_started_by_itself(home: HomeContext, names: Collection[str]) -> Sequence[str]:
+    """Those of these processes that stay down after a stop, however long that holds: `autostart = false`."""
+    processes = home.settings().settings.process
+    return [one.name for one in processes if one.name in names and not one.autostart]
 
 
 def restart_holds(home: HomeContext, names: Iterable[str]) -> Iterator[str]:

@@ -94,7 +94,7 @@ def stop(
 
     The watchdog doesn't fight it until the time is over, or `upulse process start`.
     """
-    from pulse_core.app.restarts import request_of_each
+    from pulse_core.app.restarts import not_started_by_itself, request_of_each
     from pulse_core.model.durations import duration_text
     from upulse_cli.time_args import duration_arg
 
@@ -102,12 +102,14 @@ def stop(
     if expires is not None and expires <= 0:
         raise typer.BadParameter("give a duration longer than 0", param_hint="--for")
     data = {"expires_us": expires, "why": why}
-    answers = request_of_each(open_home(home), "process-stop-requested", names, data)
+    answers = request_of_each(where := open_home(home), "process-stop-requested", names, data)
     held = duration_text(answers[0].event["data"]["expires_us"])
     stopped = [answer.event["subject"] for answer in answers]
     stay, them = ("stays", "it") if len(stopped) == 1 else ("stay", "them")
     again = f"start {them} before with: upulse process start {' '.join(stopped)}"
     say(f"Stop requested: {', '.join(stopped)} {stay} down for {held}; {again}")
+    for name in not_started_by_itself(where, stopped):
+        say(f"{name} stays down after that, too (autostart = false), until: upulse process start {name}")
     say_when(answers[-1])
 
 

@@ -306,15 +306,16 @@ def _dead_status(
     if process.restart.max == 0:
         ran = "dead, and its budget allows no restart" if _has_run(history) else "not started"
         return ProcessStatus(ProcessState.DOWN, why=with_port_holder(f"{ran} (max = 0)", holder), tell=True)
-    story = _describe_history(history, _failed_start(history, look), holder)
-    return _backoff_status(process.restart, history, curr.now, story)
+    return _backoff_status(process.restart, history, curr.now, look)
 
 
 def _backoff_status(
-    restart: RestartSettings, history: ProcessHistory, now: Moment, story: str
+    restart: RestartSettings, history: ProcessHistory, now: Moment, look: Mapping[str, Json]
 ) -> ProcessStatus:
     charged = charged_restarts(restart, history)
     failed, spent_at = _failed_attempts(history), attempts_at_exhaustion(restart, charged)
+    spent = 0 if spent_at is None else len(charged)
+    story = _describe_history(history, _failed_start(history, look), look.get("holder", ""), spent)
     if spent_at is not None:
         delay = restart.pauses_when_spent.after(len(charged) - spent_at + 1)
     else:
@@ -371,7 +372,8 @@ def _has_run(history: ProcessHistory) -> bool:
     return history.stage is Stage.UP or history.start is not None or history.pid is not None
 
 
-def _describe_history(history: ProcessHistory, failed: str, holder: str) -> str:
+def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: int = 0) -> str:
+    """How it died, and after how many restarts; spent: those that have used up its budget, though each made it healthy."""
     if history.intended and not history.attempts and not _has_run(history):
         return with_port_holder(history.evidence, holder)
     why = with_port_holder(history.error or failed or history.evidence, holder)
@@ -379,8 +381,8 @@ def _describe_history(history: ProcessHistory, failed: str, holder: str) -> str:
         tries = len(history.attempts)
         return f"not started after {tries} {'try' if tries == 1 else 'tries'}: {why}"
     charged = len(history.charged)
-    after = "its first start" if not charged else "1 restart" if charged == 1 else f"{charged} restarts"
-    times = f"dead again after {after}" if _failed_attempts(history) else "dead"
+    after = count(charged or spent, "restart") if charged or spent else "its first start"
+    times = f"dead again after {after}" if _failed_attempts(history) or spent else "dead"
     if history.error and charged:  # the last one started nothing, and so did perhaps those before it
         times = f"still dead after {'1 try' if charged == 1 else f'{charged} tries'} to restart it"
     return f"{times}: {why}"
@@ -400,7 +402,12 @@ def _unwanted_status(
         why = f"{history.evidence}, though {stop.by} wants it down {rest}: somebody started it"
         return ProcessStatus(ProcessState.UP, left, why, tell=True)
     if (history.up is None and history.starting is None) or stop.worked:
-        return ProcessStatus(ProcessState.STOPPED, left, f"stopped by {stop.by}, {rest}")
+        lasting = (
+            rest
+            if process.autostart
+            else f"and autostart = false; start it: upulse process start {process.name}"
+        )
+        return ProcessStatus(ProcessState.STOPPED, left, f"stopped by {stop.by}, {lasting}")
     wanted = f"{stop.by} wants it down"
     if curr.control.paused:
         return ProcessStatus(ProcessState.STOPPING, why=f"{wanted}, and Pulse is paused by {curr.control.by}")

@@ -127,7 +127,8 @@ def test_an_open_key_prints_the_id_that_it_has(quiet: CliHome) -> None:
         ("process restart demo dem", "no guarded process 'dem'; there are: demo"),
         ("events --kind proces-up", "did you mean 'process-up'?"),
         ("why", "there has been no effect yet"),
-        ("why nosuch", "no effect 'nosuch'"),
+        ("why nosuch", "no process, condition or effect 'nosuch'"),
+        ("why dem", "(did you mean 'demo'?); give an id"),
         ("daemon reload", "no daemon runs"),
         ("daemon logs", "nothing was said yet"),
         ("daemon uninstall", "upulse daemon install"),
@@ -292,6 +293,12 @@ def test_several_processes_are_stopped_and_started_at_once_or_none_of_them(quiet
     assert f"Stop requested: demo, other stay down for 1 h; {again}" in said
     assert "Start requested: other, demo." in quiet.upulse("process", "start", "other", "demo").err
     assert events(quiet) == ["process-stop-requested"] * 2 + ["process-start-requested"] * 2
+
+
+def test_a_stop_of_what_does_not_start_by_itself_says_that_it_stays_down(quiet: CliHome) -> None:
+    quiet.configure(sleeper("demo", 86_399) + "autostart = false\n")
+    said = quiet.upulse("process", "stop", "demo", "--for", "1h").err
+    assert "demo stays down after that, too (autostart = false), until: upulse process start demo\n" in said
 
 
 def test_config_check_says_every_fault_of_any_file(quiet: CliHome, tmp_path: Path) -> None:

@@ -279,7 +279,9 @@ def test_once_a_person_has_started_it_a_death_is_answered_until_a_stop_however_l
     up(story, pid=9)
     story.restart().sample("process-alive", gateway={"up": True})
     story.event(ProcessStopRequested(expires_us=HOUR_US), "gateway", actor="root")
-    die(story, pid=9).after("2h").tick()
+    die(story, pid=9).tick()
+    story.expect_note("stopped by root, and autostart = false")  # and not for another hour
+    story.after("2h").tick()
     story.expect_nothing()
     story.expect_note("autostart = false")
 
