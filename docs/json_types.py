@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import NotRequired, TypedDict
 
 from pulse_core.model.home_status import (
+    ConditionStatus,
     DaemonStatus,
     GuardedProcessStatus,
 )
@@ -221,9 +222,11 @@ class TreeJson(TypedDict):
 class ProcessPageJson(GuardedProcessStatus):
     """A guarded process with its tree, what its probes say, its newest events, and the lines that it printed last.
 
-    last_known: why what is told may be over; events_more: whether there are more events.
+    conditions: those that stand of what it takes; last_known: why what is told may be over; events_more: whether there are
+    more events.
     """
 
+    conditions: Sequence[ConditionStatus]
     last_known: str | None
     tree: TreeJson | None
     probe: Mapping[str, Json]

@@ -1,13 +1,13 @@
 """Effects as the log tells them: found by what people call them, each with its events from the wish to the outcome."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
+from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import EffectJson
 from pulse_core.model.moment import iso
@@ -121,8 +121,11 @@ def last_effects(log: EventReader, count: int) -> Sequence[Event]:
     return list(log.events(EventQuery(kinds=("effect",)), limit=count, newest_first=True))
 
 
-def effect_called(log: EventReader, name: str) -> Event:
-    """The effect of this id, or of the only one that begins or ends so. Raises UnknownName or Ambiguous."""
+def effect_called(log: EventReader, name: str, known: Callable[[], Iterable[str]] | None = None) -> Event:
+    """The effect of this id, or of the only one that begins or ends so. Raises PulseError if there is none, or several.
+
+    known: the names of what else may have been meant.
+    """
     try:
         row = log.event(name)
         if row.kind == "effect":
@@ -134,8 +137,9 @@ def effect_called(log: EventReader, name: str) -> Event:
     meant = (row for row in effects if row.id.startswith(name) or (is_end and row.id.endswith(name)))
     found = list(islice(meant, 4))
     if not found:
+        what = f"process, condition or effect {name!r}{hint(name, known())}" if known else f"effect {name!r}"
         raise PulseError(
-            f"no effect {name!r}; give an id, its beginning, at least {SHORTEST} characters of its end, or a key: "
+            f"no {what}; give an id, its beginning, at least {SHORTEST} characters of its end, or a key: "
             "upulse effect list --all"
         )
     if len(found) > 1:

@@ -9,6 +9,7 @@ from pulse_core.app.status import home_status, why_last_known
 from pulse_core.app.subject_report import past_status
 from pulse_core.app.why import NEWS
 from pulse_core.model.errors import PulseError, UnknownName
+from pulse_core.model.names import USAGE
 from pulse_core.ports.host import TreeUsage
 from pulse_core.ports.readers import EventQuery
 from pulse_core.rules.survival.process_watchdog import WATCHER
@@ -39,6 +40,9 @@ def process_report(
     looked = status["vitals"].get(WATCHER, {}).get(name, {})
     return {
         **process,
+        "conditions": [
+            one for one in status["conditions"] if one["name"].rpartition(":")[0] == f"{USAGE}{name}"
+        ],
         "last_known": why_last_known(status["daemon"]) or None,
         "tree": tree(process["pid"]).as_json() if process["pid"] else None,
         "probe": {"up": looked.get("up"), "answering": looked.get("answering"), **looked.get("probe", {})},

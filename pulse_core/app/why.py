@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from pulse_core.app.context import HomeContext
@@ -15,7 +16,7 @@ from pulse_core.app.effect_timeline import (
     last_effects,
 )
 from pulse_core.app.sample_words import sample_words
-from pulse_core.app.state import settings_faults, usable_settings
+from pulse_core.app.state import settings_faults, snapshot, usable_settings
 from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
@@ -223,7 +224,13 @@ def _meant(
             # What was done about an earlier death explains nothing.
             wished = wished if wished.seq > died.seq else None
         return about, wished
-    return None, effect_about(log, name) or effect_called(log, name)
+    return None, effect_about(log, name) or effect_called(log, name, partial(_known_names, home))
+
+
+def _known_names(home: HomeContext) -> Sequence[str]:
+    """The guarded processes, and the conditions that stand."""
+    curr = snapshot(home, None).snapshot
+    return [*(process.name for process in curr.settings.process), *curr.conditions.raised]
 
 
 def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus | None) -> EffectExplanation:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from upulse_cli.options import AsJson, HomeDir, completed_by, open_home
-from upulse_cli.output import draw, put, put_json, say
+from upulse_cli.output import console, draw, put, put_json, say
 
 NAMES = (".pid", ".started")
 """Ends of numbers that name something and have no course."""
@@ -117,13 +117,13 @@ def draw_plot(one: "Series") -> None:
     """A series as a plot, with its first and last time below."""
     from pulse_core.model.moment import iso
     from upulse_cli.time_args import local, zone
-    from upulse_cli.views.plot import plot, vital
+    from upulse_cli.views.plot import LABEL, WIDTH, plot, vital
 
-    values = [point.value for point in one.points]
+    values, width = [point.value for point in one.points], min(WIDTH, console().width - LABEL)
     low, high = min(point.low for point in one.points), max(point.high for point in one.points)
     last, lowest, highest = (vital(one.name, value) for value in (values[-1], low, high))
     put(f"{one.name}: last {last}, lowest {lowest}, highest {highest}")
-    for line in plot(values, form=lambda value: vital(one.name, value)):
+    for line in plot(values, width, form=lambda value: vital(one.name, value)):
         put(line)
     begin, end = local(iso(one.points[0].at)), f"{local(iso(one.points[-1].at))} {zone()}"
-    put(f"{'':>14}{begin}{'':>{max(2, min(len(values), 80) - len(begin) - len(end))}}{end}")
+    put(f"{'':>{LABEL}}{begin}{'':>{max(2, min(len(values), width) - len(begin) - len(end))}}{end}")

@@ -8,6 +8,8 @@ from pulse_core.model.text import format_size
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 HEIGHT = 10
+WIDTH, LABEL = 80, 14
+"""How many columns a plot has at most, and what the values at its left take."""
 SIZES = ("free", "memory_available", "memory_total", "self_rss", "swap_total")
 SHARES = ("cpu", "cpu_max", "memory", "swap", "used", "inodes", "some", "full", "self_cpu")
 """What a machine's numbers of bytes, and its fractions, are called last."""
@@ -23,7 +25,7 @@ def vital(name: str, value: float) -> str:
     if sense == "system-resource" and last in SHARES:
         return f"{value:.1%}"
     if sense == "process-usage" and last in USAGES:
-        return format_size(value) if last == "memory" else f"{value:.0%}"
+        return format_size(value) if last == "memory" else _percent(value)
     if last.endswith("_bytes"):
         return format_size(value)
     if last.endswith("_s"):
@@ -33,6 +35,11 @@ def vital(name: str, value: float) -> str:
     if last == "pid":
         return f"{value:.0f}"
     return f"{value:,.0f}" if value == int(value) or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _percent(share: float) -> str:
+    """A share in percent, with digits enough to tell small ones apart."""
+    return f"{share:.0%}" if share >= 0.1 else f"{share * 100:.2g}%"
 
 
 def sparkline(values: Sequence[float], width: int = 30) -> str:
@@ -48,7 +55,7 @@ def sparkline(values: Sequence[float], width: int = 30) -> str:
 
 def plot(
     values: Sequence[float],
-    width: int = 80,
+    width: int = WIDTH,
     height: int = HEIGHT,
     form: Callable[[float], str] = "{:.4g}".format,
 ) -> list[str]:
@@ -60,7 +67,8 @@ def plot(
     eighths = [round((value - bottom) / span * height * 8) for value in shown]
     labels = [bottom + span * row / height for row in range(height)]
     return [
-        f"{form(labels[row]):>12} ┤" + "".join(BLOCKS[max(0, min(8, level - row * 8))] for level in eighths)
+        f"{form(labels[row]):>{LABEL - 2}} ┤"
+        + "".join(BLOCKS[max(0, min(8, level - row * 8))] for level in eighths)
         for row in reversed(range(height))
     ]
 

@@ -11,7 +11,7 @@ from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, format_size, one_line
 from upulse_cli.time_args import ago, local, zone
 from upulse_cli.views.events import said
-from upulse_cli.views.status import coloured_state
+from upulse_cli.views.status import coloured_state, held_words
 from upulse_cli.views.table import PlainTable
 
 
@@ -29,6 +29,8 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     yield _entry("why", one["why"] or "nothing is known of it")
     if held := one.get("held"):
         yield _entry("held", f"back since {local(held['since'])} ({ago(held['since'])}) by {held['by']}")
+    for about in one.get("conditions", ()):
+        yield _entry(about["name"], f"since {local(about['since'])}: {about['evidence']}{held_words(about)}")
     if tree := one["tree"]:
         descriptors = "" if tree["descriptors"] is None else f"  {count(tree['descriptors'], 'descriptor')}"
         sums = f"{format_size(tree['memory'])}  CPU {duration_text(tree['cpu_us'])}  {count(tree['threads'], 'thread')}"

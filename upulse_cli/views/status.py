@@ -75,9 +75,7 @@ def banners(standing: Standing) -> Iterator[Text]:
     for condition in standing.get("conditions", ()):
         state = f" ({condition['state']})" if condition["state"] else ""
         since = f"{state} since {local(condition['since'])}"
-        words = f" {condition['name']}{since}: {known}{condition['evidence']} "
-        if held := condition.get("held"):
-            words += f"(held back since {local(held['since'])} by {held['by']}) "
+        words = f" {condition['name']}{since}: {known}{condition['evidence']}{held_words(condition)} "
         yield Text(one_line(words), style="black on yellow")
     for held in standing.get("held_back", ()):
         words = held.replace(" held back:", ":", 1)
@@ -91,6 +89,12 @@ def banners(standing: Standing) -> Iterator[Text]:
         yield Text(one_line(f"new settings are refused, the old ones stay in force: {fault}"), style="red")
     for fault in standing.get("settings_faults", ()):
         yield Text(one_line(f"settings: {fault}"), style="red")
+
+
+def held_words(condition: Mapping[str, Any]) -> str:
+    """What holds back the answer to a condition, behind other words; empty if nothing does."""
+    held = condition.get("held")
+    return f" (held back since {local(held['since'])} by {held['by']})" if held else ""
 
 
 def daemon_line(daemon: Mapping[str, Any]) -> Text:

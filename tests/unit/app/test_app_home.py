@@ -240,7 +240,7 @@ def test_why_tells_an_effect_from_its_cause_to_what_followed(scene: Scene) -> No
             "process-up",
         ]
         assert (told["followed"]["ms"], told["attempts"][0]["took_ms"]) == (5_000, 1_000)
-    with pytest.raises(PulseError, match="no effect 'nothing'"):
+    with pytest.raises(PulseError, match="no process, condition or effect 'nothing'"):
         why(scene.home, "nothing")
 
 

@@ -1,5 +1,6 @@
 """What people see, drawn from plain values."""
 
+from functools import partial
 from io import StringIO
 from typing import Any
 
@@ -11,7 +12,8 @@ from upulse_cli.commands.effect import parameters
 from upulse_cli.views import explain
 from upulse_cli.views.effects import table
 from upulse_cli.views.events import line, short
-from upulse_cli.views.plot import vital
+from upulse_cli.views.plot import plot, vital
+from upulse_cli.views.process import report
 from upulse_cli.views.status import overview
 from upulse_cli.views.watch import screen
 from upulse_cli.views.why import tree
@@ -67,6 +69,28 @@ def test_of_a_stopped_daemon_a_condition_is_told_as_the_last_known_one() -> None
     for state, words in (("stopped", ": last known: hog takes"), ("running", ": hog takes")):
         daemon = {"state": state, "pid": None, "since": AT}
         assert words in drawn(overview({**standing(0), "daemon": daemon, "conditions": [hog]}))
+
+
+def test_a_process_is_shown_with_what_it_takes_too_much_of_and_what_holds_back_the_answer() -> None:
+    held = {"by": "its own budget of restarts", "since": AT}
+    hog = {
+        "name": "usage:p:memory",
+        "state": "high",
+        "since": AT,
+        "evidence": "p takes 68.5 MiB",
+        "held": held,
+    }
+    page = {**process("p"), "conditions": [hog], "tree": None, "events": [], "last_lines": []}
+    assert "usage:p:memory" in (shown := drawn(report(page), width=200))
+    assert "p takes 68.5 MiB (held back since " in shown
+    assert " by its own budget of restarts)" in shown
+
+
+def test_a_plot_of_small_shares_has_a_scale() -> None:
+    labels = [
+        row.split(" ┤")[0].strip() for row in plot([0.0, 0.02], form=partial(vital, "process-usage.p.cpu"))
+    ]
+    assert labels[:2] == ["1.8%", "1.6%"]
 
 
 @pytest.mark.parametrize("kind", ["effect-acked", "effect-attempt-failed", "process-up", "log-matched"])
@@ -245,6 +269,9 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
         ("checks.page.latency_ms", 12.0, "12 ms"),
         ("checks.page.status", 503, "503"),
         ("system-resource.load1", 8.113, "8.11"),
+        ("process-usage.web.cpu", 0.0034, "0.34%"),
+        ("process-usage.web.cpu", 0.984, "98%"),
+        ("process-usage.web.cpu", 0, "0%"),
     ],
 )
 def test_a_sensed_number_has_the_unit_that_its_name_says(name: str, value: float, shown: str) -> None:
