@@ -15,15 +15,21 @@ _INIT = struct.Struct("<IIIIHHIIHH7I")
 
 
 @contextmanager
-def dead(place: Path) -> Iterator[Callable[[], None]]:
-    """The directory does not answer inside; what is given back makes it fail instead. Skips where nobody can mount."""
+def dead(place: Path, *, reads: bool = False) -> Iterator[Callable[[], None]]:
+    """The directory does not answer inside; what is given back makes it fail instead. Skips where nobody can mount.
+
+    reads: whether its server takes each question, so that no signal ends who waits for the answer.
+    """
     try:
         server = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         pytest.skip(f"nothing can be mounted here: {error}")
-    served = [server]
+    served, readers = [server], list[subprocess.Popen[bytes]]()
 
     def fail() -> None:
+        while readers:
+            (reader := readers.pop()).kill()
+            reader.wait(60)
         while served:
             os.close(served.pop())
 
@@ -36,6 +42,8 @@ def dead(place: Path) -> Iterator[Callable[[], None]]:
         asked = _IN.unpack_from(os.read(server, 1 << 17))[2]
         answer = _INIT.pack(7, 31, 1 << 16, 0, 12, 10, 1 << 16, 1, 256, 0, *(7 * [0]))
         os.write(server, _OUT.pack(_OUT.size + len(answer), 0, asked) + answer)
+        if reads:
+            readers.append(subprocess.Popen(["cat"], stdin=server, stdout=subprocess.DEVNULL))
         yield fail
     finally:
         fail()

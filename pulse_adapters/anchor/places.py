@@ -4,7 +4,8 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from select import select
 from tempfile import TemporaryFile
@@ -37,6 +38,12 @@ def add_to_file(path: Path, line: str) -> bool:
         return is_first
     finally:
         os.close(handle)
+
+
+def reach_file(path: Callable[[], Path]) -> None:
+    """Open the file as who adds a line, and add none: a server that is gone does not answer that."""
+    with suppress(OSError):
+        os.close(open_plain(path(), os.O_WRONLY | os.O_APPEND))
 
 
 def lines_of_file(path: Path) -> Iterator[str]:

@@ -2,6 +2,7 @@
 look; and the daemon's watcher of the projects that were added, by which that is recorded."""
 
 import asyncio
+import os
 import secrets
 import time
 from collections import deque
@@ -123,7 +124,8 @@ class GuidanceWatcher:
         self._faults, self.nudge = set[str](), asyncio.Event()
         self._watch, self._at_once = FileWatch(self._on_change), dict[str, deque[float]]()
         # Reading waits for whoever writes, and a project may lie where nobody ever answers.
-        self._threads = FileThreads(PATIENCE_S, is_needed=lambda: True)
+        self._reached = FileThreads(PATIENCE_S)
+        self._threads = FileThreads(PATIENCE_S, is_needed=lambda: True, in_child=False)
         context.listen(self._on_events)
 
     def _on_events(self, events: Sequence[Event]) -> None:
@@ -154,6 +156,7 @@ class GuidanceWatcher:
         before, self._faults = self._faults, set()
         for root in roots:
             try:
+                await self._reached.ask(root, partial(next, os.walk(root), None))
                 await self._threads.ask(root, partial(self._watch.watch, root), "watch")
                 await self._threads.ask(root, partial(self._service.look, root), "look")
             except (PulseError, OSError) as error:

@@ -50,7 +50,7 @@ class ProcessUsageWatcher:
         self._current_state, self._window = current_state, window
         self.nudge = asyncio.Event()
         self._clock, self._cpu = SystemClock(), CpuMeter(time.monotonic)
-        self._files = FileThreads(is_needed=lambda: True)
+        self._files = FileThreads(is_needed=lambda: True, in_child=False)
 
     @property
     def interval(self) -> float:

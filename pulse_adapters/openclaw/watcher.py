@@ -3,6 +3,7 @@
 import asyncio
 
 from pulse_adapters.openclaw.gateway_files import GatewayFiles
+from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.capability import WatcherContext
 from pulse_core.model.errors import PulseError
 from pulse_core.model.json_types import Json
@@ -22,6 +23,7 @@ class OpenClawWatcher:
 
     def __init__(self, context: WatcherContext) -> None:
         self._context, self.nudge = context, asyncio.Event()
+        self._files = FileThreads(is_needed=lambda: True)
 
     @property
     def interval(self) -> float:
@@ -39,12 +41,12 @@ class OpenClawWatcher:
         for gateway in OPENCLAW.of(self._context.settings()):
             files = GatewayFiles(self._context.home, gateway)
             try:
-                seen = data[gateway.process] = await asyncio.to_thread(files.look)
+                seen = data[gateway.process] = await self._files.ask(gateway.folder, files.look)
                 now, state = self._context.clock.now(), self._context.state()
                 is_new = seen["config"] and seen["config"] not in seen["kept"]
                 if is_new and has_proven(gateway, seen["age_us"], state, now):
                     await asyncio.to_thread(files.keep, seen["config"])
-                    data[gateway.process] = await asyncio.to_thread(files.look)
-            except PulseError as fault:
+                    data[gateway.process] = await self._files.ask(gateway.folder, files.look)
+            except (PulseError, TimeoutError) as fault:
                 data[gateway.process] = {"fault": str(fault)}
         return Reading(data)

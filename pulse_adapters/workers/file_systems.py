@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable
 from typing import TypeVar
 
+from pulse_adapters.workers.syscalls import prctl
 from pulse_core.model.errors import PulseError
 
 PATIENCE_S = 2.0
@@ -19,6 +20,7 @@ _LOCAL = frozenset(
 _KERNELS_OWN = (b"/proc/", b"/sys/", b"/dev/")
 """Where systemd has an `autofs`, and the kernel its control files: no program lies there."""
 _DESCRIPTORS = 1 << 20
+_DEATH_SIGNAL = 1
 
 Answer = TypeVar("Answer")
 
@@ -46,16 +48,22 @@ def answer_in_time(about: str, question: Callable[[], Answer], patience_s: float
     Where it might, a child asks first: a thread that waits for a lookup of somebody else can't be killed, and this process
     would not end.
     """
-    if has_others() and not _ends(_ask_in_child(question), patience_s):
+    if has_others() and not _ends(ask_in_child(question), patience_s):
         raise NoAnswer(f"the file system of {about} does not answer")
     return question()
 
 
-def _ask_in_child(question: Callable[[], object]) -> int:
+def ask_in_child(question: Callable[[], object], longest_s: int = 0) -> int:
+    """The process id of a child that asks and ends; it holds nothing that is open or locked here.
+
+    longest_s: seconds after which a signal ends it, as soon as its file system lets it be ended.
+    """
     if child := os.fork():
         return child
     try:
         os.closerange(0, _DESCRIPTORS)  # a lock or a pipe would be held as long as it waits
+        prctl(_DEATH_SIGNAL, signal.SIGKILL)
+        signal.alarm(longest_s)
         question()
     finally:
         os._exit(0)

@@ -1,17 +1,21 @@
 """Asks file systems that may never answer: a dead file server holds up nobody but who needs it."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from typing import Any, NamedTuple
 
-from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, has_others
+from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, ask_in_child, has_others
 from pulse_adapters.workers.threads import start_thread
 
 REMEMBERED_S = 1.0
 """Seconds for which it is known what is mounted."""
+_LONGEST_S = 60
+"""Seconds after which a child that still asks ends: a fork of many threads may wait for one that it does not have."""
 
 
 class RecentMounts:
@@ -45,12 +49,20 @@ class FileThreads:
 
     is_needed: whether it has; else it is asked at once, as where all file systems are the kernel's own: the thread costs
     three milliseconds, as long as all else of a restart.
+    in_child: whether a child, which holds nothing of its parent, asks first, and the thread what has an answer by then:
+    no signal ends who waits for a server that has read what it was asked, and a daemon with such a thread would keep the
+    home's lock even if it is killed. So it may be asked twice.
     """
 
     def __init__(
-        self, patience_s: float = PATIENCE_S, *, is_needed: Callable[[], bool] | None = None
+        self,
+        patience_s: float = PATIENCE_S,
+        *,
+        is_needed: Callable[[], bool] | None = None,
+        in_child: bool = True,
     ) -> None:
-        self.patience_s, self._is_needed = patience_s, is_needed or RecentMounts()
+        self.patience_s, self._in_child, self._has_others = patience_s, in_child, RecentMounts()
+        self._is_needed = is_needed or self._has_others
         self._open: dict[tuple[str, str], _Question] = {}
 
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
@@ -93,6 +105,9 @@ class FileThreads:
         loop = asyncio.get_running_loop()
         asked = self._open[about, key] = _Question(loop.time(), asyncio.Event(), Future())
 
+        if (needs_thread := self._is_needed()) and self._in_child and self._has_others():
+            question = partial(_ask_after_child, about, question)
+
         def ask() -> None:
             try:
                 asked.answer.set_result(question())
@@ -105,7 +120,7 @@ class FileThreads:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(asked.over.set)
 
-        if self._is_needed():
+        if needs_thread:
             try:
                 start_thread(ask_and_tell, "file system")
             except BlockingIOError as error:
@@ -114,3 +129,9 @@ class FileThreads:
         else:
             ask()
         return asked
+
+
+def _ask_after_child(about: str, question: Callable[[], Answer]) -> Answer:
+    if os.WIFSIGNALED(os.waitpid(ask_in_child(question, _LONGEST_S), 0)[1]):
+        raise TimeoutError(f"the file system of {about} does not answer")
+    return question()

@@ -1,5 +1,6 @@
 """Directories of the home on a file system that does not answer, or fails: survival goes on, and it is said."""
 
+import json
 import os
 import signal
 import subprocess
@@ -96,3 +97,21 @@ def read(path: Path) -> bytes:
     with suppress(OSError):
         return path.read_bytes()
     return b""
+
+
+@pytest.mark.parametrize("key", ["start", "exec", "env_file", "unix"])
+def test_a_daemon_that_is_killed_where_nobody_answers_keeps_no_lock(
+    served: Served, tmp_path: Path, key: str
+) -> None:
+    (place := tmp_path / "place").mkdir()
+    named = json.dumps([str(place / "it")] if key in ("start", "exec") else str(place / "it"))
+    start = named if key == "start" else '["sleep", "1000"]'
+    also = "" if key == "start" else f"{key} = {named}\n"
+    served.configure(f'[[process]]\nname = "it"\nstart = {start}\n{also}')
+    with dead(place, reads=True):
+        for _ in range(2):
+            served.start()
+            served.eventually(
+                lambda: "does not answer" in json.dumps(served.status()), "it is said who does not answer"
+            )
+            served.kill()

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal, journal_query
+from pulse_adapters.anchor.places import JOURNAL_PLACE, add_to_file, add_to_journal, journal_query, reach_file
 from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.notify.addresses import resolve_url
 from pulse_adapters.notify.executor import ChildTransport
@@ -72,7 +72,7 @@ def anchoring(
     append: Callable[[Draft], Awaitable[object]],
 ) -> Callable[[AnchorSettings], Awaitable[None]]:
     """What writes the log's head down for ever, as these settings say. recorded: where, as the log says."""
-    files = FileThreads(is_needed=lambda: True)
+    reached, files = FileThreads(), FileThreads(is_needed=lambda: True, in_child=False)
 
     def newest() -> Anchor:
         return Anchor(log.host, str(home.path), log.head, clock.now().at)
@@ -95,6 +95,7 @@ def anchoring(
             raise PulseError(f"it was not delivered: {wrong[0]}")
 
     async def to_file(name: str, path: Callable[[], Path], line: str) -> bool:
+        await reached.ask(name, partial(reach_file, path))
         written, is_first = await files.ask(name, lambda: (line, add_to_file(path(), line)))
         if written != line:
             raise PulseError("only an earlier head is written by now")

@@ -295,7 +295,7 @@ def occasional_services(
     """What not every daemon does: keep the lock that it was given, read logs first, speak to who looks on."""
     services: dict[str, Service] = {}
     if lock:
-        services["lock"] = lambda _, begun: later(begun, keep_lock(lock, FileThreads(), failed))
+        services["lock"] = lambda _, begun: later(begun, keep_lock(lock, FileThreads(in_child=False), failed))
     if logs:
         services["logs"] = lambda _, begun: after(logs.standing(FIRST_READ), begun)
     if sys.stderr.isatty():

@@ -1,6 +1,7 @@
 """A file system that does not answer holds up nobody but who needs it."""
 
 import asyncio
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -21,10 +22,11 @@ from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, Recen
 from pulse_adapters.workers.spawn import reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
+from tests.dead_mount import dead
 from tests.integration.host.host_scene import script
 
 DEAD = "/dead"
-threads = partial(FileThreads, is_needed=lambda: True)
+threads = partial(FileThreads, is_needed=lambda: True, in_child=False)
 
 
 @pytest.fixture
@@ -186,3 +188,17 @@ def test_what_is_mounted_is_looked_at_once_for_all_questions_of_a_moment() -> No
     assert (are_others(), are_others(), answers) == (False, False, [True])
     now[0] += REMEMBERED_S
     assert (are_others(), answers) == (True, [])
+
+
+async def test_no_thread_waits_for_a_server_that_has_read_what_it_was_asked(tmp_path: Path) -> None:
+    (place := tmp_path / "place").mkdir()
+    with dead(place, reads=True) as fail:
+        files = FileThreads(0.5)
+        with pytest.raises(TimeoutError, match="does not answer"):
+            await files.ask(str(place), (place / "it").exists)
+        tasks = Path("/proc/self/task").glob("*/stat")
+        assert "D" not in [one.read_text().rpartition(")")[2].split()[0] for one in tasks]
+        fail()
+        files.patience_s = 60.0
+        with pytest.raises(OSError, match=r"not connected|denied"):
+            await files.ask(str(place), partial(os.listdir, place))
