@@ -59,7 +59,7 @@ class MeasureJson(TypedDict):
 class CauseJson(TypedDict):
     """What was seen of an incident, but for process ids and measured values: the newest words, and how often.
 
-    varies: more than the id of the process differed.
+    varies: more than the id of the process differed; unexplained: a death of which nobody knows how it came.
     """
 
     evidence: str
@@ -67,6 +67,7 @@ class CauseJson(TypedDict):
     first: str
     last: str
     varies: bool
+    unexplained: bool
 
 
 class IncidentJson(TypedDict):

@@ -175,6 +175,7 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
         default=0,
         description="if it ended while no daemon ran: when it may have been alive last, UTC microseconds; else 0",
     )
+    unexplained: bool = Field(default=False, description="it is gone, and nobody knows how it ended")
     printed: Text = Field(
         default="",
         description="the end of what it printed, at most 2,000 bytes without secrets; not Pulse's words",

@@ -35,7 +35,7 @@ VARYING = re.compile(
 class IncidentCause:
     """What was seen of an incident, but for process ids and measured values: the newest words, and how often.
 
-    varies: more than the id of the process differed.
+    varies: more than the id of the process differed; unexplained: a death of which nobody knows how it came.
     """
 
     evidence: str
@@ -43,12 +43,14 @@ class IncidentCause:
     last: Moment
     times: int = 0
     varies: bool = False
+    unexplained: bool = False
 
     def spelled(self) -> CauseJson:
         """As JSON values."""
         return {
             "evidence": self.evidence, "times": self.times,
             "first": iso(self.first.at), "last": iso(self.last.at), "varies": self.varies,
+            "unexplained": self.unexplained,
         }  # fmt: skip
 
 
@@ -130,12 +132,12 @@ class Incident:
         """Whether nothing has ended it, and it did not come again."""
         return not self.over and self.about in FADED_US and now.since(self.last) > FADED_US[self.about]
 
-    def see(self, at: Moment, words: str, times: int = 1) -> None:
+    def see(self, at: Moment, words: str, times: int = 1, unexplained: bool = False) -> None:
         """It was seen so, so often."""
         self.evidence, name = words, VARYING.sub("N", words)
         if name not in self.causes and len(self.causes) >= MOST_CAUSES:
-            name = words = OTHERS
-        cause = self.causes.setdefault(name, IncidentCause(words, at, at))
+            name, words, unexplained = OTHERS, OTHERS, False
+        cause = self.causes.setdefault(name, IncidentCause(words, at, at, unexplained=unexplained))
         cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
         cause.evidence, cause.last, cause.times = words, at, cause.times + times
 

@@ -10,6 +10,7 @@ told is kept, in words, so that nobody has to read the log for it.
 """
 
 import json
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
@@ -39,7 +40,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 14
+VERSION = 15
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -78,6 +79,8 @@ FAILED = frozenset({"effect-failed", "effect-unknown"})
 MAY_BE_CAUSES = frozenset({"process", "condition"})
 """What incidents are about whose events effects name as their cause."""
 
+UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
+"""The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
 MOST, SLACK = 1_000, 100
 """How many incidents are kept that are over, and how many more until the oldest are left out."""
 
@@ -267,7 +270,7 @@ class IncidentFold:
         if story.about == "log":  # its lines are only counted
             story.evidence = words
         else:
-            story.see(row.moment, words, number)
+            story.see(row.moment, words, number, row.kind == "process-died" and is_unexplained(row))
         if story.about in MAY_BE_CAUSES:
             self.state.causes.pop(story.event, None)
             self.state.causes[row.id] = story.id
@@ -500,6 +503,11 @@ def evidence(row: Event) -> str:
         return f"(damaged: {damage_in(row.data)})"
     data = decoded(row)
     return str(data.get("evidence") or data.get("message") or (data.get("lines") or [""])[0])
+
+
+def is_unexplained(died: Event) -> bool:
+    """Whether nobody knows how this death came."""
+    return bool(decoded(died).get("unexplained")) or UNEXPLAINED.search(evidence(died)) is not None
 
 
 def printed(row: Event) -> str:

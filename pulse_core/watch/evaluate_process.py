@@ -113,21 +113,20 @@ def _seen_up(look: ProcessProbe) -> tuple[Draft, ...]:
         return ()
     if found is None and look.process.systemd_unit:
         return ()  # the unit is up without a main process
-    how = look.sight.ended or "is gone"
     other = f"replaced by process {found.pid}" if found else look.sight.detail
-    return (_died(look, f"process {history.pid} {how}; {other}"), _up(look, found))
+    return (_gone(look, "is gone", f"; {other}"), _up(look, found))
 
 
 def _missed(look: ProcessProbe) -> ProcessConclusion:
     """It was up and seems down now: a proven death counts at once, failed probes only several in a row."""
     pid, before, streak = look.history.pid, look.before, look.streak + 1
     if look.proven:
-        death = _died(look, f"process {pid} {look.sight.ended or DIED}")
+        death = _gone(look, DIED)
     elif before and pid not in (None, before.pid):  # its restart was acked meanwhile
         words = f"process {before.pid} died, replaced by process {pid}"
         death = _died(look, words, before)
     elif not look.sight.known and pid is not None:
-        death = _died(look, f"process {pid} {look.sight.ended or 'is gone'}")
+        death = _gone(look, "is gone")
     elif look.failed:
         death = _died(look, look.failed)
     elif streak < look.process.evidence:
@@ -166,8 +165,18 @@ def _up(look: ProcessProbe, found: ProcessId | None) -> Draft:
     return _about(look, ProcessUp(pid=pid, started=started, evidence=evidence))
 
 
+def _gone(look: ProcessProbe, unexplained: str, rest: str = "") -> Draft:
+    """The death of the known process: how it ended, or, in these words, that nobody knows."""
+    ended = look.sight.ended
+    return _died(look, f"process {look.history.pid} {ended or unexplained}{rest}", unexplained=not ended)
+
+
 def _died(
-    look: ProcessProbe, evidence: str, dead: ProcessId | None = None, recovering: bool = False
+    look: ProcessProbe,
+    evidence: str,
+    dead: ProcessId | None = None,
+    recovering: bool = False,
+    unexplained: bool = False,
 ) -> Draft:
     """The death of `dead`, or of the process that was known to be it; by whose hand is a matter of that one alone."""
     up = look.history.up
@@ -192,6 +201,7 @@ def _died(
         recovering=recovering,
         intended=is_intended,
         last_seen=last_seen,
+        unexplained=unexplained,
     )
     return _about(look, died)
 

@@ -1,6 +1,5 @@
 """Incidents as a tree: one branch an episode, newest last."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,8 +14,6 @@ from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
 MILLISECOND = timedelta(milliseconds=1)
-UNKNOWN = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
-"""What is said of a death of which only that is known: of a process that an earlier daemon, or another program, started."""
 SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
@@ -100,9 +97,9 @@ def _seen(told: Mapping[str, Any]) -> str:
     if told["about"] == "log":
         return f"{words}, one of {count(times, 'line')}"
     if len(causes) > 1:
-        known = sum(not UNKNOWN.search(cause["evidence"]) for cause in causes)
+        known = sum(not cause["unexplained"] for cause in causes)
         of = f", of {count(known, 'cause')}" if known > 1 else ""
-        unknown = sum(cause["times"] for cause in causes if UNKNOWN.search(cause["evidence"]))
+        unknown = sum(cause["times"] for cause in causes if cause["unexplained"])
         of += f", {unknown} of them of unknown cause" if unknown else ""
         return f"{times} times{of}, the last: {words}"
     varies = causes and causes[0]["varies"]

@@ -465,10 +465,15 @@ def test_safe_mode_that_leaves_out_more_is_one_incident_of_one_cause() -> None:
 
 
 @pytest.mark.parametrize(
-    "evidence", ["process 7 died", "process 7 died, and how is not known", "process 7 is gone"]
+    ("evidence", "is_said"),
+    [
+        ("process 7 is not there", True),
+        ("process 7 died", False),
+        ("process 7 is gone", False),
+    ],  # as logs of before
 )
-def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own(evidence: str) -> None:
-    unknown = DIED.model_copy(update={"evidence": evidence})
+def test_a_death_of_which_nothing_else_is_known_is_no_cause_of_its_own(evidence: str, is_said: bool) -> None:
+    unknown = DIED.model_copy(update={"evidence": evidence, "unexplained": is_said})
     killed = DIED.model_copy(update={"evidence": "process 8 was killed by SIGKILL"})
     (one,) = told_of((0, unknown, "web"), (1, UP, "web"), (2, killed, "web"))
     assert next(lines(one)) == (

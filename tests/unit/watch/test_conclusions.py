@@ -58,7 +58,9 @@ def test_what_is_gone_is_dead_without_further_probes() -> None:
 def test_a_death_seen_by_pidfd_is_proof_even_if_its_pid_file_still_names_it() -> None:
     concluded = look(ProcessObservation(known=True), UP, proven=True)
     assert kinds(concluded) == ["process-died"]
-    assert "died, and how is not known" in repr(said(concluded)[0])
+    (died,) = said(concluded)
+    assert isinstance(died, ProcessDied)
+    assert (died.unexplained, died.evidence) == (True, "process 5 died, and how is not known")
 
 
 def test_a_probe_that_fails_counts_and_kills_nothing() -> None:
