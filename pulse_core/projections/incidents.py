@@ -97,11 +97,24 @@ class UnderWay:
 
 
 @dataclass(slots=True)
+class RestartWish:
+    """A restart that is not settled: of which process, under which key, why, whether Pulse wished it, and the request of a
+    person that it answers, in words."""
+
+    process: str
+    key: str
+    reason: str
+    is_own: bool
+    request: str = ""
+
+
+@dataclass(slots=True)
 class Incidents:
     """all: by id, in the order in which they began; the newest thousand of those that are over; left_out: when the newest
     of the others ended (UTC microseconds), 0 if there are none; current: the newest one's id by what it is about;
-    under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the process
-    that is started by a restart's id; causes: the newest event of an incident, to its id; alive: the last sign of a daemon
+    under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the
+    restarts that are not settled, by their ids; asked: by process, what a person last requested (the event's id, and in
+    words) while nothing was wrong; causes: the newest event of an incident, to its id; alive: the last sign of a daemon
     that has not been stopped."""
 
     all: dict[str, Incident] = field(default_factory=dict)
@@ -109,7 +122,8 @@ class Incidents:
     current: dict[str, str] = field(default_factory=dict)
     under_way: dict[str, UnderWay] = field(default_factory=dict)
     trials: dict[str, Incident] = field(default_factory=dict)
-    trying: dict[str, str] = field(default_factory=dict)
+    trying: dict[str, RestartWish] = field(default_factory=dict)
+    asked: dict[str, list[str]] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
     alive: Moment | None = None
 
@@ -144,7 +158,8 @@ def load(text: str) -> Incidents:
         {id_: _load_incident(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
     )
     alive = _moment(values.pop("alive"))
-    return Incidents(all=found, trials=trials, under_way=under_way, alive=alive, **values)
+    trying = {id_: RestartWish(**one) for id_, one in values.pop("trying").items()}
+    return Incidents(all=found, trials=trials, under_way=under_way, trying=trying, alive=alive, **values)
 
 
 def _load_incident(values: dict[str, Any]) -> Incident:
@@ -254,7 +269,20 @@ class IncidentFold:
         story = Incident(row.id, about, subject, now, now, now, times=number)
         self._add(story)
         self._see(story, row, words, number)
+        if about == "process":
+            self._answer_by_restarts(story)
         return story
+
+    def _answer_by_restarts(self, story: Incident) -> None:
+        """A restart that was under way when the death of its process was seen, as one asked for while no daemon ran."""
+        for id_, wish in self.state.trying.items():
+            if wish.process == story.subject and id_ not in self.state.under_way:
+                measure = IncidentMeasure(RESTART_PROCESS, wish.key, id_, wish.reason, times=1)
+                story.measures[wish.key] = measure
+                self.state.under_way[id_] = UnderWay(story.id, wish.key, wish.is_own)
+                if wish.request:
+                    story.request(wish.request)
+                    story.by_person = True
 
     def _add_unsure_time(self, story: Incident, row: Event) -> None:
         """What died while no daemon ran may have been dead for longer than is known."""
@@ -299,10 +327,13 @@ class IncidentFold:
 
     def _requested(self, row: Event) -> None:
         story = self._current("process", row.subject)
+        verb, why = REQUESTS[row.kind], decoded(row).get("why")
+        words = f"{row.actor} requested a {verb}{f': {why}' if why else ''}"
+        if story is None or story.over:
+            self.state.asked[row.subject] = [row.id, words]
         if story is None:
             return
-        verb, why = REQUESTS[row.kind], decoded(row).get("why")
-        story.request(f"{row.actor} requested a {verb}{f': {why}' if why else ''}")
+        story.request(words)
         if story.over:
             return
         story.worked, story.by_person = None, True
@@ -335,8 +366,9 @@ class IncidentFold:
 
     def _guarded(self, row: Event, names: frozenset[str]) -> None:
         """Settings are in force that guard these processes: what was wrong with others is over."""
-        for name in self.state.trials.keys() - names:
-            del self.state.trials[name]
+        for kept in (self.state.trials, self.state.asked):
+            for name in kept.keys() - names:
+                del kept[name]
         for story in self._newest():
             if story.about == "process" and not story.over and story.subject not in names:
                 story.end(row.moment, NOT_GUARDED)
@@ -426,11 +458,14 @@ class IncidentFold:
             return
         data = decoded(row)
         action, params = str(data.get("action", "")), data.get("params") or {}
+        reason, _, _ = str(data.get("reason", "")).partition(HELD_BACK)
         if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
-            self.state.trying[row.id] = name
+            asked, words = self.state.asked.pop(name, ("", ""))
+            request = words if row.cause == asked else ""
+            self.state.trying[row.id] = RestartWish(name, row.subject, reason, row.actor == PULSE, request)
         story = self._concerned(row, params)
         if (story is None or story.over) and row.id in self.state.trying:  # it is told of if that start fails
-            story = self.state.trials.get(self.state.trying[row.id], story)
+            story = self.state.trials.get(self.state.trying[row.id].process, story)
         if action == NOTIFY and (trial := self.state.trials.pop(row.subject.removeprefix(IS_DOWN), None)):
             trial.see(trial.began, str(data.get("reason", "")))  # Pulse may start it no more, or never
             self._add(trial)
@@ -438,7 +473,6 @@ class IncidentFold:
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
-        reason, _, _ = str(data.get("reason", "")).partition(HELD_BACK)
         measure.effect, measure.reason = row.id, reason
         measure.times += 1
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
@@ -450,8 +484,8 @@ class IncidentFold:
 
     def _settled(self, row: Event) -> None:
         state = self.state
-        name = state.trying.pop(row.subject, None)
-        if name and row.kind in FAILED and (trial := state.trials.pop(name, None)):
+        wish = state.trying.pop(row.subject, None)
+        if wish and row.kind in FAILED and (trial := state.trials.pop(wish.process, None)):
             trial.see(trial.began, f"its start failed: {said(row)}")
             self._add(trial)
         if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):

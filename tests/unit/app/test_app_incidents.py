@@ -277,6 +277,27 @@ def test_a_restart_after_which_another_one_was_held_back_did_not_help() -> None:
     assert one["helped"], "what it was held back for before that restart says nothing about it"
 
 
+def test_a_restart_that_was_asked_for_before_the_death_was_seen_is_told_in_its_incident() -> None:
+    """As where both were while no daemon ran: the next one restarts it at once, and looks."""
+    unseen = DIED.model_copy(update={"last_seen": 10**15})
+    rows = (
+        (1, AGAIN, "web", PERSON),
+        (2, RESTART, RESTART.key),
+        (3, unseen, "web"),
+        (4, ACKED, "#2"),
+        (5, UP, "web"),
+    )
+    (one,) = told_of(*rows)
+    assert (one["requests"], one["measures"][0]["outcomes"], one["helped"]) == ([], {"acked": 1}, True)
+    fold, (asked, wish, *later) = IncidentFold(own=OWN_NAMES), log_of(*rows)
+    for row in (asked, wish._replace(cause=asked.id), *later):
+        fold.take(row)
+    (told,) = fold.state.all.values()
+    assert told.requests == ["ada requested a restart"]
+    assert [*lines(told.spelled())][-1] == "recovered after a request"
+    assert load(dump(fold.state)) == fold.state
+
+
 FULL = ConditionRaised(evidence="/x is full", state="high")
 CLEAN = Effect(action="clean-paths", key="clean-paths:/x", params={"for_condition": "disk:/x"}, reason="full")
 FREE = ConditionCleared(evidence="/x has room")
