@@ -126,8 +126,8 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
     elif stands is not None and stands.state == gauge.state:
         return
     elif streak is not None and (lasted := now.since(streak.since)) >= gauge.bound.for_:
-        whole = lasted // US_PER_SECOND * US_PER_SECOND
-        for_ = f", for at least {duration_text(whole)}" if gauge.bound.for_ and whole else ""
+        least = max(gauge.bound.for_, lasted // US_PER_SECOND * US_PER_SECOND)
+        for_ = f", for at least {duration_text(least)}" if gauge.bound.for_ else ""
         numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
         raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
         yield Draft(raised, subject=gauge.name)

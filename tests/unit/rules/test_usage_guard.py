@@ -237,6 +237,16 @@ def conclusions(
     return told
 
 
+def test_how_long_it_was_too_much_is_told_at_least_as_long_as_that_must_be() -> None:
+    story, process = given(), ProcessSettings.model_validate({**AGENT, "for": "300ms"})
+    for after, words in (("400ms", "300 ms"), ("1400ms", "1 s")):
+        since = story.now
+        story.after(after)
+        raised = History(Conditions(), {NAME: Streak(since, story.now)}, 60_000_000)
+        drafts, _ = conclude_gauges(usage_gauges(process, {"memory": 3 * GIB}), (USAGE,), raised, story.now)
+        assert getattr(drafts[0].payload, "evidence", "").endswith(f", for at least {words}")
+
+
 def test_too_much_memory_counts_after_for_and_ends_below_nine_tenths() -> None:
     process = ProcessSettings.model_validate({**AGENT, "for": "30s"})
     samples = [1.0, 2.1, 2.2, 1.9, *[2.1] * 5, 1.9, 1.7, 2.5]
