@@ -16,7 +16,7 @@ from pulse_core.model.vitals import WINDOW_US, Reading, Window
 from pulse_core.ports.host import ProcessId, ProcessUsage
 from pulse_core.projections.gauges import STREAKS_FIELD, History, conclude_gauges, streaks, streaks_to_json
 from pulse_core.projections.state import CurrentState
-from pulse_core.rules.measurements import usage_gauges
+from pulse_core.rules.measurements import unmeasured_reason, usage_gauges
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 
@@ -80,7 +80,11 @@ class ProcessUsageWatcher:
         of_all = [
             gauge
             for one in settings.process
-            for gauge in usage_gauges(one, said.get(one.name, {}), state.processes[one.name].down_for(now))
+            for gauge in usage_gauges(
+                one,
+                said.get(one.name, {}),
+                unmeasured_reason(one.name, state.processes[one.name], patience, now),
+            )
         ]
         drafts, now_over = conclude_gauges(of_all, (USAGE,), History(state.conditions, over, patience), now)
         for one in settings.process:

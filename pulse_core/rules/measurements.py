@@ -5,12 +5,13 @@ from contextlib import suppress
 
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import PROCESS_USAGE, SYSTEM_RESOURCE, USAGE
 from pulse_core.model.text import format_size
 from pulse_core.model.vitals import Sample
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.gauges import FixedBound, Gauge
+from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import Snapshot
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
@@ -82,13 +83,22 @@ def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> It
         yield Gauge(f"unmeasured:{path}", UNMEASURED, 0.0, f"{path} tells how full it is")
 
 
-def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], stopped_by: str = "") -> Iterator[Gauge]:
+def unmeasured_reason(name: str, history: ProcessHistory, patience_us: int, now: Moment) -> str:
+    """Why this process is not measured any more, in words; empty if it is, or may be again soon after a restart."""
+    if by := history.down_for(now):
+        return f"{name} was stopped by {by}, and is not measured any more"
+    if history.up is None and history.down and (age := now.since(history.down)) > patience_us:
+        return f"{name} is down for {duration_text(age)}, and is not measured any more"
+    return ""
+
+
+def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], gone: str = "") -> Iterator[Gauge]:
     """What a sample says of this process, for each bound that it has; said: its entry, empty while it is down.
 
-    stopped_by: who wanted it down, if it is down since someone wanted that.
+    gone: why it is not measured any more, if it is not.
     """
     name, (memory, cpu) = process.name, process.usage_conditions
-    gone = f"{name} was stopped by {stopped_by}, and is not measured any more" if stopped_by else ""
+    gone = "" if said else gone
     if bound := process.memory_bound:
         taken = said.get("memory")
         is_between = taken is not None and CLEAR * bound <= taken < bound

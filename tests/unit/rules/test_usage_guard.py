@@ -17,7 +17,7 @@ from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
-from pulse_core.rules.measurements import usage_gauges
+from pulse_core.rules.measurements import unmeasured_reason, usage_gauges
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
@@ -203,12 +203,30 @@ def test_a_stop_ends_the_condition_of_what_a_process_took() -> None:
         ({}, ["agent was stopped by root, and is not measured any more"]),
     ):
         history = story.snapshot.process("agent")
-        gauges = usage_gauges(process, said, history.down_for(story.now))
+        gauges = usage_gauges(process, said, unmeasured_reason("agent", history, 60_000_000, story.now))
         raised = History(story.snapshot.conditions, over, 60_000_000)
         drafts, left = conclude_gauges(gauges, (USAGE,), raised, story.now)
         assert [getattr(draft.payload, "evidence", "") for draft in drafts] == evidence
         story.event(ProcessDied(pid=7, evidence="was stopped", healthy=True), "agent")
     assert not left
+
+
+def test_a_process_that_stays_down_is_not_measured_any_more() -> None:
+    story = a_story(then="tell")
+    process = ProcessSettings.model_validate(AGENT)
+    story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+    for after, evidence in (("30s", []), ("90s", ["agent is down for 2 min, and is not measured any more"])):
+        story.after(after)
+        gone = unmeasured_reason("agent", story.snapshot.process("agent"), 60_000_000, story.now)
+        raised = History(story.snapshot.conditions, {NAME: Streak(story.now, story.now)}, 60_000_000)
+        drafts, _ = conclude_gauges(usage_gauges(process, {}, gone), (USAGE,), raised, story.now)
+        assert [getattr(draft.payload, "evidence", "") for draft in drafts] == evidence
+        assert all(getattr(draft.payload, "unwatched", False) for draft in drafts)
+        # It may live and not serve: then it is measured all the same.
+        held, _ = conclude_gauges(
+            usage_gauges(process, {"memory": 3 * GIB}, gone), (USAGE,), raised, story.now
+        )
+        assert held == ()
 
 
 def test_a_dead_process_is_left_to_the_watchdog() -> None:
