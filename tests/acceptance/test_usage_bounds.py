@@ -62,7 +62,7 @@ def test_a_tree_that_leaks_is_restarted_and_the_incident_ends(served: Served, tm
     (raised,) = events(served, "condition-raised")
     assert raised["subject"] == "usage:agent:memory"
     assert re.fullmatch(
-        r"agent takes [\d.]+ MiB of memory \(allowed: 100\.0 MiB\)(, for at least \d+ s)?", raised["evidence"]
+        r"agent takes [\d.]+ MiB of memory \(allowed: 100\.0 MiB\), for at least \d+ m?s", raised["evidence"]
     )
     wishes = [one for one in events(served, "effect") if one["action"] == "restart-process"]
     assert wishes[-1]["params"] == {"process": "agent", "for_condition": "usage:agent:memory"}
