@@ -41,6 +41,7 @@ from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.model.vitals import WINDOW_US, Window
 from pulse_core.ports.engine import ReservedNames
 from pulse_core.ports.executor import Executor
+from pulse_core.ports.loops import Work
 from pulse_core.ports.watcher import Watcher, conditions_of
 from pulse_core.projections.conditions import ENGINE_MISSING, GONE, UNWRITTEN
 from pulse_core.projections.control import EPISODE, HEALTHY
@@ -61,7 +62,7 @@ takes tens of milliseconds of the loop."""
 
 
 class Daemon:
-    """Runs the loops in one TaskGroup. A loop that returns before `stop` is a failure; the error names the loop."""
+    """Runs the loops in one TaskGroup. One of survival's own that ends before `stop` ends the daemon; the error names it."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = p = parts
@@ -202,16 +203,26 @@ class Daemon:
         """
         await self._begin(restored)
         async with asyncio.TaskGroup() as group:
-            sources = [self._start(group, name, work) for name, work in self._sources().items()]
+            sources = [
+                self._start(group, "watch", self.watch.run()),
+                *(self._keep(group, name, work) for name, work in self._sources().items()),
+            ]
             ticking = self._start(group, "tick", self.ticker.run())
             executing = self._start(group, "executor", self.executor.run())
-            background = [self._start(group, name, work) for name, work in self._background_work().items()]
+            background = [
+                self._start(group, "reporter", self.reporter.run()),
+                self._start(group, "journal", self.journal.run()),
+                *(self._keep(group, name, work) for name, work in self._background_work().items()),
+            ]
+            if self.engine_controller:
+                engine = self.supervise("engine", self.engine_controller.run)
+                background.append(self._start(group, "engine", engine))
             for begun in (self.ticker.begun, *self._begun.values()):
                 await begun.wait()  # every service serves, and the first tick is done
             self._state = "running"
             self.parts.service_manager.ready()
             ready()
-            background.append(self._start(group, "health", self._prove_health()))
+            background.append(self._keep(group, "health", self._prove_health))
             await stop.wait()
             self._stopping, self._state = True, "stopping"
             self.parts.service_manager.stopping()
@@ -316,26 +327,24 @@ class Daemon:
             await self.reporter.record("daemon", Draft(SafeModeLeft(why=words)))
         await asyncio.Event().wait()  # a loop of the daemon never returns
 
-    def _sources(self) -> Mapping[str, Awaitable[None]]:
+    def _sources(self) -> Mapping[str, Work]:
         services = {
-            name: service(self.request_handler, self._begun[name].set)
+            name: partial(service, self.request_handler, self._begun[name].set)
             for name, service in self.parts.services.items()
         }
-        return {"watch": self.watch.run(), "reload": self._reload(), **services}
+        return {"reload": self._reload, **services}
 
-    def _background_work(self) -> Mapping[str, Awaitable[None]]:
-        engine = {}
-        if self.engine_controller:
-            engine["engine"] = self.supervise("engine", self.engine_controller.run)
+    def _background_work(self) -> Mapping[str, Work]:
         return {
-            **engine,
-            "housekeeping": self.housekeeping.run(),
-            "incidents": self.incidents.run(),
-            "tidying": self.garbage_collection.run(),
-            "reporter": self.reporter.run(),
-            "journal": self.journal.run(),
-            "heartbeat": self._heartbeat(),
+            "housekeeping": self.housekeeping.run,
+            "incidents": self.incidents.run,
+            "tidying": self.garbage_collection.run,
+            "heartbeat": self._heartbeat,
         }
+
+    def _keep(self, group: asyncio.TaskGroup, name: str, work: Work) -> asyncio.Task[None]:
+        """Start a loop that survival does without: where it fails that is an error, and it is begun again."""
+        return self._start(group, name, LoopSupervisor(partial(self.reporter, "daemon")).run(name, work))
 
     def _start(self, group: asyncio.TaskGroup, name: str, work: Awaitable[None]) -> asyncio.Task[None]:
         return group.create_task(self._owned(name, work), name=name)

@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar
 
-from pulse_core.daemon.parts import Service
 from pulse_core.daemon.request_handler import RequestHandler
-from pulse_core.model.errors import PulseError, describe_error
+from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, LogVerified, SettingsLoaded
 from pulse_core.model.moment import US_PER_SECOND
@@ -107,21 +106,6 @@ async def settle(log: EventLog, state: State, condition: str, fault: str, over: 
         await log.append(Draft(ConditionRaised(evidence=fault), condition))
     elif is_raised and not fault:
         await log.append(Draft(ConditionCleared(evidence=over), condition))
-
-
-def begun_again(whose: str, work: Callable[[], Awaitable[None]], failed: Failed) -> Service:
-    """A service that survival does without: nobody waits for it, and where it fails it is told and begun again."""
-
-    async def serve(_: RequestHandler, begun: Callable[[], None]) -> None:
-        begun()
-        while True:
-            try:
-                await work()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the daemon goes on
-                failed(whose, f"its watcher ended: {describe_error(error)}")
-            await asyncio.sleep(coalesced(LOOK))
-
-    return serve
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """A whole machine in memory and virtual time, with a daemon on it that can be killed and started again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -13,7 +13,7 @@ from pulse_adapters.memory.log import MemoryLog
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryObjects, MemoryVitals
 from pulse_core.composition import RULES
 from pulse_core.daemon import CurrentSettings, Daemon, Parts
-from pulse_core.daemon.parts import nothing_to_sweep
+from pulse_core.daemon.parts import Service, nothing_to_sweep
 from pulse_core.engine.engine_context import EngineParts
 from pulse_core.model.event import Draft, Event
 from pulse_core.model.payload import Payload, Role
@@ -43,6 +43,7 @@ class World:
     watchers: Sequence[Watcher] = ()
     optional_watchers: Sequence[Watcher] = ()
     sweep: Sweep = nothing_to_sweep
+    services: Mapping[str, Service] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.log = MemoryLog(self.clock)
@@ -100,6 +101,7 @@ class World:
                 rules=self.rules,
                 engine=self.engine,
                 sweep=self.sweep,
+                services=self.services,
                 end_remains=self._end_remains,
             )
         )

@@ -46,7 +46,6 @@ from pulse_core.daemon.services import (
     Failed,
     LogCheck,
     SettingsService,
-    begun_again,
     check_log,
     watch_repository,
 )
@@ -149,8 +148,8 @@ async def real_daemon(
             **sidecars(home.path, settings, prober, calls.is_turning, failed),
             **engine_services(home, log, view, settings, engine, failed),
             **socket_services(home, settings, faults, context, failed),
-            "room": begun_again(
-                "disk", partial(keep_quota, own_files, vitals.yield_oldest, settings, failed), failed
+            "room": lambda _, begun: later(
+                begun, keep_quota(own_files, vitals.yield_oldest, settings, failed)
             ),
             **occasional_services(lock, logs if loaded.log else None, failed),
         }
@@ -266,9 +265,7 @@ def engine_services(
     fault = partial(engine_fault, home, settings, engine, FileThreads(is_needed=lambda: True))
     return {
         "hosts left over": lambda _, begun: later(begun, end_earlier_hosts(home, failed)),
-        "engine repository": begun_again(
-            "engine", partial(watch_repository, log, view, fault, failed), failed
-        ),
+        "engine repository": lambda _, begun: later(begun, watch_repository(log, view, fault, failed)),
     }
 
 

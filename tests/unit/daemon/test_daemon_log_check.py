@@ -1,15 +1,13 @@
 """Checks in the background: of the whole log, again and again, and of the engine's repository; no loop ever returns."""
 
 import asyncio
-import errno
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 
 from pulse_adapters.memory.clock import VirtualClock, virtual_loop
 from pulse_adapters.memory.log import MemoryLog
-from pulse_core.daemon.services import LogCheck, Verify, begun_again, check_log, watch_repository
+from pulse_core.daemon.services import LogCheck, Verify, check_log, watch_repository
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import EnginePromoted, LogVerified, SettingsLoaded
@@ -161,20 +159,3 @@ def test_a_repository_is_read_whole_at_a_reload_and_now_and_then() -> None:
     _, said = lived(25, work)
     assert looks == [True, True, True]  # tried again after one that failed, and at the reload
     assert said == ["engine: git fsck: missing blob"]
-
-
-def test_a_service_that_survival_does_without_ends_nothing_and_is_begun_again() -> None:
-    tries = list[int]()
-
-    async def work(log: MemoryLog, view: View, said: list[str]) -> None:
-        async def broken() -> None:
-            tries.append(1)
-            raise OSError(errno.EIO, "Input/output error")
-
-        serve = begun_again("engine", broken, lambda *words: said.append(": ".join(words)))
-        nobody: Any = None
-        await serve(nobody, lambda: None)
-
-    _, said = lived(40, work)
-    assert said == ["engine: its watcher ended: OSError: [Errno 5] Input/output error"] * len(tries)
-    assert len(tries) == 3

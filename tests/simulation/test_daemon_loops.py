@@ -1,0 +1,104 @@
+"""Loops that survival does without: whatever one raises is an error in the log, and it is begun again."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pulse_core.daemon import Daemon
+from pulse_core.daemon.housekeeping import GarbageCollection, Housekeeping
+from pulse_core.daemon.incident_checkpoints import IncidentCheckpoints
+from pulse_core.model.errors import HomeBusy
+from tests.simulation.world import World, simulate
+
+SETTINGS: dict[str, Any] = {
+    "process": [{"name": "gateway", "start": ["gateway"], "restart": {"healthy_after": "1ms"}}]
+}
+PATIENCE = 60.0
+
+
+class Bug(Exception):
+    """What nobody has foreseen."""
+
+
+async def survives(world: World) -> None:
+    """Whoever dies is restarted at once."""
+    starts = len(world.host.starts)
+    world.host.kill("gateway")
+    async with asyncio.timeout(PATIENCE):
+        while len(world.host.starts) == starts:
+            await asyncio.sleep(0.1)
+
+
+def errors(world: World) -> list[str]:
+    return [json.loads(one.data)["message"] for one in world.events("error", subject="daemon")]
+
+
+@pytest.mark.parametrize(
+    ("owner", "loop", "name"),
+    [
+        (Daemon, "_reload", "reload"),
+        (Daemon, "_heartbeat", "heartbeat"),
+        (Daemon, "_prove_health", "health"),
+        (Housekeeping, "run", "housekeeping"),
+        (IncidentCheckpoints, "run", "incidents"),
+        (GarbageCollection, "run", "tidying"),
+    ],
+)
+def test_a_loop_that_fails_is_told_and_begun_again(
+    monkeypatch: pytest.MonkeyPatch, owner: type, loop: str, name: str
+) -> None:
+    work: Callable[[Any], Any] = getattr(owner, loop)
+    begun = list[int]()
+
+    async def fails_at_first(self: Any) -> None:
+        begun.append(1)
+        if len(begun) == 1:
+            raise Bug("no such number")
+        await work(self)
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(20)
+        await survives(world)
+        assert errors(world) == [f"the loop {name!r} ended: Bug: no such number"]
+        assert len(begun) == 2
+
+    monkeypatch.setattr(owner, loop, fails_at_first)
+    simulate(story, SETTINGS)
+
+
+def test_a_service_that_fails_again_and_again_ends_nothing() -> None:
+    tries = list[int]()
+
+    async def serve(_: Any, begun: Callable[[], None]) -> None:
+        begun()
+        tries.append(1)
+        raise Bug("it never works")
+
+    async def story(world: World) -> None:
+        await world.start()
+        await asyncio.sleep(300)
+        await survives(world)
+        assert len(tries) > 5
+        assert set(errors(world)) == {"the loop 'own' ended: Bug: it never works"}
+
+    simulate(story, SETTINGS, services={"own": serve})
+
+
+def test_a_daemon_ends_once_another_one_has_its_home() -> None:
+    async def serve(_: Any, begun: Callable[[], None]) -> None:
+        begun()
+        await asyncio.sleep(5)
+        raise HomeBusy("/home", 7)
+
+    async def story(world: World) -> None:
+        await world.start()
+        assert world._life is not None
+        with pytest.raises(ExceptionGroup) as raised:
+            await asyncio.wait_for(world._life, PATIENCE)
+        assert raised.value.subgroup(HomeBusy)
+
+    simulate(story, SETTINGS, services={"lock": serve})
