@@ -1,5 +1,7 @@
 """A directory on an ext4 whose disk promises more than it has: what can't be written is lost after it was taken."""
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +16,7 @@ class ThinDisk:
     """The directory `path`, on a disk with room until it is filled."""
 
     def __init__(self, path: Path, below: Path) -> None:
-        self.path, self._ballast = path, below / "ballast"
+        self.path, self._below, self._ballast = path, below, below / "ballast"
 
     def fill(self) -> None:
         """Leave the disk no block, though its file system has some."""
@@ -24,6 +26,18 @@ class ThinDisk:
 
     def make_room(self) -> None:
         self._ballast.unlink()
+
+    @contextmanager
+    def after_power_cut(self) -> Iterator[Path]:
+        """The directory as it would be found if the power failed now."""
+        copy, path = self._below.with_name("copy"), self._below.with_name("found")
+        path.mkdir(exist_ok=True)
+        shutil.copy(self._below / "image", copy)
+        subprocess.run(["mount", "-o", "loop", copy, path], check=True, timeout=60)
+        try:
+            yield path
+        finally:
+            subprocess.run(["umount", path], check=True, timeout=60)
 
 
 @contextmanager
@@ -40,7 +54,10 @@ def thin_disk(place: Path) -> Iterator[ThinDisk]:
         image.write_bytes(image.read_bytes())
         if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
             pytest.skip("no file system can be mounted of a file here")
+        device = os.stat(path).st_dev
+        queue = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}/queue/max_sectors_kb")
         try:
+            queue.write_text("4")  # a loop device says of a write that it has done in part that it was done
             if subprocess.run(["fstrim", path], check=False, timeout=60).returncode:
                 pytest.skip("this loop device gives no room back")
             yield ThinDisk(path, below)

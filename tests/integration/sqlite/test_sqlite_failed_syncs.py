@@ -4,16 +4,19 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+from random import Random
 
 import pytest
 
 from pulse_adapters.config.home import Home
+from pulse_adapters.sqlite import commits
 from pulse_adapters.sqlite.events import SqliteEventLog
 from pulse_adapters.sqlite.verify import verify
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import Paused
+from tests.long_form import sample
 from tests.thin_disk import ThinDisk, thin_disk
 
 Open = Callable[..., AbstractAsyncContextManager[SqliteEventLog]]
@@ -76,3 +79,30 @@ async def test_rows_are_on_the_disk_after_a_checkpoint_that_failed(disk: ThinDis
         await log.check()
         found = verify(home.events, home.objects)
         assert (found.fault, found.rows) == ("", 3_503 + 100 * moved)
+
+
+@pytest.mark.parametrize("seed", range(sample(1, 40)))
+async def test_whatever_the_disk_refuses_between_what_was_acknowledged_outlives_a_power_cut(
+    disk: ThinDisk, open_log: Open, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance, acknowledged, is_full, refused = Random(seed), 0, False, 0
+    monkeypatch.setattr(commits, "MOVED", chance.choice([30, 1_000]))
+    async with open_log(disk.path) as log:
+        for step in range(80):
+            if chance.random() < 0.25:
+                (disk.make_room if is_full else disk.fill)()
+                is_full = not is_full
+            try:
+                acknowledged = (await log.append(*rows(chance.choice([1, 3, 20]), 900)))[-1].seq
+            except LogUnavailable:
+                refused += 1
+            if step % 8 == 0:
+                with disk.after_power_cut() as found:
+                    home = Home(found)
+                    (found / "events.db-shm").unlink(
+                        missing_ok=True
+                    )  # a power cut leaves nothing that was not synced
+                    there = verify(home.events, home.objects)
+                    assert there.fault == ""
+                    assert there.rows >= acknowledged
+    assert refused
