@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pulse_core.model.durations import UNITS
 from pulse_core.model.errors import UnknownName
 from pulse_core.settings.cross_checks import repeated_names
-from pulse_core.settings.groups import Duration, Group, Path
+from pulse_core.settings.groups import AccountName, Duration, Group, Path
 from pulse_core.settings.secrets import Argv, Environment
 from pulse_core.settings.settings import Settings
 from pulse_core.settings.settings_group import SettingsGroup
@@ -51,9 +51,8 @@ class AgentSettings(TaskWorker):
     memory: int = Field(0, ge=0, description="bytes of memory that a run may have together; 0: any number")
     processes: int = Field(0, ge=0, le=1 << 20, description="processes and threads of a run; 0: any number")
     cpu_weight: int = Field(0, ge=0, le=10_000, description="share of the CPU against 100 of others; 0: 100")
-    user: str = Field(
+    user: AccountName = Field(
         "",
-        max_length=64,
         description="whom its program runs as, which root's daemon alone can do; empty: the daemon's own user",
         examples=["agents"],
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from pulse_core.model.durations import UNITS
-from pulse_core.settings.groups import Duration, Group, context_check
+from pulse_core.settings.groups import AccountName, Duration, Group, context_check
 
 USER_CHECK = "user_check"
 """In a validation's context: a function that raises ValueError for a user that can't be the engine's."""
@@ -32,7 +32,7 @@ class EngineSettings(Group):
     quarantine: int = Field(
         5, ge=1, le=1_000, description="errors in a row after which a rule is passed over, outside that time"
     )
-    user: Annotated[str, context_check(USER_CHECK)] | None = Field(
+    user: Annotated[AccountName, context_check(USER_CHECK)] | None = Field(
         None,
         description="user of the machine that its code runs as where the daemon runs as root;"
         " not set: the home's own, `pulse-engine-…`, which the install makes",

@@ -120,7 +120,8 @@ def context_check(name: str, usual: Callable[[str], object] | None = None) -> Af
 def is_host_port(text: str, lowest: int = 1) -> bool:
     """Whether this is `host:port`."""
     host, _, port = text.rpartition(":")
-    return bool(host) and port.isascii() and port.isdigit() and len(port) < 6 and lowest <= int(port) < 65536
+    fits = port.isascii() and port.isdigit() and len(port) < 6 and lowest <= int(port) < 65536
+    return bool(host) and host.isprintable() and fits
 
 
 def is_http_url(text: str) -> bool:
@@ -177,6 +178,15 @@ UnitName = Annotated[
     ),
 ]
 """The full name of a unit of systemd."""
+
+AccountName = Annotated[
+    str,
+    Field(max_length=64),
+    text_check(
+        re.compile(r"[^\0-\x1f:/\x7f]*").fullmatch, "is no name of a user or group that a machine can have"
+    ),
+]
+"""The name of a user or a group; empty for the usual one."""
 
 Regex = Annotated[str, Field(min_length=1), context_check(PATTERN_CHECK, SearchPattern)]
 """A regular expression as RE2 has it; an empty one would be found everywhere."""

@@ -12,6 +12,7 @@ from pulse_core.model.names import USAGE
 from pulse_core.settings.groups import (
     NUMBER_AS_TEXT,
     AbsolutePath,
+    AccountName,
     Duration,
     Group,
     Path,
@@ -156,13 +157,13 @@ class ProcessSettings(Group):
         description="regular expression searched in the first 4096 characters of the argv joined by spaces",
         examples=["http\\.server 18080"],
     )
-    user: Annotated[str, Field(max_length=64)] = Field(
+    user: AccountName = Field(
         "",
         description="whom `start` runs as, which root's daemon alone can do, and whose processes `pid_file`, `match` and"
         " `tcp` find; empty: the daemon's own user",
         examples=["postgres"],
     )
-    group: Annotated[str, Field(max_length=64)] = Field(
+    group: AccountName = Field(
         "",
         description="group that `start` runs as, which root's daemon alone can do; empty: that of its user",
         examples=["www-data"],

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 from pulse_core.model.durations import UNITS
 from pulse_core.settings.cross_checks import disagreements
 from pulse_core.settings.engine import EngineSettings, RollbackSettings
-from pulse_core.settings.groups import AbsolutePath, Duration, Group, context_check
+from pulse_core.settings.groups import AbsolutePath, AccountName, Duration, Group, context_check
 from pulse_core.settings.logs import LogSettings
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.notify import NoticeRoute, NotifySettings
@@ -131,7 +131,7 @@ class SocketSettings(Group):
     directory: AbsolutePath | None = Field(
         None, description="directory of the socket, if not the home's run/", examples=["/run/pulse/main"]
     )
-    group: Annotated[str, context_check(GROUP_CHECK)] | None = Field(
+    group: Annotated[AccountName, context_check(GROUP_CHECK)] | None = Field(
         None, description="group whose members may do what an agent may", examples=["agents"]
     )
 
