@@ -28,7 +28,7 @@ COLOURS = {
 
 def table(effects: Sequence[Mapping[str, Any]]) -> Table:
     """One line an effect."""
-    drawn = PlainTable("id", f"time ({zone()})", "state", "took", "key", "reason")
+    drawn = PlainTable("id", f"time ({zone()})", "state", "took", "key", "reason", whole=("id", "key"))
     for one in effects:
         drawn.line(short(one["id"]), local(one["at"]), state(one), duration(one), one["key"], reason(one))
     return drawn

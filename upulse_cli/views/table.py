@@ -20,16 +20,28 @@ GAPS, RULED_GAPS = (2, 0), (3, 2)
 
 
 class PlainTable(Table):
-    """A table with these columns. right: those of numbers, which stay whole; the others take several lines where there is
-    too little room, the widest ones first; ruled: a line below the headings, which are dim otherwise."""
+    """A table with these columns. right: those of numbers, which stay whole; whole: others that do, since they are copied;
+    the others take several lines where there is too little room, the widest ones first; ruled: a line below the headings,
+    which are dim otherwise."""
 
-    def __init__(self, *columns: str, right: Collection[str] = (), ruled: bool = False) -> None:
+    def __init__(
+        self,
+        *columns: str,
+        right: Collection[str] = (),
+        whole: Collection[str] = (),
+        ruled: bool = False,
+    ) -> None:
         super().__init__(
             box=box.SIMPLE_HEAD if ruled else None, pad_edge=False, header_style="" if ruled else "dim"
         )
         for name in columns:
             number = name in right
-            self.add_column(name, justify="right" if number else "left", no_wrap=number, overflow="fold")
+            self.add_column(
+                name,
+                justify="right" if number else "left",
+                no_wrap=number or name in whole,
+                overflow="fold",
+            )
             self._keep(self.columns[-1], Text(name))
 
     def line(self, *cells: object) -> None:

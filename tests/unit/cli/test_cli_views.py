@@ -276,3 +276,12 @@ def test_work_that_is_shed_is_not_overlooked() -> None:
 )
 def test_a_sensed_number_has_the_unit_that_its_name_says(name: str, value: float, shown: str) -> None:
     assert vital(name, value) == shown
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_ids_and_keys_of_effects_are_never_broken(width: int) -> None:
+    text = drawn(table([effect(1), effect(2)]), width)
+    for number in (1, 2):
+        assert effect(number)["key"] in text
+    assert text.count(short(ID)) == 2
+    assert "reason" in text
