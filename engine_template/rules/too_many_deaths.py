@@ -8,7 +8,7 @@ TOO_MANY = 5
 
 
 async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
-    """Tell of each process that died too often today."""
+    """Tell of each process that died, or did not serve, too often today."""
     verdict = await inner(prev, curr)
     counted = curr.own["deaths"]
     if counted["day"] != curr.now.at // DAY_US:
@@ -19,6 +19,6 @@ async def too_many_deaths(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdi
 
 def notice(name: str, times: int) -> Effect:
     """What people are told."""
-    title = f"{name} died {times} times today"
+    title = f"{name} went down {times} times today"
     text = f"find out why with: upulse why {name}"
     return Effect(action="notify", key=f"notify:deaths:{name}", params={"title": title, "text": text}, reason=title)

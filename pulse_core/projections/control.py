@@ -94,7 +94,8 @@ def after(state: Control, events: Iterable[Event]) -> Control:
             continue  # at once, not after a comparison with each class
         match event.payload:
             case Paused(why=why):
-                state = replace(state, paused=event.moment, by=event.actor, why=why)
+                if state.paused is None or why:  # who pauses again may say another reason; since when stays
+                    state = replace(state, paused=state.paused or event.moment, by=event.actor, why=why)
             case Resumed():
                 state = replace(state, paused=None, by="", why="")
             case SettingsLoaded(digest=digest, processes=processes):

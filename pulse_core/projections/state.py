@@ -110,7 +110,7 @@ class StateProjection(Generic[T]):
 
 EFFECTS = StateProjection("effects", 4, Effects, effects.KINDS, effects.after)
 PROCESSES = StateProjection("processes", 15, Processes, processes.KINDS, processes.after)
-CONTROL = StateProjection("control", 7, Control, control.KINDS, control.after)
+CONTROL = StateProjection("control", 8, Control, control.KINDS, control.after)
 CONDITIONS = StateProjection("conditions", 8, Conditions, conditions.KINDS, conditions.after)
 NOTICES = StateProjection("notices", 6, Notices, notices.KINDS, notices.after)
 LOGS = StateProjection("logs", 4, Logs, logs.KINDS, logs.after, lambda value: value.entries <= logs.FEW)

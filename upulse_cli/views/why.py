@@ -171,7 +171,9 @@ def _tick(tick: Told, rule: str, subjects: frozenset[str]) -> Tree:
         if is_own and not notes:  # a rule may say why without a name
             notes = layer["notes"]
         if notes or is_own or failed:
-            drawn.add(Text(one_line(f"{layer['rule']} {layer['outcome']}  {'; '.join(notes)}".rstrip())))
+            # What it dropped besides is another effect.
+            did = "added" if is_own and layer["outcome"] == "dropped" else layer["outcome"]
+            drawn.add(Text(one_line(f"{layer['rule']} {did}  {'; '.join(notes)}".rstrip())))
         else:
             passed += 1
     if passed:

@@ -30,7 +30,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
     SettingsLoaded,
 )
-from pulse_core.model.moment import Moment, local_text
+from pulse_core.model.moment import Moment, iso, local_text
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
@@ -326,12 +326,22 @@ def test_a_tick_tells_what_concerns_the_effect_and_counts_the_other_rules(scene:
         "mine passed  web: due: dead",
         "2 rules passed it on",
     ]
+    story["effect"]["rule"] = layers[0]["rule"] = "process_watchdog"
+    layers[0]["outcome"] = "dropped"  # another effect
+    assert "process_watchdog added  web: due: dead" in drawn(story)
 
 
 def test_pulse_itself_says_why_it_is_as_it_is(scene: Scene) -> None:
     scene.at(1, Paused(why="lunch"), actor="ada")
     about = why(scene.home, "pulse").spelled()["about"]
     assert (about["kind"], about["state"], about["why"]) == ("pulse", "stopped", "paused by ada: lunch")
+    scene.at(2, Paused(), actor="bob")
+    assert why(scene.home, "pulse").spelled()["about"]["why"] == "paused by ada: lunch"
+    paused = home_status(scene.home)["paused"]
+    assert paused
+    assert paused["since"] == iso(START + 1_000_000)
+    scene.at(3, Paused(why="new disks"), actor="bob")
+    assert why(scene.home, "pulse").spelled()["about"]["why"] == "paused by bob: new disks"
 
 
 def test_what_is_wrong_with_what_pulse_guards_is_said_of_it_too(scene: Scene, monkeypatch: Any) -> None:
