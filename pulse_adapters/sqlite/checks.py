@@ -29,7 +29,14 @@ from pulse_adapters.sqlite.connect import (
 from pulse_adapters.sqlite.errors import is_corrupt
 from pulse_adapters.sqlite.event_reader import translate_read_error
 from pulse_adapters.sqlite.last_write import last_row_noted
-from pulse_adapters.sqlite.open_log import TAIL, Opening, check_tail, open_writer, refuse_lost_end
+from pulse_adapters.sqlite.open_log import (
+    TAIL,
+    Opening,
+    check_tail,
+    open_writer,
+    refuse_lost_end,
+    refuse_new_log,
+)
 from pulse_adapters.sqlite.payloads import lost_payloads
 from pulse_adapters.sqlite.reserve import SIZE, Reserve
 from pulse_adapters.sqlite.verify import INDEX_FAULT, verify
@@ -122,6 +129,11 @@ class StoreChecks:
             yield Finding(
                 "log", FAIL, str(damage), "upulse doctor --repair, while no daemon runs", self._put_back
             )
+            return
+        try:
+            refuse_new_log(home.events)
+        except Damaged as damage:
+            yield Finding("log", FAIL, str(damage), DAMAGE_REMEDY)
             return
         if not home.events.exists():
             remedy = "upulse restore a backup; a start would begin a new log"

@@ -220,7 +220,8 @@ def test_a_restore_that_changed_nothing_is_only_mentioned(quiet: CliHome) -> Non
 DAMAGE: dict[str, tuple[Callable[[CliHome], object], str, str]] = {
     "row": (lambda home: alter(home.path / "events.db", "UPDATE event SET subject = 'x' WHERE seq = 2"), "log", "row 2"),
     "page": (lambda home: (home.path / "events.db").write_bytes(b"no database" * 5_000), "log", "not a database"),
-    "gone": (lambda home: [path.unlink() for path in home.path.glob("events.db*")], "log", "there is no"),
+    "gone": (lambda home: [path.unlink() for path in home.path.glob("events.db*")], "log", "which are LOST"),
+    "empty": (lambda home: os.truncate(home.path / "events.db", 0), "log", "is empty, and had"),
     "tail": (lambda home: alter(home.path / "events.db", "DELETE FROM event WHERE seq > 4"), "state", "knows row"),
 }  # fmt: skip
 
