@@ -64,3 +64,15 @@ def test_the_doctor_warns_where_more_was_promised_and_says_what_helps(part: str,
 def test_a_daemon_of_an_earlier_version_says_nothing_of_it() -> None:
     running = {name: value for name, value in engine(user=True).items() if name != "missing"}
     assert "isolation: full" in engine_status(running)
+
+
+def test_the_doctor_names_the_rules_that_raise_and_those_that_are_passed_over() -> None:
+    checks = DaemonChecks(cast("HomeContext", None))
+    running = {**engine(user=True), "quarantined": {"slow": "it took too long"}}
+    checks.__dict__["status"] = {"engine": running, "raising": {"mine": "ValueError: no"}}
+    raises, slow = checks.rule_host()
+    assert (raises.level, raises.words, slow.words) == (
+        WARN,
+        "mine raises: ValueError: no",
+        "slow is quarantined: it took too long",
+    )
