@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pulse_adapters.workers import file_threads
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_core.home import HomeLayout
 from pulse_core.model.event import Head
@@ -46,6 +47,8 @@ async def test_an_anchor_that_does_not_answer_holds_up_nothing_and_nothing_count
 
     monkeypatch.setattr(anchors, "add_to_file", add)
     monkeypatch.setattr(anchors, "FileThreads", partial(FileThreads, 0.0))
+    # what another test has mounted is none of this one's
+    monkeypatch.setattr(file_threads, "RecentMounts", lambda: lambda: False)
     log: Any = SimpleNamespace(host="x", head=Head(1, b"1"))
     clock: Any = SimpleNamespace(now=lambda: SimpleNamespace(at=1))
     nothing: Any = None
