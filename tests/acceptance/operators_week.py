@@ -38,6 +38,8 @@ PATIENT = 'restart = { max = 1000, backoff = "10ms", healthy_after = "0s", grace
 """A machine may be as busy as it likes; nothing here counts as failed for being late."""
 HASTY = 'restart = { max = 2, backoff = "10ms", backoff_max = "30m", grace = "60s" }'
 """Flapping after two restarts, and tried again so late that no test sees it."""
+NEVER_UP = f'exec = ["false"]\n{HASTY}'
+"""The same of what a look on a busy machine would else find alive before it ends."""
 QUICK = '[watch]\nprocess_interval = "200ms"\nsystem_interval = "200ms"\nusage_interval = "100ms"\n'
 
 
@@ -672,7 +674,7 @@ TABLE: tuple[Breakage, ...] = (
     Breakage("ends with status 0", PIPED, ended_by(0), answered("process N exited with status 0")),
     Breakage(
         "ends as soon as it starts",
-        process("victim", argv("sh", "DIR/program"), HASTY),
+        process("victim", argv("sh", "DIR/program"), NEVER_UP),
         gives_up,
         Truth(
             {"victim": "flapping"},
