@@ -48,34 +48,33 @@ def answer_in_time(about: str, question: Callable[[], Answer], patience_s: float
     Where it might, a child asks first: a thread that waits for a lookup of somebody else can't be killed, and this process
     would not end.
     """
-    if has_others() and not _ends(ask_in_child(question), patience_s):
-        raise NoAnswer(f"the file system of {about} does not answer")
+    if has_others():
+        if not ends(child := ask_in_child(question), patience_s):
+            raise NoAnswer(f"the file system of {about} does not answer")
+        os.waitpid(child, 0)
     return question()
 
 
-def ask_in_child(question: Callable[[], object], longest_s: int = 0) -> int:
-    """The process id of a child that asks and ends; it holds nothing that is open or locked here.
-
-    longest_s: seconds after which a signal ends it, as soon as its file system lets it be ended.
-    """
+def ask_in_child(question: Callable[[], object]) -> int:
+    """The process id of a child that asks and ends, at the latest with this thread; it holds nothing that is open here."""
     if child := os.fork():
         return child
     try:
         os.closerange(0, _DESCRIPTORS)  # a lock or a pipe would be held as long as it waits
         prctl(_DEATH_SIGNAL, signal.SIGKILL)
-        signal.alarm(longest_s)
         question()
     finally:
         os._exit(0)
 
 
-def _ends(child: int, patience_s: float) -> bool:
+def ends(child: int, patience_s: float) -> bool:
+    """Whether a child ends within so many seconds; else it is killed. Either way it is still to be waited for."""
     handle = os.pidfd_open(child)
     try:
-        if ended := bool(select.select([handle], [], [], patience_s)[0]):
-            os.waitpid(child, 0)
-        else:
+        end = select.poll()
+        end.register(handle, select.POLLIN)
+        if not (is_over := bool(end.poll(patience_s * 1000))):
             os.kill(child, signal.SIGKILL)
-        return ended
+        return is_over
     finally:
         os.close(handle)

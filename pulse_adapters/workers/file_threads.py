@@ -9,13 +9,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, ask_in_child, has_others
+from pulse_adapters.workers.file_systems import PATIENCE_S, Answer, ask_in_child, ends, has_others
 from pulse_adapters.workers.threads import start_thread
 
 REMEMBERED_S = 1.0
 """Seconds for which it is known what is mounted."""
 _LONGEST_S = 60
-"""Seconds after which a child that still asks ends: a fork of many threads may wait for one that it does not have."""
+"""Seconds after which a child that still asks is ended: a fork of many threads may wait for one that it does not have."""
 
 
 class RecentMounts:
@@ -68,7 +68,7 @@ class FileThreads:
     async def ask(self, about: str, question: Callable[[], Answer], key: str = "") -> Answer:
         """What the question answers or raises; while the same one (about this, with this key) is open, its answer.
 
-        Raises TimeoutError if that is open for too long, and BlockingIOError if no thread can be had.
+        Raises TimeoutError if that is open for too long, or no thread can be had to ask it.
         """
         found: Answer = await self._answer(about, self.begin(about, question, key))
         return found
@@ -125,13 +125,14 @@ class FileThreads:
                 start_thread(ask_and_tell, "file system")
             except BlockingIOError as error:
                 del self._open[about, key]
-                asked.answer.set_exception(error)
+                asked.answer.set_exception(TimeoutError(f"{about} can't be asked: {error.strerror}"))
         else:
             ask()
         return asked
 
 
 def _ask_after_child(about: str, question: Callable[[], Answer]) -> Answer:
-    if os.WIFSIGNALED(os.waitpid(ask_in_child(question, _LONGEST_S), 0)[1]):
+    ends(child := ask_in_child(question), _LONGEST_S)
+    if os.WIFSIGNALED(os.waitpid(child, 0)[1]):  # it was killed, perhaps only once its file system let it end
         raise TimeoutError(f"the file system of {about} does not answer")
     return question()

@@ -3,7 +3,9 @@
 import asyncio
 import os
 import queue
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -17,6 +19,7 @@ from pulse_adapters.host.pid_files import PidFiles
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.settings_doubts import doubts_of
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers import file_threads
 from pulse_adapters.workers.file_systems import has_others
 from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts
 from pulse_adapters.workers.spawn import reach_program
@@ -202,3 +205,21 @@ async def test_no_thread_waits_for_a_server_that_has_read_what_it_was_asked(tmp_
         files.patience_s = 60.0
         with pytest.raises(OSError, match=r"not connected|denied"):
             await files.ask(str(place), partial(os.listdir, place))
+
+
+async def test_a_child_that_never_asks_is_ended_though_the_daemon_handles_signals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose fork came while another thread held what its question needs."""
+    (place := tmp_path / "place").mkdir()
+    loop, own = asyncio.get_running_loop(), os.getpid()
+    monkeypatch.setattr(file_threads, "_LONGEST_S", 1)
+    loop.add_signal_handler(signal.SIGALRM, str)
+    try:
+        with dead(place):
+            files, began = FileThreads(30.0), loop.time()
+            with pytest.raises(TimeoutError, match="of elsewhere does not answer"):
+                await files.ask("elsewhere", lambda: os.getpid() == own or time.sleep(3600))
+            assert loop.time() - began < 20.0
+    finally:
+        loop.remove_signal_handler(signal.SIGALRM)
