@@ -45,11 +45,8 @@ class SocketService:
 
     async def __call__(self, request_handler: RequestHandler, begun: Callable[[], None]) -> None:
         """Serve until cancelled; if that cannot be done, say so and try again: survival never needs it."""
-        report, faults, files = (
-            request_handler.report,
-            list(self.settings_faults),
-            FileThreads(in_child=False),
-        )
+        report, faults = request_handler.report, list(self.settings_faults)
+        files = FileThreads(in_child=False)
         if faults:
             request_handler = replace(request_handler, report=lambda: {**report(), "settings_faults": faults})
         while True:

@@ -387,9 +387,8 @@ class Commits:
     async def _execute(self, statements: list[tuple[str, list[Any]]], last: int) -> None:
         """One statement commits by itself; more than one need a transaction around them."""
 
-        def work(
-            connection: sqlite3.Connection,
-        ) -> None:  # in its thread: a disk that hangs would hold up the event loop
+        def work(connection: sqlite3.Connection) -> None:
+            """In the connection's thread: a disk that hangs would hold up the event loop."""
             try:
                 _carry_out(statements, connection)
             except sqlite3.OperationalError:

@@ -42,12 +42,6 @@ class SpareDescriptor:
             self._is_wanted = True
             self._take()
 
-    def release(self) -> None:
-        """Have none any more."""
-        with self._lock:
-            self._is_wanted = False
-            self._give_up()
-
     def read(self, look: Callable[[], T]) -> T:
         """What the look returns, made once more in the place of the spare one if no descriptor is left. Raises OSError."""
         try:

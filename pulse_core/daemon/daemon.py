@@ -153,7 +153,7 @@ class Daemon:
 
     def _loop_supervisor(self, engine: EngineController | None) -> LoopSupervisor:
         if engine is None:
-            return LoopSupervisor(partial(self.reporter, "tick"), lambda why: None)
+            return LoopSupervisor(partial(self.reporter, "tick"))
         return LoopSupervisor(engine.report_loop, engine.put_aside)
 
     def _engine_controller(self, engine: EngineParts) -> EngineController:

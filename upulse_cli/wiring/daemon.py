@@ -189,7 +189,7 @@ async def real_daemon(
         yield daemon
 
 
-class Stores(NamedTuple):
+class OpenStores(NamedTuple):
     """What a daemon records in, open; first: the log's first row, None if it has none yet."""
 
     log: SqliteEventLog
@@ -201,7 +201,7 @@ class Stores(NamedTuple):
 @asynccontextmanager
 async def open_stores(
     home: Home, clock: SystemClock, objects: FileObjects, how: Opening, folder: HomeFolder
-) -> AsyncIterator[Stores]:
+) -> AsyncIterator[OpenStores]:
     """The stores of a home whose log no other daemon has under its name."""
     async with AsyncExitStack() as stack:
         log = await stack.enter_async_context(narrated_log(home, clock, objects, how))
@@ -210,7 +210,7 @@ async def open_stores(
         await checkpoints.tell_host()
         rows = [one async for batch in log.since(0, upto=1) for one in batch]
         vitals = await stack.enter_async_context(SqliteVitals.open(home.vitals))
-        yield Stores(log, checkpoints, vitals, rows[0] if rows else None)
+        yield OpenStores(log, checkpoints, vitals, rows[0] if rows else None)
 
 
 def machine_watchers(
