@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from pulse_core.actions import NOTIFY, ActionDeclaration
+from pulse_core.actions import ActionDeclaration
 from pulse_core.agents import actions
 from pulse_core.agents.assignment import obstacles_of, plan, under_way
 from pulse_core.agents.availability import CONDITION, Budgets, pause_left, unavailable
@@ -14,8 +14,8 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.notices import told_while
 from pulse_core.rules.onion import Inner
-from pulse_core.rules.survival.notices import is_told
 from pulse_core.tasks.actions import ASSIGN_TASK
 from pulse_core.tasks.fitness import obstacles
 from pulse_core.tasks.projection import TASKS
@@ -168,23 +168,16 @@ async def end_orphans(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
 
 async def tell_people(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Tell people once of each agent that is set aside and each run that is held, and when that is over."""
-    verdict = await inner(prev, curr)
-    news = {name: one.evidence for name, one in curr.conditions.raised.items() if name.startswith(CONDITION)}
+    verdict, raised, held = await inner(prev, curr), curr.conditions.raised, {}
     for run in curr.of(RUNS).live:
         if run.paused and (agent := agents_of(curr.settings).get(run.agent)):
             left = f"it is stopped after {duration_text(agent.hold)}, unless a person has it go on"
             how = f"upulse effect add pause-agent-run --key go-on --param run={run.id} --param why=… --param over=true"
-            news[f"{HELD}{run.task}"] = f"{run.agent}: {run.held}; {left}: {how}"
-    told = [one for one in curr.notices.of if one.startswith((CONDITION, HELD)) and is_told(one, curr)]
-    for topic in dict.fromkeys((*news, *told)):
-        if (topic in news) != (is_over := topic in told):
-            of, is_run = topic.partition(":")[2], topic.startswith(HELD)
-            title = f"{'resolved: ' if is_over else ''}{f'the run of {of} is held' if is_run else f'agent {of} fails'}"
-            over = "it goes on, or has ended" if is_run else "it works again, or a person has resumed it"
-            text = news.get(topic, over)
-            params = {"title": title, "text": text, "over": is_over}
-            verdict = verdict.plus(NOTIFY.wish(topic, params, text))
-    return verdict
+            held[run.task] = f"{run.agent}: {run.held}; {left}: {how}"
+    failing = {of[len(CONDITION) :]: one.evidence for of, one in raised.items() if of.startswith(CONDITION)}
+    over = "it works again, or a person has resumed it"
+    verdict = told_while(verdict, curr, CONDITION, failing, "agent {} fails".format, over)
+    return told_while(verdict, curr, HELD, held, "the run of {} is held".format, "it goes on, or has ended")
 
 
 RULES = (assign_tasks, run_assigned_tasks, make_workspaces, stop_runs, clean_up, end_orphans, tell_people)

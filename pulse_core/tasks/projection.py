@@ -216,11 +216,10 @@ def _news(task: TaskState, event: Event, data: Mapping[str, Any]) -> Mapping[str
         return {"result": data.get("result", ""), "data": data.get("data", {}), "error": ""}
     if kind == kinds.TaskFailed.kind:
         is_short = bool(data.get("blameless"))
+        error, is_counted = data.get("error", ""), not is_short and not data.get("unbegun")
         counts = {"attempts": task.attempts - is_short, "shortages": task.shortages + 1 if is_short else 0}
-        counts["same_failures"] = (
-            0 if is_short or data.get("unbegun") else task.failures_with(data.get("error", ""))
-        )
-        return {"agent": "", "error": data.get("error", ""), "retry_us": data.get("retry_us") or 0, **counts}
+        counts["same_failures"] = task.failures_with(error) if is_counted else 0
+        return {"agent": "", "error": error, "retry_us": data.get("retry_us") or 0, **counts}
     if kind == kinds.TaskReleased.kind:
         return {"agent": "", "error": data.get("why", "")}
     if kind == kinds.TaskRetried.kind:

@@ -5,6 +5,7 @@ from pulse_core.model.text import as_data
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.notices import told_while
 from pulse_core.rules.onion import Inner
 from pulse_core.tasks.actions import CLOSE_TASK, CREATE_TASK, RELEASE_TASK
 from pulse_core.tasks.projection import TASKS
@@ -38,6 +39,14 @@ async def close_done_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
     return verdict
 
 
+async def tell_stuck_tasks(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
+    """Tell people of each task that goes on only when one of them has decided about it, and when that is over."""
+    stuck = (one for one in curr.of(TASKS).tasks.values() if one.status in (Status.FAILED, Status.BLOCKED))
+    news = {one.id: f"{one.title}: {one.error}; upulse task retry {one.id}" for one in stuck}
+    over = "it goes on, or nobody waits for it any more"
+    return told_while(await inner(prev, curr), curr, "task:", news, "{} waits for a person".format, over)
+
+
 async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verdict:
     """Make a task of a condition that has stood for as long as the settings say, whatever was done about it."""
     verdict, settings = await inner(prev, curr), SETTINGS.of(curr.settings)
@@ -69,3 +78,7 @@ def _prompt(name: str, condition: Condition) -> str:
     )
     said = f"{condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}"
     return f"The condition {name} stands. Find out why, and mend the cause.\n\n{as_data(said)}"
+
+
+RULES = (release_ended_claims, close_done_tasks, tasks_for_conditions, tell_stuck_tasks)
+"""The outermost first."""

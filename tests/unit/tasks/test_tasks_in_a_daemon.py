@@ -163,6 +163,40 @@ def test_there_are_no_more_open_tasks_than_the_settings_say() -> None:
     told(story, tasks={"most": 1})
 
 
+@pytest.mark.parametrize(
+    ("kind", "data"), [("task-failed", {"error": "no such file"}), ("task-blocked", {"why": "no such file"})]
+)
+def test_a_task_that_waits_for_a_person_is_told_once_and_when_that_is_over(
+    kind: str, data: dict[str, Any]
+) -> None:
+    async def story(world: World) -> None:
+        await begun(world)
+        await say(world, kind, role=Role.AGENT, token=await claim(world), **data)
+        await asyncio.sleep(1)
+        assert len(notices(world)) == 1
+        (notice,) = notices(world)
+        assert notice["title"] == f"{ONE} waits for a person"
+        assert notice["text"] == f"mend it: no such file; upulse task retry {ONE}"
+        await say(world, "task-created", OTHER, project="app", title="something else")
+        await asyncio.sleep(120)
+        assert len(notices(world)) == 1
+        await say(world, "task-retried")
+        await asyncio.sleep(1)
+        assert len(notices(world)) == 2
+        assert notices(world)[-1]["title"] == f"resolved: {ONE} waits for a person"
+        await say(world, kind, role=Role.AGENT, token=await claim(world), **data)
+        await asyncio.sleep(1)
+        assert len(notices(world)) == 3
+
+    told(story)
+
+
+def notices(world: World) -> list[dict[str, Any]]:
+    """What was told about tasks, oldest first."""
+    wishes = (json.loads(event.data) for event in world.events("effect"))
+    return [one["params"] for one in wishes if one["key"].startswith("notify:task:")]
+
+
 def test_who_does_not_hold_a_task_has_no_say_in_it_but_a_person_has() -> None:
     async def story(world: World) -> None:
         await begun(world)

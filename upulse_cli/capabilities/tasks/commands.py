@@ -243,9 +243,8 @@ def deps(
 
     known = current_tasks(open_home(home))
     if after or none:
-        return change(
-            home, task, "task-blockers-set", {"blockers": [find_task(known, one).id for one in after or ()]}
-        )
+        blockers = [find_task(known, one).id for one in after or ()]
+        return change(home, task, "task-blockers-set", {"blockers": blockers})
     one = find_task(known, task)
     said = [f"{id_}{' (open)' if id_ in one.waits_for else ''}" for id_ in one.blockers]
     return CommandResult(
