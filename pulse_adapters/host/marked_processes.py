@@ -46,7 +46,7 @@ class HomeMarks(NamedTuple):
 
     home: None for any; log: the identity of its log, empty where that is not known; since: when the first row of that was
     written, in clock ticks after boot, 0 if before the boot; knows: whether the log has a life that this effect began;
-    is_served: whether a daemon runs that has the log with this identity.
+    is_served: whether a daemon runs that has the log with this identity; asking costs a look at all sockets of the machine.
     """
 
     home: Path | None
@@ -73,7 +73,8 @@ class HomeMarks(NamedTuple):
 
     def name_before(self, one: Bearer) -> str:
         """The same for a home that lay in this place before, whose log is lost; empty if it is not."""
-        return self._name_here(one) if self._may_be_lost(one.log) else ""
+        name = self._name_here(one)
+        return name if name and self._may_be_lost(one.log) else ""
 
     def are_in_group(self, found: ProcessId, effect: str, log: str) -> bool:
         """Whether a life in a group of this place is of this home: another one may have lain here before.

@@ -58,6 +58,14 @@ def test_the_log_decides_whose_a_process_is(marks: HomeMarks, one: Bearer, own: 
     assert (marks.name_of(one), marks.name_before(one)) == (own, before)
 
 
+@pytest.mark.parametrize("one", [begun(HOME, "log.1"), begun(ELSEWHERE, "other.1"), begun(HOME, "other.2")])
+def test_nobody_asks_whether_a_log_is_served_unless_all_else_fits(one: Bearer) -> None:
+    asked: list[str] = []
+    marks = HomeMarks(HOME, "log.1", is_served=lambda log: bool(asked.append(log)))
+    marks.name_before(one)
+    assert asked == []
+
+
 @pytest.mark.parametrize(
     ("marks", "log", "is_own"),
     [
