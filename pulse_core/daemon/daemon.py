@@ -358,6 +358,7 @@ class Daemon:
         p = self.parts
         if delays := self.delays.end(p.clock.now()):
             await self.reporter.record("daemon", *delays)
+        await self.reporter.record("daemon", *self.reporter.rest())
         await self.journal.append_or_hold(Draft(DaemonStopped(pid=p.pid, reason="asked to stop")))
         await self.journal.leave()
         await self.housekeeping.keep()

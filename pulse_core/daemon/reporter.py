@@ -1,12 +1,14 @@
-"""Reports contained failures once: repetitions are counted, not recorded one by one."""
+"""Reports contained failures: each once, and its repetitions together."""
 
 import asyncio
 import logging
 from collections import Counter
+from dataclasses import dataclass, replace
 
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.kinds import ErrorReported
+from pulse_core.model.moment import Moment
 from pulse_core.model.secret_text import hide_secrets
 from pulse_core.record.journal import Journal
 
@@ -18,16 +20,26 @@ MOST_A_SECOND = 20
 LOG = logging.getLogger("pulse.error")
 
 
+@dataclass
+class _Failure:
+    """A failure that was recorded: the draft of that, when (loop time), how often it came since, and when last."""
+
+    draft: Draft
+    at: float
+    repeats: int = 0
+    last: Moment | None = None
+
+
 class Reporter:
-    """Takes failures at any rate; records the first of each, then one every ten minutes with a count.
+    """Takes failures at any rate; records the first of each, and those that follow together, ten minutes later.
 
     It records at most five different failures of one source in that time, and so many of one family in a second.
     """
 
     def __init__(self, journal: Journal) -> None:
         self.journal = journal
-        self._reported: dict[tuple[str, str], tuple[float, int]] = {}
-        """By whose and message: when it was last recorded (loop time), and how often it came again since."""
+        self._reported: dict[tuple[str, str], _Failure] = {}
+        """By whose and message."""
         self._recorded: Counter[str] = Counter()
         """By family, how many came in this second."""
         self._queue: asyncio.Queue[Draft] = asyncio.Queue(maxsize=KEPT)
@@ -38,23 +50,40 @@ class Reporter:
         Never blocks, never raises.
         """
         message = hide_secrets(message)
-        now = asyncio.get_running_loop().time()
-        at, repeats = self._reported.get((whose, message), (float("-inf"), 0))
-        if now - at < QUIET_SECONDS:
-            self._reported[whose, message] = at, repeats + 1
+        loop, key = asyncio.get_running_loop(), (whose, message)
+        now, known = loop.time(), self._reported.get(key)
+        if known and now - known.at < QUIET_SECONDS:
+            if not known.repeats:
+                loop.call_at(known.at + QUIET_SECONDS, self._record_repeats, known)
+            known.repeats, known.last = known.repeats + 1, self.journal.clock.now()
             return
-        times = [at for (name, _), (at, _) in self._reported.items() if name == whose]
+        times = [one.at for (name, _), one in self._reported.items() if name == whose]
         if sum(now - at < QUIET_SECONDS for at in times) >= DIFFERENT:
             return  # more would flood the log
         if not self._has_room(whose.partition(":")[0]):
             return
         if len(self._reported) >= KEPT:
-            self._reported.pop(next(iter(self._reported)))
-        self._reported[whose, message] = now, 0
+            self._record_repeats(self._reported.pop(next(iter(self._reported))))
         LOG.warning("%s: %s", whose, message)
-        if not self._queue.full():
-            error = ErrorReported(message=message, repeats=repeats, commit=commit, ended=ended)
-            self._queue.put_nowait(Draft(error, subject=whose))
+        error = ErrorReported(message=message, commit=commit, ended=ended)
+        self._reported[key] = failure = _Failure(Draft(error, subject=whose), now)
+        self.put(failure.draft)
+
+    def _record_repeats(self, failure: _Failure) -> None:
+        """Record how often it came since it was recorded, as of when it last came."""
+        if failure.repeats:
+            failure.at = asyncio.get_running_loop().time()
+            self.put(self._take_repeats(failure))
+
+    def _take_repeats(self, failure: _Failure) -> Draft:
+        more, failure.repeats = failure.repeats, 0
+        error = failure.draft.payload.model_copy(update={"repeats": more - 1})
+        return replace(failure.draft, payload=error, moment=failure.last)
+
+    def rest(self) -> list[Draft]:
+        """What is not recorded yet, for the end of the daemon."""
+        waiting = [self._queue.get_nowait() for _ in range(self._queue.qsize())]
+        return waiting + [self._take_repeats(one) for one in self._reported.values() if one.repeats]
 
     def _has_room(self, family: str) -> bool:
         if not self._recorded[family]:

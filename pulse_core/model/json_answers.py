@@ -77,8 +77,8 @@ class IncidentJson(TypedDict):
     requested meanwhile; delays: what had held back the answers to it; held: what does so now; wrong_ms: `lasted_ms` without
     the times at which it was well in between; began_after: if it began while no daemon ran, when it may have been well last:
     it began between that and `began`, and both durations are the least; unsure_ms: how much `wrong_ms` may be more; faded:
-    nobody said that it is over, but it did not come again; printed: what a process printed last;
-    helped: whether what was done did.
+    nobody said that it is over, but it did not come again; last_seen: when an error or a log line was seen last, of which
+    nobody knows yet whether it comes again; printed: what a process printed last; helped: whether what was done did.
     """
 
     id: str
@@ -91,6 +91,7 @@ class IncidentJson(TypedDict):
     wrong_ms: float | None
     unsure_ms: float
     faded: bool
+    last_seen: str | None
     times: int
     evidence: str
     causes: Sequence[CauseJson]

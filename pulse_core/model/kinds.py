@@ -142,7 +142,9 @@ class ErrorReported(Payload, kind="error", wakes=Wake.NEVER):
     """Something of ours or of the user's failed and was contained. Subject: whose it was (`watcher:x`)."""
 
     message: Text
-    repeats: int = Field(default=0, description="how often it came again since it was last recorded")
+    repeats: int = Field(
+        default=0, description="how often it came before this one since it was last recorded"
+    )
     commit: str = Field(default="", description="of an engine's code: the commit that it is in")
     ended: bool = Field(default=False, description="whether the process that its rules run in ended by it")
 

@@ -196,6 +196,7 @@ class Incident:
             "wrong_ms": lasted if self.about in FADED_US or lasted is None else self.wrong_us / 1000,
             "unsure_ms": self.unsure_us / 1000,
             "faded": self.faded,
+            "last_seen": iso(self.last.at) if self.about in FADED_US and not self.over else None,
             "times": self.times,
             "evidence": self.evidence,
             "causes": [cause.spelled() for cause in self.causes.values()],

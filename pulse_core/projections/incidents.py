@@ -257,7 +257,8 @@ class IncidentFold:
                 before.since = now
             if before.over or about == "process":
                 before.worked, before.by_person = None, False
-            before.times, before.last, before.over, before.faded = before.times + number, now, False, False
+            before.times, before.over, before.faded = before.times + number, False, False
+            before.last = max(before.last, now)  # what was counted is recorded later
             before.ended_by = ""
             before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
             before.requests_since = []

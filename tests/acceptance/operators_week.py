@@ -934,7 +934,7 @@ TABLE: tuple[Breakage, ...] = (
         line_logged,
         Truth(
             {},
-            f"log DIR/app.log: {LINE}, ongoing\n  notify acked: {LINE}",
+            f"log DIR/app.log: {LINE}\n  notify acked: {LINE}",
             notices=(("error", "log:DIR/app.log"),),
             warnings=(f"errors in DIR/app.log: {LINE}",),
         ),
@@ -1008,7 +1008,10 @@ TABLE: tuple[Breakage, ...] = (
         RULES,
         rule_raises,
         Truth(
-            UP, f"error rule:bad: {RAISED}, X times, ongoing", warnings=(f"rule:bad: {RAISED}",), wrong=True
+            UP,
+            f"error rule:bad: {RAISED}, X times, last at AT",
+            warnings=(f"rule:bad: {RAISED}",),
+            wrong=True,
         ),
         starts_itself=True,
     ),

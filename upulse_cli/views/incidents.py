@@ -46,7 +46,10 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         lasted = ""
     if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1) and told["began_after"]:
         lasted = f", last sign of life {local(told['began_after'])}, found at {local(told['began'])}"
-    lasted = f", not seen again since {local(told['ended'])}" if told["faded"] else lasted
+    if told["faded"]:
+        lasted = f", not seen again since {local(told['ended'])}"
+    elif told["last_seen"]:
+        lasted = f", last at {local(told['last_seen'])}" if told["times"] > 1 else ""
     yield f"{told['about']} {told['subject']}: {_seen(told)}{lasted}"
     if len(told["causes"]) > 1:
         yield from map(_cause, told["causes"])

@@ -1,5 +1,6 @@
 """How the log of a while is told as stories: what belongs together, and when it is over."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime, timedelta
@@ -71,7 +72,9 @@ def error(at: int) -> tuple[int, Payload, str]:
 def test_an_error_that_does_not_come_again_is_over_after_twenty_minutes() -> None:
     (fresh,) = told(20 * MINUTE, error(SECOND))
     assert (fresh["ended"], fresh["faded"]) == (None, False)
-    assert next(lines(fresh)).endswith("ongoing")
+    assert next(lines(fresh)).endswith(": no such directory")
+    (often,) = told(20 * MINUTE, error(SECOND), error(MINUTE))
+    assert re.search(r", 2 times, last at \d\d", next(lines(often)))
     (old,) = told(21 * MINUTE, error(SECOND))
     assert old["faded"]
     assert ", not seen again since " in next(lines(old))
