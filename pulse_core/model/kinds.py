@@ -178,6 +178,10 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
         description="if it ended while no daemon ran: when it may have been alive last, UTC microseconds; else 0",
     )
     unexplained: bool = Field(default=False, description="it is gone, and nobody knows how it ended")
+    failing: int = Field(
+        default=0,
+        description="of one that lives and does not serve: since when its probes fail, UTC microseconds; else 0",
+    )
     printed: Text = Field(
         default="",
         description="the end of what it printed, at most 2,000 bytes without secrets; not Pulse's words",

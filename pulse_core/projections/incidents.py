@@ -196,7 +196,7 @@ class IncidentFold:
             if kind == "error":
                 self._erred(row)
             elif kind != "process-died" or self._is_incident(row):
-                self._add_unsure_time(self._began(about, row), row)
+                self._began_before(self._began(about, row), row)
         elif about := ENDS.get(kind):
             self._ended(about, row)
         elif about := DELAYED.get(kind):
@@ -285,10 +285,18 @@ class IncidentFold:
                     story.request(wish.request)
                     story.by_person = True
 
-    def _add_unsure_time(self, story: Incident, row: Event) -> None:
-        """What died while no daemon ran may have been dead for longer than is known."""
+    def _began_before(self, story: Incident, row: Event) -> None:
+        """When it began, if it was well until now: what does not serve when its probes began to fail; what died while no
+        daemon ran perhaps some time before it was found."""
+        if story.since != row.moment:
+            return
+        failing = int(decoded(row).get("failing", 0)) if '"failing"' in row.data else 0
+        if 0 < failing < row.at:
+            since = row.moment.plus(failing - row.at)
+            story.began = since if story.began == row.moment else story.began
+            story.since = since
         last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0
-        if 0 < last_seen < row.at and story.since == row.moment:
+        if 0 < last_seen < row.at:
             story.unsure_us += row.at - last_seen
             if story.began == row.moment:
                 story.began_after = last_seen

@@ -22,7 +22,8 @@ class ProcessProbe(NamedTuple):
     """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
 
     proven: the death of the last known process was seen through its pidfd; before: the process that was known at the
-    previous probe, if any; failed: that enough of its health's probes failed, in words; restarting: its `start` is being
+    previous probe, if any; failed: that enough of its health's probes failed, in words; failing: since when they do (UTC
+    microseconds), 0 if the last one was good; restarting: its `start` is being
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
     daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words; unwatched:
     at a daemon's first probe, since when none had looked (UTC microseconds), else 0.
@@ -42,6 +43,7 @@ class ProcessProbe(NamedTuple):
     resumed: bool = False
     holder: str = ""
     unwatched: int = 0
+    failing: int = 0
 
 
 class ProcessConclusion(NamedTuple):
@@ -128,7 +130,7 @@ def _missed(look: ProcessProbe) -> ProcessConclusion:
     elif not look.sight.known and pid is not None:
         death = _gone(look, "is gone")
     elif look.failed:
-        death = _died(look, look.failed)
+        death = _died(look, look.failed, failing=look.failing)
     elif streak < look.process.evidence:
         return ProcessConclusion(streak=streak)
     else:
@@ -177,6 +179,7 @@ def _died(
     dead: ProcessId | None = None,
     recovering: bool = False,
     unexplained: bool = False,
+    failing: int = 0,
 ) -> Draft:
     """The death of `dead`, or of the process that was known to be it; by whose hand is a matter of that one alone."""
     up = look.history.up
@@ -202,6 +205,7 @@ def _died(
         intended=is_intended,
         last_seen=last_seen,
         unexplained=unexplained,
+        failing=failing and min(max(failing, up.at if up else 0), look.now.at),
     )
     return _about(look, died)
 

@@ -171,11 +171,12 @@ class ProcessAlive:
             before = known if (known := look.before.get(name)) in look.proofs else None
             life, said = identity(sights[name], history), earlier.get(name, {})
             sights[name] = self.health.observe(process, sights[name], life, history, now, said)
-            failed = self.health.record(name).verdict(process) if process.probe else ""
+            record = self.health.record(name)
+            failed = record.verdict(process) if process.probe else ""
             streak = before_now.get(name, 0)
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
             holder = self._holders[name] = self._holder(process, sights[name], history)
-            more = (failed, name in restarting, ended, name in resumed, holder, unwatched)
+            more = (failed, name in restarting, ended, name in resumed, holder, unwatched, record.failing)
             probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts

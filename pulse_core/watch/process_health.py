@@ -30,7 +30,8 @@ class ProbeRecord(NamedTuple):
     """What the probes of one life of a process said.
 
     outcomes: of those that count, oldest first; newest: the last answer; error: the last one that was not good, in
-    words; in_a_row: the last answers that were bad, those that count for nothing included.
+    words; in_a_row: the last answers that were bad, those that count for nothing included; failing: when the first of these
+    was asked for, UTC microseconds.
     """
 
     life: ProcessId | None = None
@@ -38,9 +39,12 @@ class ProbeRecord(NamedTuple):
     newest: HealthAnswer | None = None
     error: str = ""
     in_a_row: int = 0
+    failing: int = 0
 
-    def after(self, answer: HealthAnswer, process: ProcessSettings, counts: bool) -> "ProbeRecord":
-        """The record after one more answer; one that failed before it `counts` is only told."""
+    def after(
+        self, answer: HealthAnswer, process: ProcessSettings, counts: bool, asked: int
+    ) -> "ProbeRecord":
+        """The record after one more answer, asked for then; one that failed before it `counts` is only told."""
         outcome = (GOOD if answer.ok else FAILED) if counts and answer.ok is not None else ""
         error = self.error if answer.ok else answer.detail
         in_a_row = self.in_a_row if answer.ok is None else 0 if answer.ok else self.in_a_row + 1
@@ -49,6 +53,7 @@ class ProbeRecord(NamedTuple):
             newest=answer,
             error=error,
             in_a_row=in_a_row,
+            failing=(self.failing or asked) if in_a_row else 0,
         )
 
     def failed(self, process: ProcessSettings) -> int:
@@ -68,7 +73,7 @@ class ProbeRecord(NamedTuple):
         return {
             **({"outcomes": self.outcomes, "failed": failed, "of": process.probes} if failed else {}),
             **({"error": self.error} if self.error and (failed or not is_well) else {}),
-            **({"in_a_row": self.in_a_row} if self.in_a_row else {}),
+            **({"in_a_row": self.in_a_row, "failing": self.failing} if self.in_a_row else {}),
         }
 
 
@@ -78,7 +83,12 @@ def recorded(said: Mapping[str, Json], life: ProcessId | None) -> ProbeRecord:
     if not probe or said.get("pid") != (life.pid if life else None):
         return ProbeRecord(life)
     return ProbeRecord(
-        life, probe.get("outcomes", ""), None, probe.get("error", ""), probe.get("in_a_row", 0)
+        life,
+        probe.get("outcomes", ""),
+        None,
+        probe.get("error", ""),
+        probe.get("in_a_row", 0),
+        probe.get("failing", 0),
     )
 
 
@@ -221,4 +231,4 @@ class ProcessHealth:
             return
         in_time = age_us(life, history, now) - now.since(one.asked) >= process.start_period
         counts = history.up is not None and (in_time or bool(answer.result().ok))
-        one.record = one.record.after(answer.result(), process, counts)
+        one.record = one.record.after(answer.result(), process, counts, one.asked.at)

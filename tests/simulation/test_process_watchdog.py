@@ -23,6 +23,8 @@ from pulse_core.model.kinds import (
     Resumed,
 )
 from pulse_core.ports.host import ProcessId, ProcessObservation
+from pulse_core.projections.incidents import Incidents
+from pulse_core.projections.incidents import after as incidents_after
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
@@ -446,8 +448,16 @@ def test_one_failed_probe_kills_nothing_and_three_in_a_row_do() -> None:
         await asyncio.sleep(60)
         assert starts(world) == 1
         body.answering = False
+        hung = world.clock.now().at
         await asyncio.sleep(10)
         assert starts(world) == 2
+        died = world.events("process-died")[-1]
+        failing = json.loads(died.data)["failing"]
+        assert hung < failing < died.at, "it served until the first of them failed"
+        await asyncio.sleep(10)
+        (incident,) = incidents_after(Incidents(), world.log.events).at(world.clock.now())
+        assert incident.began.at == failing
+        assert incident.wrong_us == world.events("process-up")[-1].at - failing
 
     simulate(story, PORT)
 
