@@ -39,6 +39,8 @@ ORDER_US = 50_000
 """How long a dead process that depends on others waits: those that die in the same moment are known to be dead by then."""
 START_GRACE_US = 250_000
 """The least grace period of a start: the probe that follows it must have run."""
+UNSEEN_US = 10 * US_PER_SECOND
+"""For how much longer a start has its grace while nobody has looked at processes since: a look takes no longer."""
 STOP_TRIES = 5
 STOP_PAUSE = 5 * US_PER_SECOND
 """How long a stop may take, beyond the time between two probes; doubled with each further try."""
@@ -293,6 +295,9 @@ def _dead_status(
     if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
         why = f"started, has {duration_text(left)} left to come up"
         return ProcessStatus(ProcessState.STARTING, left, why)
+    last = curr.window(WATCHER).last
+    if history.starting and last and history.starting.since(last.moment) and left + UNSEEN_US > 0:
+        return ProcessStatus(ProcessState.STARTING, left + UNSEEN_US, "started, and nobody has looked since")
     if not process.autostart and not history.was_begun(curr.now.boot):
         why = f"autostart = false; start it: upulse process start {process.name}"
         return ProcessStatus(ProcessState.STOPPED, why=why)

@@ -140,6 +140,23 @@ def test_the_grace_lasts_at_least_until_the_next_look() -> None:
     story.expect("restart-process")
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
+def test_a_start_has_not_failed_before_somebody_has_looked_but_that_is_not_waited_for_for_ever(
+    is_seen: bool,
+) -> None:
+    story = up(a_story(restart={"grace": "0s", "backoff": "0s"})).after("1s")
+    die(story).tick()
+    story.acked(KEY, pid=8, started=80)
+    story.after("9s").tick()
+    story.expect_nothing()
+    assert notes(story) == ["gateway: starting: started, and nobody has looked since"]
+    if is_seen:
+        story.sample("process-alive", gateway={"up": False}).tick()
+    else:
+        story.after("1250ms").tick()
+    assert story.expect("restart-process").reason.startswith("gateway is dead again after 1 restart: ")
+
+
 def test_a_process_waits_for_those_it_depends_on() -> None:
     story = die(
         up(a_story({"name": "db", "start": ["d"]}, {"name": "mq", "start": ["m"]}, depends_on=["db", "mq"]))
