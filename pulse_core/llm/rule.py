@@ -49,6 +49,8 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Res
     excuse = excuse_for(llm, curr.settings, curr.state, curr.now)
     if held := excuse or outage_reason(llm.url, condition, curr):
         return RestartPlan(f"held back: {held}")
+    if not curr.has_looked(KEY):
+        return RestartPlan("held back: nobody has asked since the daemon began")
     if process is None:
         return RestartPlan("no process is named that could be restarted", tell=True)
     if condition.state != DOWN:

@@ -234,6 +234,14 @@ class Snapshot:
         """The last minute of a watcher's samples; empty if there are none."""
         return self.windows.get(key, NO_WINDOW)
 
+    def has_looked(self, key: str) -> bool:
+        """Whether the newest sample of this watcher is of the daemon that runs: of what was well or wrong before it nothing
+        is known now."""
+        started, last = self.control.started, self.window(key).last
+        return started is None or (
+            last is not None and self.now.since(last.moment) <= self.now.since(started)
+        )
+
     def samples(self, *keys: str) -> tuple[int, ...]:
         """Ids of the newest samples of these watchers (of all, if none is named)."""
         windows = (self.window(key) for key in keys) if keys else self.windows.values()

@@ -219,6 +219,9 @@ def next_step(name: str, condition: Condition, curr: Snapshot) -> ShortageStep:
     actions = allowed_actions(name, curr)
     if not actions:
         return ShortageStep(why="the settings allow no action against it")
+    if not curr.has_looked(SYSTEM_RESOURCE):
+        interval = curr.settings.watch.system_interval
+        return ShortageStep(None, interval, "held back: nobody has looked since the daemon began")
     tried, patience = tried_against(name, curr), curr.settings.resources.patience
     action = actions[len(tried) % len(actions)]
     keys = effect_keys(action, name)

@@ -53,6 +53,9 @@ def restart_reason(process: ProcessSettings, name: str, condition: Condition, cu
 
 def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> RestartPlan:
     """Plan what to do about a process that takes more than it may."""
+    interval = curr.settings.watch.usage_interval
+    if not curr.has_looked(PROCESS_USAGE):
+        return RestartPlan("held back: nobody has looked since the daemon began", wait_us=interval)
     if curr.process(process.name).up is None and process.then == "tell":
         return RestartPlan(f"{process.name} is not up, and takes nothing")
     if process.then == "tell":
@@ -65,8 +68,7 @@ def plan_usage(process: ProcessSettings, name: str, condition: Condition, curr: 
         return RestartPlan(f"restarted, has {duration_text(left)} to take less", wait_us=left)
     looked = curr.window(PROCESS_USAGE).last
     if up is not None and looked and looked.moment.since(up) < process.for_:
-        wait = curr.settings.watch.usage_interval
-        return RestartPlan("what it takes since it was started is not known yet", wait_us=wait)
+        return RestartPlan("what it takes since it was started is not known yet", wait_us=interval)
     return plan_restart(process, name, condition, curr)
 
 

@@ -9,6 +9,7 @@ from pulse_core.checks.status import lines as status_lines
 from pulse_core.checks.status import report
 from pulse_core.composition import SURVIVAL, is_reserved
 from pulse_core.model.kinds import (
+    DaemonStarted,
     LogMatched,
     Paused,
     ProcessDied,
@@ -418,3 +419,14 @@ def test_the_status_of_a_check_is_that_of_its_last_look_but_in_safe_mode() -> No
     story.event(SafeModeEntered(crashes=3, left_out=("engine", "optional watchers")))
     assert told() == (["checks    not watched in safe mode"], "unknown", "it is not watched in safe mode")
     assert report("check:that", story.snapshot, lambda rule: story.tick()) is None
+
+
+@pytest.mark.parametrize("what", [RUNS, RESTARTS, {}], ids=["command", "restart", "notice"])
+def test_a_daemon_looks_before_it_answers_what_an_earlier_one_saw(what: dict[str, Any]) -> None:
+    story = a_story(**what)
+    story.after("10s").event(DaemonStarted(pid=2, version="1"))
+    story.after("1s").tick()
+    story.expect_nothing()
+    story.expect_note("nobody has looked since the daemon began")
+    bad(story.after("1s")).tick()
+    assert story.emitted

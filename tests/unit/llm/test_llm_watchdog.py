@@ -9,6 +9,7 @@ from pulse_core.composition import SURVIVAL
 from pulse_core.llm.rule import describe_endpoint as story_of
 from pulse_core.llm.rule import llm_watchdog
 from pulse_core.model.kinds import (
+    DaemonStarted,
     Effect,
     Paused,
     ProcessDied,
@@ -564,3 +565,13 @@ def test_a_restart_of_pulse_under_way_is_not_repeated() -> None:
     ill(story.restart()).tick()
     story.expect_nothing()
     story.expect_note("under way")
+
+
+def test_a_daemon_asks_before_it_answers_what_an_earlier_one_was_told() -> None:
+    story = a_story()
+    story.after("10s").event(DaemonStarted(pid=2, version="1"))
+    story.after("1s").tick()
+    story.expect_nothing()
+    story.expect_note("nobody has asked since the daemon began")
+    ill(story.after("1s")).tick()
+    story.expect("restart-process", key=KEY)

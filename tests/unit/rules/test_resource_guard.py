@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from pulse_core.model.kinds import ConditionCleared, ConditionRaised, Effect
+from pulse_core.model.kinds import ConditionCleared, ConditionRaised, DaemonStarted, Effect
 from pulse_core.rules.survival.resource_guard import (
     describe_plan,
     describe_trend,
@@ -455,3 +455,12 @@ def test_a_shortage_that_has_no_name_any_more_is_called_off_all_the_same() -> No
     story = told_of("resource:of-yesterday")
     story.tick()
     story.expect("notify", over=True, title="resolved: of-yesterday")
+
+
+def test_a_daemon_looks_before_it_cleans_for_what_an_earlier_one_saw() -> None:
+    story = measured(short(a_machine(), DISK), **disks(0.93))
+    story.after("10s").event(DaemonStarted(pid=2, version="1"))
+    story.after("1s").tick()
+    story.expect_nothing("clean-paths")
+    measured(story.after("1s"), **disks(0.93)).tick()
+    story.expect("clean-paths")

@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from pulse_core.model.kinds import (
+    DaemonStarted,
     ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
@@ -313,3 +314,14 @@ def test_cores_have_a_bound_of_their_own() -> None:
 def test_wrong_bounds_are_refused_with_what_would_work(more: dict[str, Any], words: str) -> None:
     with pytest.raises(ValidationError, match=words):
         ProcessSettings.model_validate({**AGENT, **more})
+
+
+@pytest.mark.parametrize("then", ["restart", "tell"])
+def test_a_daemon_looks_before_it_answers_what_an_earlier_one_saw(then: str) -> None:
+    story = a_story(then=then).sample(PROCESS_USAGE)
+    story.after("10s").event(DaemonStarted(pid=2, version="1"))
+    story.after("1s").tick()
+    story.expect_nothing()
+    story.expect_note("nobody has looked since the daemon began")
+    story.after("1s").sample(PROCESS_USAGE).tick()
+    assert story.emitted
