@@ -38,9 +38,9 @@ FRESH_US = 1_000_000
 ORDER_US = 50_000
 """How long a dead process that depends on others waits: those that die in the same moment are known to be dead by then."""
 START_GRACE_US = 250_000
-"""The least grace period of a start: the probe that follows it must have run."""
+"""The least grace period of a start: a look that began after it must have ended."""
 UNSEEN_US = 10 * US_PER_SECOND
-"""For how much longer a start has its grace while nobody has looked at processes since: a look takes no longer."""
+"""For how much longer a start has its grace while none has: a look takes no longer."""
 STOP_TRIES = 5
 STOP_PAUSE = 5 * US_PER_SECOND
 """How long a stop may take, beyond the time between two probes; doubled with each further try."""
@@ -291,13 +291,8 @@ def _dead_status(
         return ProcessStatus(ProcessState.WAITING, why=why, held_by=f"a pause of {curr.control.by}")
     if process.name in curr.state.processes.restarting.values():
         return ProcessStatus(ProcessState.RESTARTING, why=f"its restart {_progress(process, curr)}")
-    grace = max(process.start_grace, START_GRACE_US)
-    if history.starting and (left := grace - curr.now.since(history.starting)) > 0:
-        why = f"started, has {duration_text(left)} left to come up"
-        return ProcessStatus(ProcessState.STARTING, left, why)
-    last = curr.window(WATCHER).last
-    if history.starting and last and history.starting.since(last.moment) and left + UNSEEN_US > 0:
-        return ProcessStatus(ProcessState.STARTING, left + UNSEEN_US, "started, and nobody has looked since")
+    if history.starting and (starting := _starting_status(process, history.starting, curr)):
+        return starting
     if not process.autostart and not history.was_begun(curr.now.boot):
         why = f"autostart = false; start it: upulse process start {process.name}"
         return ProcessStatus(ProcessState.STOPPED, why=why)
@@ -312,6 +307,19 @@ def _dead_status(
         ran = "dead, and its budget allows no restart" if _has_run(history) else "not started"
         return ProcessStatus(ProcessState.DOWN, why=with_port_holder(f"{ran} (max = 0)", holder), tell=True)
     return _backoff_status(process.restart, history, curr.now, look)
+
+
+def _starting_status(process: ProcessSettings, started: Moment, curr: Snapshot) -> ProcessStatus | None:
+    """The status of a process that was started then, as long as it is not known to have failed."""
+    left = max(process.start_grace, START_GRACE_US) - curr.now.since(started)
+    if left > 0:
+        return ProcessStatus(
+            ProcessState.STARTING, left, f"started, has {duration_text(left)} left to come up"
+        )
+    last, left = curr.window(WATCHER).last, left + UNSEEN_US
+    if last is None or last.moment.since(started) >= START_GRACE_US or left <= 0:
+        return None
+    return ProcessStatus(ProcessState.STARTING, left, "started, and nobody has looked since")
 
 
 def _backoff_status(

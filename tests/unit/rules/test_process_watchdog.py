@@ -126,7 +126,7 @@ def test_a_restart_has_its_grace_and_its_end_is_not_overslept() -> None:
     story.expect_nothing()
     assert story.verdict.tick_ms == 6_001
     assert notes(story) == ["gateway: starting: started, has 6 s left to come up"]
-    story.after("6s").tick()
+    story.after("6s").sample("process-alive", gateway={"up": False}).tick()
     story.expect("restart-process")
 
 
@@ -136,7 +136,7 @@ def test_the_grace_lasts_at_least_until_the_next_look() -> None:
     story.acked(KEY, pid=8, started=80)
     story.after("249ms").tick()
     story.expect_nothing()
-    story.after("1ms").tick()
+    story.after("1ms").sample("process-alive", gateway={"up": False}).tick()
     story.expect("restart-process")
 
 
