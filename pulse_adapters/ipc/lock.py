@@ -209,7 +209,7 @@ def holder(path: Path) -> LockHolder | None:
     """
     for _ in range(20):
         try:
-            file = os.open(path, os.O_RDONLY | _FLAGS)
+            file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | _FLAGS)
         except FileNotFoundError:
             return _holder_of_folder(path.parent.parent) if path.name == LOCK else None
         except OSError as error:

@@ -10,6 +10,8 @@ from pulse_core.model.text import count_kinds
 
 STOP_MARGIN = 5.0
 """Seconds beyond the settings' stop_grace that a stop may take."""
+UNTOUCHED = "Nothing was stopped or started."
+"""Ends the words of a restart that is refused before it has begun."""
 
 
 class BackgroundDaemon(Protocol):
@@ -45,7 +47,7 @@ class DaemonUnit(Protocol):
 class DaemonControl:
     """Who starts and stops the daemon of one home.
 
-    is_held: whether somebody holds the home; stop_grace: seconds that a stop waits for running effects; set_up_account:
+    is_held: whether somebody holds the home, or PulseError where its lock can't be one; stop_grace: seconds that a stop waits for running effects; set_up_account:
     gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
     what hosts of a daemon that is gone have left, or raises PulseError; log: what the daemon says of
     the log, None if it says nothing; is_end_recorded: whether its stop is after this row, and with it what was held;
@@ -79,6 +81,7 @@ class DaemonControl:
 
     def restart(self, meanwhile: Callable[[], object] | None = None) -> None:
         """Stop the daemon if it runs, and start it; meanwhile: what is done while it is down."""
+        self._demand_usable_lock()
         if meanwhile:
             self.stop()  # also one that systemd starts again and again
             try:
@@ -120,6 +123,7 @@ class DaemonControl:
 
     def install(self, user: bool) -> str:
         """Install the unit and have the service manager run the daemon, whoever ran it before; the unit's path."""
+        self._demand_usable_lock()
         path = self.unit.install(user)
         if not user and (words := self.set_up_account()):
             self.say(words)
@@ -130,6 +134,13 @@ class DaemonControl:
             self.say(f"Stopped the daemon in the background, process {pid}.")
         self.unit.start()
         return path
+
+    def _demand_usable_lock(self) -> None:
+        """Raise PulseError here, before anything is stopped, where a start would be refused for the lock's file."""
+        try:
+            self.is_held()
+        except PulseError as error:
+            raise PulseError(f"{error}\n{UNTOUCHED}") from error
 
     def _stop_background(self) -> int | None:
         return self.background.stop(self.stop_grace() + STOP_MARGIN)

@@ -183,6 +183,10 @@ def test_a_pipe_in_the_place_of_its_pid_or_its_lock_neither_holds_up_a_daemon_no
         query = EventQuery(kinds=("error",), subject="lock")
         served.eventually(lambda: list(log.events(query)), "it is said")
         assert "is no plain file; remove it" in next(iter(log.events(query))).data
+    argv = [sys.executable, "-m", "upulse_cli", "daemon", "restart", "--home", str(served.home.path)]
+    refused = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+    assert refused.returncode == 1
+    assert "remove it\nNothing was stopped or started." in refused.stderr
     os.kill(first, signal.SIGKILL)
     served.pid_when_up("victim", other_than=first)
     served.home.lock.unlink()

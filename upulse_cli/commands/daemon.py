@@ -90,10 +90,11 @@ def restart(
 ) -> None:
     """Stop the daemon if it runs, and start it."""
     from pulse_core.app.append import append
+    from pulse_core.app.daemon_control import UNTOUCHED
     from upulse_cli.wiring.daemon_control import daemon_control
 
     where = open_home(home)
-    say_setting_faults(where, "Nothing was stopped or started.")
+    say_setting_faults(where, UNTOUCHED)
     data = {"why": "upulse daemon restart --normal"}
     daemon_control(where).restart((lambda: append(where, "safe-mode-left", data=data)) if normal else None)
 

@@ -196,6 +196,8 @@ def test_links_that_another_user_put_there_lead_nobody_elsewhere(path: Path, tmp
     path.symlink_to(tmp_path / "new")
     with pytest.raises(LockUnusable, match="can't be locked"):
         HomeLock(path, "1").__enter__()
+    with pytest.raises(LockUnusable, match="can't be opened"):  # as a start is refused for it
+        holder(path)
     assert (tmp_path / "precious").read_text() == "precious"
     assert not (tmp_path / "new").exists()
 

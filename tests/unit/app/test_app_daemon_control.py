@@ -110,6 +110,20 @@ def test_a_restart_leaves_it_where_it_was(machine: Machine, said: list[str]) -> 
     assert machine.said == said
 
 
+@pytest.mark.parametrize("machine", [Machine(unit="u", active=True), Machine(unit="u"), Machine(pid=17)])
+def test_where_a_start_would_be_refused_for_the_lock_nothing_is_stopped(machine: Machine) -> None:
+    def fail() -> bool:
+        raise PulseError("run/lock is no plain file; remove it")
+
+    control = replace(machine.control, is_held=fail)
+    before = (machine.background.pid, machine.unit.active, machine.unit.path())
+    for refused in (control.restart, lambda: control.restart(lambda: None), lambda: control.install(user=False)):
+        with pytest.raises(PulseError, match="remove it\nNothing was stopped or started"):
+            refused()
+    assert (machine.background.pid, machine.unit.active, machine.unit.path()) == before
+    assert machine.said == []
+
+
 @pytest.mark.parametrize(
     "machine", [Machine(unit="u", active=True), Machine(unit="u"), Machine(pid=17), Machine()]
 )
