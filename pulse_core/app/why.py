@@ -254,10 +254,22 @@ def _effect(home: HomeContext, log: EventReader, wish: Event, status: HomeStatus
     seen = max(filter(None, news), key=lambda row: row.seq, default=None) if wish.actor == PULSE else None
     if origin and origin.kind != Effect.kind:  # it is known, and need not be guessed
         seen = origin
-    later = EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq if one.outcome else 0)
-    after = next(log.events(later, limit=1), None) if process and one.outcome else None
+    after = _followed(log, one, process) if process else None
     unwritten = _unwritten(status, abouts)
     return EffectExplanation(one, process, samples, words, seen, tick, kept, origin, after, unwritten, fault)
+
+
+def _followed(log: EventReader, one: EffectTimeline, process: str) -> Event | None:
+    """What was first seen of the process after the effect; a start may be seen before it is acknowledged."""
+    if not one.outcome:
+        return None
+    begun = max((row.seq for row, phase in one.steps if phase is Phase.EXECUTING), default=one.outcome.seq)
+    up = next(log.events(EventQuery(subject=process, kinds=FOLLOWED[:1], since_seq=begun), limit=1), None)
+    if up and up.seq < one.outcome.seq:
+        return up
+    return next(
+        log.events(EventQuery(subject=process, kinds=FOLLOWED, since_seq=one.outcome.seq), limit=1), None
+    )
 
 
 def _origin(log: EventReader, wish: Event) -> Event | None:

@@ -187,8 +187,9 @@ def test_why_explains_a_restart_from_sample_to_outcome(live: CliHome) -> None:
     assert "process_watchdog" in [layer["rule"] for layer in story["tick"]["layers"]]
     assert story["outcome"]["data"]["result"]["pid"] == after
     assert story["followed"]["kind"] == "process-up"
-    times = [story[part]["ms"] for part in ("seen", "tick", "outcome", "followed")]
-    assert times == sorted(times)
+    for last in ("outcome", "followed"):  # on a busy machine a look finds it before its start is acknowledged
+        times = [story[part]["ms"] for part in ("seen", "tick", last)]
+        assert times == sorted(times)
     text = live.upulse("why", story["effect"]["id"][-8:]).out
     assert all(
         word in text for word in ("sample", "process-died", "process_watchdog added", "acked", "process-up")

@@ -186,6 +186,24 @@ def test_a_process_is_told_with_the_condition_of_what_it_takes_and_requests_in_w
     assert any(": root requested a stop: lunch, at " in line for line in shown(scene, "web"))
 
 
+@pytest.mark.parametrize("is_seen_first", [True, False])
+def test_a_start_that_is_seen_before_it_is_acknowledged_is_what_followed_it(
+    scene: Scene, is_seen_first: bool
+) -> None:
+    scene.at(1, ProcessDied(pid=6, evidence="killed", healthy=True), "web")
+    id_ = str(scene.at(2, restart(scene), KEY)["id"])
+    scene.at(3, EffectExecuting(attempt=1), id_)
+    up = ProcessUp(pid=7, started=7, evidence="process 7 is alive")
+    if is_seen_first:
+        scene.at(4, up, "web")
+    scene.at(5, EffectAcked(took_us=5), id_)
+    if not is_seen_first:
+        scene.at(6, up, "web")
+    scene.at(7, ProcessDied(pid=7, evidence="killed", healthy=True), "web")
+    followed = why(scene.home, "web").spelled()["followed"]
+    assert (followed["kind"], followed["data"]["pid"]) == ("process-up", 7)
+
+
 def test_who_waits_for_another_is_told_with_its_own_end_and_who_stopped_the_other(scene: Scene) -> None:
     of = [{"name": "db", "start": ["db"]}, {"name": "web", "start": ["web"], "depends_on": ["db"]}]
     scene.settings = Settings.model_validate({"process": of})
