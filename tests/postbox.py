@@ -49,9 +49,9 @@ def flood(handler: BaseHTTPRequestHandler, piece: bytes = b"x" * 4_096) -> None:
 
 
 def bomb(handler: BaseHTTPRequestHandler) -> None:
-    """Accepts, and answers with four gigabytes that are packed into four megabytes."""
-    packed = gzip.compress(bytes(1 << 26))
-    handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + packed * 64)
+    """Accepts at once, and answers with four gigabytes that are packed into four megabytes."""
+    packed = gzip.compress(bytes(1 << 20))  # 64 of them took longer than a client on a busy machine waits
+    handler.wfile.write(b"HTTP/1.0 200 OK\r\nContent-Encoding: gzip\r\n\r\n" + packed * 4_096)
 
 
 @dataclass

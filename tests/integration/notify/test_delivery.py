@@ -5,7 +5,9 @@ import logging
 import os
 import resource
 import sys
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import psutil
@@ -24,7 +26,7 @@ from pulse_core.ports.transport import OutgoingMessage, Tone
 from pulse_core.projections.notices import Notices
 from pulse_core.projections.state import State
 from pulse_core.settings.settings import Settings
-from tests.postbox import Postbox, bomb, drip, fail, flood, hang_up, postbox
+from tests.postbox import Postbox, accept, bomb, drip, fail, flood, hang_up, postbox
 
 SECRET = "t0ps3cr3t-token"
 
@@ -89,12 +91,21 @@ async def test_who_never_ends_answering_is_given_up_and_the_others_are_known(box
 async def test_an_answer_without_end_or_that_unpacks_to_gigabytes_is_cut_off_and_its_status_holds(
     box: Postbox,
 ) -> None:
-    box.manners |= {"floods": flood, "bombs": bomb}
-    letters = [to(box, path) for path in ("floods", "bombs", "good")]
+    looked = threading.Event()
+
+    def accept_once_looked(handler: BaseHTTPRequestHandler) -> None:
+        """Accept, so that the child lives until then."""
+        looked.wait(60)
+        accept(handler)
+
+    box.manners |= {"floods": flood, "bombs": bomb, "waits": accept_once_looked}
+    waits = OutgoingMessage(box.url("waits").replace("rto=2", "rto=60"), "t", "b")
+    letters = [to(box, "floods"), to(box, "bombs"), waits]
     sending = asyncio.create_task(ChildTransport(patience=30.0).deliver(letters))
     await asyncio.to_thread(box.came.wait, 60)
     (child,) = children()
     assert 0 < resource.prlimit(child.pid, resource.RLIMIT_DATA)[1] < 1 << 30
+    looked.set()
     assert await sending == ["", "", ""]
 
 
