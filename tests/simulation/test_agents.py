@@ -23,11 +23,10 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
-from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
+from tests.simulation.world import RARE, World, simulate
 
 ADA: dict[str, Any] = {"name": "ada", "command": ["ada"]}
 QUIET: dict[str, Any] = {"daemon": {"tick_ms": 60_000}}
-RARE: dict[str, Any] = {**RARE_LOOKS, "daemon": {**QUIET["daemon"], **RARE_SCANS["daemon"]}}
 
 
 def told(story: Callable[[AgentScene], Awaitable[None]], *agents: dict[str, Any], **settings: Any) -> World:
@@ -402,7 +401,6 @@ def test_a_retry_begins_at_once_although_the_same_attempt_has_just_failed() -> N
     told(story, tasks={"attempts": 1})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_where_the_disk_is_full_a_task_waits_for_room_and_no_agent_is_to_blame() -> None:
     async def story(scene: AgentScene) -> None:
         scene.files.refusal = "git worktree failed in /srv/app: error: No space left on device"
@@ -476,7 +474,6 @@ def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -
     told(story, {**ADA, "concurrency": 2}, agents={"failures": 3})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_who_is_not_logged_in_is_told_of_once_and_gets_nothing_until_it_is_and_no_attempt_is_lost() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.begin()

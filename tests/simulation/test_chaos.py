@@ -14,6 +14,8 @@ from pulse_core.model.kinds import Paused
 from tests.simulation.chaos import live
 from tests.simulation.world import World, simulate
 
+pytestmark = pytest.mark.usefixtures("usual_rounds")
+
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_laws_hold_whatever_goes_wrong(seed: int) -> None:

@@ -11,6 +11,8 @@ import pytest
 from pulse_core.projections.effects import decode_effect, decode_plain_effect
 from tests.simulation.day import Day, lived
 
+pytestmark = pytest.mark.usefixtures("usual_rounds")
+
 HOURS = 4
 """The third fills what the fourth empties again."""
 A_DAY = 2 << 20

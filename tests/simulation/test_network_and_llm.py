@@ -5,8 +5,6 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pytest
-
 from pulse_adapters.memory.network import MemoryProber
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.prober import ProbeResult, Trouble
@@ -14,8 +12,6 @@ from pulse_core.settings.settings import Settings
 from tests.long_form import sample
 from tests.simulation.senses import of_network
 from tests.simulation.world import RARE_SCANS, World, simulate
-
-pytestmark = pytest.mark.usefixtures("rare_rounds")
 
 MINUTE, HOUR = 60, 3_600
 URL, PAGE = "http://127.0.0.1:4000/health", "http://192.0.2.1/"

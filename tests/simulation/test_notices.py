@@ -274,7 +274,6 @@ def test_the_limit_survives_a_restart() -> None:
 # The network is away
 
 
-@pytest.mark.usefixtures("rare_rounds")
 @pytest.mark.parametrize("restart", [False, True])
 def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(restart: bool) -> None:
     async def story(post: Post) -> None:
@@ -303,7 +302,6 @@ def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(re
     tell(story, {**SENT, **LAZY})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
     async def story(world: World) -> None:
         post = Post(world)
@@ -392,7 +390,6 @@ def test_an_address_whose_service_needs_a_package_is_told_until_that_is_there() 
     tell(story, {**SENT, "notify": {"urls": [ONE]}})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_given_up() -> None:
     async def story(post: Post) -> None:
         post.transport.lost[ONE] = "no route"
@@ -415,7 +412,6 @@ def test_a_delivery_that_fails_is_tried_ever_more_rarely_for_a_week_and_then_giv
     tell(story, {**SENT, **LAZY})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_what_failed_goes_out_together_soon_after_something_got_through() -> None:
     async def story(post: Post) -> None:
         post.transport.lost[ONE] = "no route"
@@ -756,7 +752,6 @@ def test_group_sets_how_long_a_notice_waits(group: str) -> None:
     tell(story, {"notify": {"urls": [ONE], "group": group}})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 @pytest.mark.parametrize("seed", range(sample(2, 30)))
 def test_whatever_happens_the_newest_notice_of_each_topic_arrives_everywhere(seed: int) -> None:
     dice, wishes, number = Random(seed), dict[str, str](), count()

@@ -27,7 +27,7 @@ from pulse_core.projections.incidents import Incidents
 from pulse_core.projections.incidents import after as incidents_after
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
-from tests.simulation.world import RARE_LOOKS, RARE_SCANS, World, simulate
+from tests.simulation.world import RARE, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 TWO = {"process": [{"name": "worker", "start": ["w"], "depends_on": ["gateway"]}, *ONE["process"]]}
@@ -176,7 +176,6 @@ def test_backoff_starts_with_the_second_restart_and_doubles() -> None:
     simulate(story, ONE)
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
@@ -190,17 +189,16 @@ def test_a_process_that_always_dies_gets_one_notice_and_few_tries() -> None:
         assert notices(world) == ["gateway stays down", *["still: gateway stays down"] * 6]
         assert 20 < starts(world) < 40
 
-    simulate(story, {**ONE, **RARE_SCANS, **RARE_LOOKS})
+    simulate(story, {**ONE, **RARE})
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_tries_of_a_flapping_process_grow_apart() -> None:
     async def story(world: World) -> None:
         world.host.dying.add("gateway")
         await world.start()
         await asyncio.sleep(6 * 3600)
 
-    world = simulate(story, {**ONE, **RARE_SCANS})
+    world = simulate(story, {**ONE, **RARE})
     tries = [event.at for event in world.events("effect", subject="restart-process:gateway")]
     gaps = [round((later - earlier) / 1e6) for earlier, later in pairwise(tries[5:])]
     assert gaps == sorted(gaps)
@@ -259,10 +257,9 @@ def test_a_second_episode_of_flapping_is_told_again() -> None:
     simulate(story, ONE)
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_no_budget_means_tell_and_leave_it() -> None:
     gateway = {"name": "gateway", "start": ["g"], "restart": {"max": 0}}
-    settings = {"process": [gateway], "watch": {"process_interval": "1m"}, **RARE_SCANS}
+    settings = {"process": [gateway], **RARE}
 
     async def story(world: World) -> None:
         await world.start()

@@ -15,8 +15,6 @@ from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
 from tests.simulation.machine import Machine, Story, consumer, failing, live
 
-pytestmark = pytest.mark.usefixtures("rare_rounds")
-
 MINUTE, HOUR = 60, 3_600
 
 
@@ -535,7 +533,7 @@ def test_what_was_over_when_the_next_daemon_came_is_called_off() -> None:
 
 def test_people_are_reminded_while_it_lasts() -> None:
     async def tell(story: Story) -> None:
-        story.machine.stalled = {"io": 0.9}
+        story.machine.stalled, story.machine.interval = {"io": 0.9}, 60.0
         await asyncio.sleep(9 * HOUR)
         assert story.titles() == [
             "everything waits for the disks",

@@ -202,7 +202,6 @@ def test_stops_reboots_and_daemons_that_lived_a_minute_are_no_crashes() -> None:
     setup.tell(story)
 
 
-@pytest.mark.usefixtures("rare_rounds")
 @pytest.mark.parametrize("crashes", [3, 4, 5])
 def test_after_a_healthy_hour_everything_is_run_again_without_a_restart(crashes: int) -> None:
     setup = Setup()

@@ -91,7 +91,6 @@ def test_a_watcher_that_raises_a_condition_which_it_does_not_name_as_its_own_is_
     simulate(story, {}, watchers=(probe,))
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_a_watcher_that_never_recovers_fills_no_log() -> None:
     async def story(world: World) -> None:
         await world.start()

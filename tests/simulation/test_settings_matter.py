@@ -3,8 +3,6 @@
 import asyncio
 from typing import Any
 
-import pytest
-
 from pulse_core.model.kinds import Effect
 from tests.simulation.world import World, simulate
 
@@ -71,7 +69,6 @@ def test_process_interval_sets_how_often_processes_are_looked_at() -> None:
     assert measured({"process": [GATEWAY], "watch": {"process_interval": "20s"}}, samples) <= 9
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_keep_sets_how_old_samples_may_become() -> None:
     async def oldest_hours(world: World) -> float:
         await world.start()
@@ -84,7 +81,6 @@ def test_keep_sets_how_old_samples_may_become() -> None:
     assert measured({**SELDOM, "watch": {"process_interval": "1m"}}, oldest_hours) > 4.9
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_keep_minutes_sets_how_old_minutes_may_become() -> None:
     async def oldest_hours(world: World) -> float:
         await world.start()

@@ -18,6 +18,8 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner
 from tests.simulation.world import World, simulate
 
+pytestmark = pytest.mark.usefixtures("usual_rounds")
+
 MIB = 1 << 20
 GATEWAY = {"name": "gateway", "start": ["gateway"]}
 NONE: ShedStatus = {"level": 0, "measures": [], "evidence": ""}

@@ -15,7 +15,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.executor import Policy, Safety, Unsure
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
-from tests.simulation.world import RARE_SCANS, World, simulate
+from tests.simulation.world import RARE, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 HOUR_US = 3_600_000_000
@@ -82,7 +82,6 @@ def test_a_stop_that_fails_is_tried_again_until_it_works(times: int, error: type
     assert notices(world) == []
 
 
-@pytest.mark.usefixtures("rare_rounds")
 def test_stops_grow_apart_and_end_with_a_notice_and_reminders() -> None:
     async def story(world: World) -> None:
         by(world, failing(1_000))
@@ -92,7 +91,7 @@ def test_stops_grow_apart_and_end_with_a_notice_and_reminders() -> None:
         assert process(world)["state"] == "stopping"
         assert "no permission" in process(world)["why"]
 
-    world = simulate(story, {**ONE, **RARE_SCANS})
+    world = simulate(story, {**ONE, "daemon": RARE["daemon"]})
     gaps = [later.mono - earlier.mono for earlier, later in pairwise(stops(world))]
     assert [round(gap / 1e6) for gap in gaps] == [10, 20, 40, 80]
     titles = [notice["params"]["title"] for notice in notices(world)]

@@ -18,6 +18,8 @@ from pulse_core.record.journal import PATIENCE
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
+pytestmark = pytest.mark.usefixtures("usual_rounds")
+
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 
 

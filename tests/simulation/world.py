@@ -26,8 +26,11 @@ from pulse_core.settings.settings import Settings
 
 RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000}}
 """For stories of days: what wishes lie open is looked through once a minute; they are heard of anyway."""
-RARE_LOOKS = {"watch": {"process_interval": "10s"}}
-"""For stories of days in which no moment of a death matters: whether processes live is looked at every ten seconds."""
+RARE: Mapping[str, Any] = {
+    "daemon": {"executor_scan_interval_ms": 60_000, "tick_ms": 60_000},
+    "watch": {"process_interval": "1m"},
+}
+"""For stories of days in which no moment matters: ticks and looks at the processes, too, come once a minute."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ def test_the_notes_of_all_rules_of_a_tick_have_one_bound() -> None:
 
 
 def test_ticks_without_end_record_no_more_than_fits_a_second() -> None:
-    limit, seconds = RecordLimit(), 600
+    limit, seconds = RecordLimit(), 120
     layers = tuple(LayerOutcome(f"rule_{n}", "passed", ("x" * 500,) * 20) for n in range(300))
     recorded = sum(size(limit.bounded(layers, tick / 20)) for tick in range(seconds * 20))
     assert recorded < record_limit.BURST + seconds * 2 * record_limit.BYTES_A_SECOND

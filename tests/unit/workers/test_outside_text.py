@@ -21,6 +21,7 @@ def test_no_output_of_a_program_is_an_error_by_its_bytes() -> None:
         f"{file.relative_to(ROOT)}:{node.lineno}"
         for package in ("pulse_core", "pulse_adapters", "upulse_cli", "engine_template")
         for file in (ROOT / package).rglob("*.py")
+        if "subprocess" in file.read_text()
         for node in ast.walk(ast.parse(file.read_text()))
         if isinstance(node, ast.Call) and raises(node)
     ]
