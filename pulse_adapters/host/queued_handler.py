@@ -25,6 +25,10 @@ class DescriptorHandler(logging.Handler):
     def createLock(self) -> None:
         self.lock = None
 
+    def handle(self, record: logging.LogRecord) -> bool:
+        self.emit(record)  # the library's own one wants a lock from Python 3.13 on
+        return True
+
     def emit(self, record: logging.LogRecord) -> None:
         rest = f"{self.format(record)}\n".encode(errors="backslashreplace")
         with suppress(OSError):  # who read it is gone

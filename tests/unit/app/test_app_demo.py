@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -35,6 +36,8 @@ def test_what_a_scene_has_started_ends_with_it_and_nothing_else(tmp_path: Path) 
         for one in (home, other)
     ]
     with children[0] as mine, children[1] as theirs:
+        while not all(Path(f"/proc/{one.pid}/environ").read_bytes() for one in children):
+            time.sleep(0.01)  # a process has its environment some time after it was begun
         assert kill_started(home.path) == [mine.pid]
         assert mine.wait(60) == -9
         assert kill_started(home.path) == []
