@@ -47,11 +47,12 @@ class DaemonUnit(Protocol):
 class DaemonControl:
     """Who starts and stops the daemon of one home.
 
-    is_held: whether somebody holds the home, or PulseError where its lock can't be one; stop_grace: seconds that a stop waits for running effects; set_up_account:
-    gives the engine a user of its own if it can, and says how that stands, or nothing without an engine; end_hosts: ends
-    what hosts of a daemon that is gone have left, or raises PulseError; log: what the daemon says of
-    the log, None if it says nothing; is_end_recorded: whether its stop is after this row, and with it what was held;
-    is_log_there: whether the log lies in its home, or what was saved of it; say: tells what was done.
+    is_held: whether somebody holds the home, or PulseError where its lock can't be one; stop_grace: seconds that a stop
+    waits for running effects; set_up_account: gives the engine a user of its own if it can, and says how that stands,
+    or nothing without an engine; end_hosts: ends what hosts of a daemon that is gone have left, or raises PulseError;
+    log: what the daemon says of the log, None if it says nothing; is_end_recorded: whether its stop is after this row,
+    and with it what was held; is_log_there: whether the log lies in its home, or what was saved of it; say: tells what
+    was done.
     """
 
     background: BackgroundDaemon

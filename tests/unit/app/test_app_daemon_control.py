@@ -117,7 +117,11 @@ def test_where_a_start_would_be_refused_for_the_lock_nothing_is_stopped(machine:
 
     control = replace(machine.control, is_held=fail)
     before = (machine.background.pid, machine.unit.active, machine.unit.path())
-    for refused in (control.restart, lambda: control.restart(lambda: None), lambda: control.install(user=False)):
+    for refused in (
+        control.restart,
+        lambda: control.restart(lambda: None),
+        lambda: control.install(user=False),
+    ):
         with pytest.raises(PulseError, match="remove it\nNothing was stopped or started"):
             refused()
     assert (machine.background.pid, machine.unit.active, machine.unit.path()) == before
