@@ -26,8 +26,6 @@ from pulse_core.projections.effects import decode_plain_effect
 
 ATTEMPTS = 1_000
 SYSTEMD = "systemd"
-NOT_RUNNING_YET = "not running yet"
-"""The evidence of what is down at the first look of all, and so is no death."""
 STAYED_US = 60 * US_PER_SECOND
 """How long it must stay down after a stop before its coming up again is no longer that stop's failure."""
 

@@ -10,7 +10,7 @@ from pulse_core.model.moment import Moment, describe_span
 from pulse_core.model.payload import Payload
 from pulse_core.model.text import was_held, with_port_holder
 from pulse_core.ports.host import ProcessId, ProcessObservation
-from pulse_core.projections.processes import NOT_RUNNING_YET, SYSTEMD, ProcessHistory
+from pulse_core.projections.processes import SYSTEMD, ProcessHistory
 from pulse_core.settings.processes import ProcessSettings
 
 KILLED = "was killed by SIGKILL"
@@ -142,7 +142,7 @@ def _still_down(look: ProcessProbe) -> tuple[Draft, ...]:
     """It was not up before either: recorded only at the very first probe, or if it died while starting."""
     history, sight = look.history, look.sight
     if history.starting is None:
-        return () if history.down is not None else (_died(look, NOT_RUNNING_YET),)
+        return () if history.down is not None else (_died(look, "not running yet"),)
     if history.pid is None or sight.known or sight.found:
         return ()
     return (_died(look, f"process {history.pid} {sight.ended or 'died'} while it was starting"),)

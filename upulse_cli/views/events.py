@@ -7,7 +7,6 @@ from typing import Any
 from pulse_core.model.durations import duration_text
 from pulse_core.model.short_ids import CUT
 from pulse_core.model.text import count
-from pulse_core.projections.processes import NOT_RUNNING_YET
 from upulse_cli.time_args import local
 
 Spelled = Mapping[str, Any]
@@ -52,8 +51,8 @@ def in_words(event: Spelled, data: Mapping[str, Any]) -> str:
             return pairs({name: value for name, value in data.items() if name != "not_startable"})
         case "effect-attempt-failed":
             return f"attempt {data['attempt']}: {data['error']}; again in {duration_text(data['retry_us'])}"
-        case "process-died" if data["evidence"] == NOT_RUNNING_YET:
-            return f"{NOT_RUNNING_YET}, which is no death"
+        case "process-died" if data.get("intended") and data.get("pid") is None:  # it was never up
+            return f"{data['evidence']}, which is no death"
         case "process-died" | "process-up" | "condition-raised" | "condition-cleared":
             return str(data["evidence"])
         case "process-start-requested" | "process-restart-requested":

@@ -141,10 +141,11 @@ async def test_refused_settings_and_a_rollback_are_told_in_words(caplog: pytest.
 async def test_a_first_start_and_a_death_that_was_intended_are_no_deaths_in_words(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = await narrated(caplog, "process-died", '{"evidence": "not running yet", "intended": true}')
+    never_up = '{"evidence": "not running yet; port 80 is held", "pid": null, "intended": true}'
+    told = await narrated(caplog, "process-died", never_up)
     assert (told.levelno, told.getMessage()) == (
         logging.INFO,
-        "process-down       it  not running yet, which is no death",
+        "process-down       it  not running yet; port 80 is held, which is no death",
     )
 
 

@@ -15,7 +15,6 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.model.payload import Payload
-from pulse_core.projections.processes import NOT_RUNNING_YET
 from tests.events import event
 
 UP = ProcessUp(pid=5, started=50, evidence="there")
@@ -54,7 +53,7 @@ def test_a_death_before_the_daemon_started_counts_too() -> None:
 def test_first_starts_and_stops_on_purpose_are_no_restarts() -> None:
     stop = ProcessStopRequested(expires_us=60_000_000)
     meant = DIED.model_copy(update={"intended": True})
-    never_up = meant.model_copy(update={"evidence": f"{NOT_RUNNING_YET}; port 80 is held by process 7"})
+    never_up = meant.model_copy(update={"evidence": "not running yet; port 80 is held by process 7"})
     first = ((1, never_up, "gateway"), (2, UP, "gateway"))
     stopped = ((3, stop, "gateway"), (4, meant, "gateway"), (99, UP, "gateway"))
     given_up = ((100, DIED, "gateway"), (101, stop, "gateway"), (199, UP, "gateway"))
