@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from pulse_adapters.sandbox import landlock, seccomp
 from pulse_adapters.sandbox.scratch_folder import MOST_BYTES, MOST_FILES
-from pulse_adapters.sandbox.scratch_mount import mount_scratch
 from pulse_adapters.workers.drop_privileges import become_user
 from pulse_adapters.workers.syscall_numbers import number_of
 from pulse_adapters.workers.syscalls import Memory, prctl, syscall
@@ -20,6 +19,9 @@ from pulse_adapters.workers.syscalls import Memory, prctl, syscall
 MIB = 1024 * 1024
 _NO_NEW_PRIVS, _DEATH_SIGNAL = 38, 1
 _CAPABILITIES = 0x20080522
+_NEW_MOUNTS = 0x20000
+_RECURSIVE, _FOLLOWER = 0x4000, 0x80000
+_NO_SETUID, _NO_DEVICES, _NO_PROGRAMS = 2, 4, 8
 _SYSTEM = (
     "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/usr/share/zoneinfo",
     "/etc/ld.so.cache", "/etc/localtime", "/dev/urandom",
@@ -61,7 +63,7 @@ def confine_process(
     held = {"rlimits": _tried(lambda: _limit(memory, terms)), "user": user is not None}
     if user:
         uid, gid = user
-        held["scratch"] = _tried(lambda: mount_scratch(scratch, (uid, gid), *terms.scratch))
+        held["scratch"] = _tried(lambda: _mount_scratch(scratch, (uid, gid), *terms.scratch))
         if not held["scratch"]:
             os.chown(scratch, uid, gid)
         become_user(uid, gid)
@@ -77,6 +79,25 @@ def confine_process(
     if terms.roomy and not is_filtered:
         _tried(_alone)
     return {"landlock": abi if is_walled else None, "seccomp": is_filtered, **held}
+
+
+def _mount_scratch(folder: str, user: tuple[int, int], most_bytes: int, most_files: int) -> None:
+    """Give this process a view of its own of all mounts, and there a file system in memory over its scratch folder, for
+    this uid and gid. Raises OSError.
+
+    The view follows the machine's: what is unmounted there is not held here.
+    """
+    syscall(number_of("unshare"), _NEW_MOUNTS)
+    _mount("none", "/", "", _RECURSIVE | _FOLLOWER, "")
+    uid, gid = user
+    options = f"size={most_bytes},nr_inodes={most_files + 1},mode=0700,uid={uid},gid={gid}"
+    _mount("pulse-scratch", folder, "tmpfs", _NO_SETUID | _NO_DEVICES | _NO_PROGRAMS, options)
+
+
+def _mount(source: str, target: str, kind: str, flags: int, options: str) -> None:
+    words = [Memory(word.encode() + b"\0") for word in (source, target, kind, options)]
+    first, second, third, last = (word.address for word in words)
+    syscall(number_of("mount"), first, second, third, flags, last)
 
 
 def _tried(work: Callable[[], None]) -> bool:

@@ -1,7 +1,7 @@
 """The one folder in which a child may write, and how full it is.
 
 A child that root starts mounts a file system of its own there, which is as large as it may be, and gone with the child
-(`scratch_mount`). Where that can't be had, the folder is looked at now and then, and emptied by a child with a deadline.
+(`confinement`). Where that can't be had, the folder is looked at now and then, and emptied by a child with a deadline.
 """
 
 import fcntl

@@ -15,10 +15,8 @@ from pulse_core.execute.effect_tasks import (
     executing_draft,
     objection,
 )
+from pulse_core.execute.limits import OpenBound, Refusals, RetryLimit
 from pulse_core.execute.notice_batching import is_failed, is_outgoing_notice, next_batch
-from pulse_core.execute.open_bound import OpenBound
-from pulse_core.execute.refusals import Refusals
-from pulse_core.execute.retry_limit import RetryLimit
 from pulse_core.execute.slots import SURVIVAL, Holder, Slots, holder
 from pulse_core.model.errors import LogUnavailable, PulseError, describe_error
 from pulse_core.model.event import Draft, Event

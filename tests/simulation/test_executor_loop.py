@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pulse_adapters.memory.executors import MemoryExecutor
-from pulse_core.execute.open_bound import MOST
+from pulse_core.execute.limits import MOST
 from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect, EffectCancelRequested, Paused, Resumed

@@ -41,6 +41,14 @@ def forget(home: HomeLayout) -> None:
         os.close(open_file)
 
 
+async def found_on_disk(log: SqliteEventLog, home: HomeLayout) -> tuple[str, int]:
+    """What is wrong with the log and how many rows it has, read from the disk alone."""
+    forget(home)
+    await log.check()
+    found = verify(home.events, home.objects)
+    return found.fault, found.rows
+
+
 async def test_what_is_recorded_after_a_commit_that_failed_is_on_the_disk(
     disk: ThinDisk, open_log: Open
 ) -> None:
@@ -55,10 +63,7 @@ async def test_what_is_recorded_after_a_commit_that_failed_is_on_the_disk(
         disk.make_room()
         await log.append(*rows(200))
         await log.append(*rows(1))
-        forget(home)
-        await log.check()
-        found = verify(home.events, home.objects)
-        assert (found.fault, found.rows) == ("", 204)
+        assert await found_on_disk(log, home) == ("", 204)
 
 
 async def test_rows_are_on_the_disk_after_a_checkpoint_that_failed(disk: ThinDisk, open_log: Open) -> None:
@@ -75,10 +80,7 @@ async def test_rows_are_on_the_disk_after_a_checkpoint_that_failed(disk: ThinDis
         disk.make_room()
         await log.append(*rows(1))
         await log.append(*rows(1))
-        forget(home)
-        await log.check()
-        found = verify(home.events, home.objects)
-        assert (found.fault, found.rows) == ("", 3_503 + 100 * moved)
+        assert await found_on_disk(log, home) == ("", 3_503 + 100 * moved)
 
 
 @pytest.mark.parametrize("seed", range(sample(1, 40)))

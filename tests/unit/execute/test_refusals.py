@@ -1,6 +1,6 @@
 """Refused effects are counted for a minute, each key once."""
 
-from pulse_core.execute.refusals import MINUTE, Refusals
+from pulse_core.execute.limits import MINUTE, Refusals
 from pulse_core.model.moment import Moment
 
 NOW = Moment(10**15, "boot", 10**9)
