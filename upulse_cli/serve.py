@@ -258,7 +258,10 @@ def taken(home: Home) -> Iterator[HomeLock]:
         try:
             stack.enter_context(lock)
         except LockUnusable as error:
-            if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.ENOSPC:
+            if not isinstance(error.__cause__, OSError) or error.__cause__.errno not in (
+                errno.ENOSPC,
+                errno.EDQUOT,
+            ):
                 raise
             make_room(home)
             stack.enter_context(lock)

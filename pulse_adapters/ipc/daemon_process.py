@@ -18,7 +18,7 @@ from pulse_adapters.ipc.lock import PATIENCE, LockUnusable, holder
 from pulse_adapters.ipc.umask import given_umask
 from pulse_adapters.workers.environment import inherited_environment
 from pulse_adapters.workers.plain_file import NotPlain, open_plain
-from pulse_adapters.workers.read_only import NO_NEW_FILE
+from pulse_adapters.workers.read_only import NO_NEW_FILE, why_no_new_file
 from pulse_core.home import HomeLayout
 from pulse_core.model.errors import HomeBusy, NotAnswering, PulseError
 
@@ -85,8 +85,10 @@ class DaemonProcess:
         )
 
     def _log(self) -> IO[bytes]:
-        """The file that the daemon speaks into; one without a name where none can be made, or that is no file."""
+        """The file that the daemon speaks into; one without a name where none can be made or written, or that is no file."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
+        if why_no_new_file(self.home.path):
+            return TemporaryFile()
         try:
             return open(open_plain(self.home.daemon_log, flags, 0o666, follow=True), "a+b")
         except NotPlain:

@@ -9,7 +9,8 @@ Who holds `run/lock` has such a lock, shared, on the home's folder, too: so it i
 Whoever changes the engine has a flock on that folder, which is another matter.
 
 On a read-only file system a daemon may hold the file that is there: by a shared lock, which keeps out whoever wants it
-alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then.
+alone, and by flock, which keeps out the next that can't write either. What it says is of an earlier holder then. So it is
+on a full one that writes to another place what changes (btrfs): there is no room for a file that is written over either.
 """
 
 import errno
@@ -135,7 +136,13 @@ class HomeLock:
             if error.errno not in NO_NEW_FILE:
                 os.close(old)
                 raise
-            _overwrite(old, self._words())
+            try:
+                _overwrite(old, self._words())
+            except OSError as full:
+                if not self._may_be_read_only or full.errno not in NO_NEW_FILE:
+                    raise
+                self._is_read_only = True
+                return self._taken(wait)
             return old
         os.close(old)
         return written
@@ -162,12 +169,13 @@ class HomeLock:
 
     def _opened(self) -> int:
         """The file, for reading alone where nothing can be written and that is enough."""
-        try:
-            return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
-        except OSError as error:
-            if not self._may_be_read_only or error.errno != errno.EROFS:
-                raise
-        self._is_read_only = True
+        if not self._is_read_only:
+            try:
+                return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | _FLAGS, 0o600)
+            except OSError as error:
+                if not self._may_be_read_only or error.errno != errno.EROFS:
+                    raise
+            self._is_read_only = True
         return os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | _FLAGS)
 
     def _written(self) -> int:

@@ -15,8 +15,9 @@ from urllib.parse import quote
 from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.last_write import was_rebooted_since_written
+from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, is_copied_on_write
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
-from pulse_adapters.sqlite.wal_watch import WalWatch
+from pulse_adapters.sqlite.wal_watch import WalWatch, own_descriptor
 from pulse_adapters.workers.database_files import files_of, left_beside_link
 from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.home import HomeLayout
@@ -35,6 +36,9 @@ class ReadMode(Enum):
     SHARED = ""
     """Beside others, with a -shm: there is one, or one can be made."""
 
+    BESIDE = "&readonly_shm=1"
+    """Beside others, where a write to the -shm may need room: nothing is noted in it."""
+
     FROZEN = "&immutable=1"
     """Nobody can write here and no -wal holds anything: the file is all there is."""
 
@@ -51,14 +55,13 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
-def open_database(path: Path | str, uri: str = "", **options: Any) -> sqlite3.Connection:
+def open_database(path: Path | str, uri: str = "", **options: Any) -> MendingConnection:
     """Open a database, of which every file is one: a pipe in its place would hang whoever opens it.
 
     Raises sqlite3.DatabaseError for what is no file. uri: what SQLite is given instead of the path.
     """
     refuse_odd_files(Path(path))
-    connection: sqlite3.Connection = sqlite3.connect(uri or path, uri=bool(uri), **options)
-    return connection
+    return sqlite3.connect(uri or path, uri=bool(uri), factory=MendingConnection, **options)
 
 
 def refuse_odd_files(path: Path) -> None:
@@ -75,13 +78,9 @@ def connect_readonly(path: Path) -> sqlite3.Connection:
     try:
         return _connect(path, way)
     except sqlite3.OperationalError as error:
-        # Without room or inodes: a -shm that can't be made as a whole, so nobody has the database open.
+        # Without room or inodes: a -shm that can't be made as a whole, or anew, so nobody has the database open.
         _, wal, shm = files_of(path)
-        if (
-            way is not ReadMode.SHARED
-            or not is_disk_full(error)
-            or (shm.exists() and shm.stat().st_size >= _SHM)
-        ):
+        if way is not ReadMode.SHARED or not is_disk_full(error) or _is_open(shm):
             raise
         return _connect(path, _without_shm(wal))
 
@@ -94,6 +93,7 @@ def _connect(path: Path, way: ReadMode) -> sqlite3.Connection:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         connection.execute("PRAGMA cache_size = -512")  # scans gain nothing from a cache, idle memory does
         read_schema(connection)
+        connection.shm = SharedMemory(path) if way is ReadMode.SHARED else None
     except BaseException:
         connection.close()
         raise
@@ -111,6 +111,8 @@ def read_schema(connection: sqlite3.Connection) -> None:
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     database, wal, shm = files_of(path)
+    if is_copied_on_write(shm) and _is_open(shm, by_others=True):
+        return ReadMode.BESIDE
     may_write = os.access(database.parent, os.W_OK) and (shm.exists() or not why_no_new_file(database.parent))
     if may_write or is_open_elsewhere(shm):
         return ReadMode.SHARED
@@ -202,6 +204,15 @@ def head_of(connection: sqlite3.Connection) -> tuple[int, bytes]:
     """The last row's number and chain value; 0 and zeros for an empty log."""
     row = connection.execute("SELECT seq, chain FROM event ORDER BY seq DESC LIMIT 1").fetchone()
     return row or (0, START)
+
+
+def _is_open(shm: Path, *, by_others: bool = False) -> bool:
+    """Whether this process or another one has the database open, or only another one."""
+    if not shm.exists() or shm.stat().st_size < _SHM:
+        return False
+    if own_descriptor(shm) >= 0:  # to ask for others would end this process's locks on it
+        return not by_others
+    return is_open_elsewhere(shm)
 
 
 def is_open_elsewhere(shm: Path) -> bool:

@@ -27,6 +27,7 @@ from pulse_adapters.sqlite.last_write import (
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
+from pulse_adapters.sqlite.shared_memory import SharedMemory
 from pulse_adapters.sqlite.wal import scan
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
@@ -113,6 +114,7 @@ def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Star
         read_schema(connection)
         for pragma in _PRAGMAS:
             connection.execute(pragma)
+        connection.shm, connection.is_writer = SharedMemory(path), True
         if torn or how.accept_damage:
             # Frames that are left out must not lie there under the same salt at the next start.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")

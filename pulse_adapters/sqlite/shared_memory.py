@@ -1,5 +1,10 @@
-"""The -shm of an open database: SQLite has it mapped, so whoever cuts it short ends the process at the next access."""
+"""The -shm of an open database: SQLite has it mapped, and an access that can't be carried out ends the process.
 
+That is one to what somebody has cut away; and a write to a page that is on the disk already, where the file system writes
+what changes to another place (btrfs), and has no room.
+"""
+
+import errno
 import os
 import sqlite3
 from contextlib import suppress
@@ -7,6 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.read_only import NO_NEW_FILE
+from pulse_adapters.workers.syscalls import file_system_magic, populate
+
+_REGION = 32_768
+"""Bytes that SQLite maps at once."""
+
+_BTRFS, _TMPFS = 0x9123683E, 0x01021994
+_MARGIN = 1024 * 1024
+"""Room that a writer needs on such a file system: where a write finds none, all that is in memory is written first, and
+then these pages need room anew, too."""
 
 
 class SharedMemory:
@@ -14,38 +29,106 @@ class SharedMemory:
 
     def __init__(self, path: Path) -> None:
         self._path = str(files_of(path).shm)
+        self._real = os.fsencode(os.path.realpath(self._path))
         self._known: os.stat_result | None = None
-        with suppress(OSError):
-            self._known = os.lstat(self._path)
+        self._mapped: list[tuple[int, int]] = []
+        self.mend()
+        magic = _magic(files_of(path).shm)
+        self._is_copied, self._needs_room = magic == _BTRFS, magic in (_BTRFS, _TMPFS)
 
     def mend(self) -> None:
         """Give it the length that it had: SQLite finds zeros in it, and makes it anew of the -wal.
 
         Its name is used: to open it, and to close that, would end all locks of this process on it.
         """
-        if self._known is None:
-            return
         with suppress(OSError):
             found = os.lstat(self._path)
-            if not os.path.samestat(found, self._known):
+            known = self._known or found
+            if not os.path.samestat(found, known):
                 return
-            if found.st_size < self._known.st_size:
-                os.truncate(self._path, self._known.st_size)
+            if found.st_size < known.st_size:
+                os.truncate(self._path, known.st_size)
             else:
                 self._known = found
+
+    def claim(self, *, to_write: bool = False) -> None:
+        """Have its file system set aside room for its pages; raises sqlite3.OperationalError if there is none.
+
+        Only where they may need it: who waits for a page of a disk that hangs holds up the whole process. Room for a file
+        is asked for first, which then holds up this thread alone.
+        """
+        if not self._needs_room:
+            return
+        has_margin = not self._is_copied or self._has_margin()
+        size, refusal = self._known.st_size if self._known else 0, self._refusal()
+        if refusal or len(self._mapped) * _REGION < size:
+            self._mapped = self._mappings()  # once, and again where SQLite has mapped more, or others
+            refusal = self._refusal()
+        if refusal == errno.EFAULT or (to_write and not has_margin):
+            full = sqlite3.OperationalError("database or disk is full")
+            full.sqlite_errorcode = sqlite3.SQLITE_FULL
+            raise full
+
+    def _has_margin(self) -> bool:
+        try:
+            file = os.open(os.path.dirname(self._real), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(file, 0, _MARGIN)
+            finally:
+                os.close(file)
+        except OSError as error:
+            return error.errno not in NO_NEW_FILE
+        return True
+
+    def _refusal(self) -> int:
+        """Which error the kernel has for a write to it; 0 for none."""
+        try:
+            for start, length in self._mapped:
+                populate(start, length)
+        except OSError as error:
+            return error.errno or 0
+        return 0
+
+    def _mappings(self) -> list[tuple[int, int]]:
+        """Where SQLite has mapped it: addresses and lengths."""
+        with suppress(OSError), open("/proc/self/maps", "rb") as maps:
+            lines = (line.rstrip(b"\n").split(maxsplit=5) for line in maps if self._real in line)
+            found = [line[0].split(b"-") for line in lines if line[1] == b"rw-s" and line[5] == self._real]
+            return [(int(start, 16), int(end, 16) - int(start, 16)) for start, end in found]
+        return []
+
+
+def is_copied_on_write(file: Path) -> bool:
+    """Whether its file system writes what changes to another place, so that this needs room."""
+    return _magic(file) == _BTRFS
+
+
+def _magic(file: Path) -> int:
+    with suppress(OSError):
+        return file_system_magic(str(file.parent))
+    return 0
 
 
 class MendingConnection(sqlite3.Connection):
     """A connection that mends its shared memory before each statement, in the thread that carries that out."""
 
     shm: SharedMemory | None = None
+    is_writer = False
 
     def execute(self, *statement: Any) -> sqlite3.Cursor:
-        if self.shm:
-            self.shm.mend()
+        self._prepare(is_end=statement[0] == "ROLLBACK")
         return super().execute(*statement)
 
+    def executemany(self, *statement: Any) -> sqlite3.Cursor:
+        self._prepare()
+        return super().executemany(*statement)
+
     def executescript(self, *script: Any) -> sqlite3.Cursor:
+        self._prepare()
+        return super().executescript(*script)
+
+    def _prepare(self, *, is_end: bool = False) -> None:
         if self.shm:
             self.shm.mend()
-        return super().executescript(*script)
+            if not is_end:  # which writes nothing, and must be possible
+                self.shm.claim(to_write=self.is_writer)

@@ -126,7 +126,7 @@ def _open(path: Path) -> tuple[VitalsConnection, int]:
             connection.execute("ALTER TABLE tick ADD COLUMN engine TEXT")
         connection.execute("SELECT max(tick) FROM tick").fetchone()
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
-        connection.shm = SharedMemory(path)
+        connection.shm, connection.is_writer = SharedMemory(path), True
         if path != MEMORY:
             connection.path, connection.opened = path, os.lstat(path)
     except BaseException:

@@ -5,6 +5,7 @@ import os
 
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _LIBC.syscall.restype = ctypes.c_long
+_POPULATE_WRITE = 23
 
 
 def syscall(number: int, *arguments: int) -> int:
@@ -22,6 +23,25 @@ def prctl(option: int, *arguments: int) -> None:
     if _LIBC.prctl(ctypes.c_int(option), *(ctypes.c_ulong(argument) for argument in four)) < 0:
         errno = ctypes.get_errno()
         raise OSError(errno, os.strerror(errno))
+
+
+def populate(address: int, length: int) -> None:
+    """Have the kernel make these pages ready to be written. Raises OSError: EFAULT where a write would end the process.
+
+    Linux 5.14 and later can.
+    """
+    if _LIBC.madvise(ctypes.c_void_p(address), ctypes.c_size_t(length), ctypes.c_int(_POPULATE_WRITE)):
+        errno = ctypes.get_errno()
+        raise OSError(errno, os.strerror(errno))
+
+
+def file_system_magic(path: str) -> int:
+    """The number by which the kernel knows the type of the file system that holds this path. Raises OSError."""
+    answer = (ctypes.c_long * 32)()
+    if _LIBC.statfs(os.fsencode(path), ctypes.byref(answer)):
+        errno = ctypes.get_errno()
+        raise OSError(errno, os.strerror(errno), path)
+    return int(answer[0])
 
 
 class Memory:

@@ -15,6 +15,7 @@ from pulse_adapters.sqlite.verify import verify
 from pulse_core.model.errors import LogUnavailable, NotAnswering
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.btrfs_disk import btrfs_disk
 from tests.campaign.bad_disk import HangingDisk, NoSuchDisk, campaign
 from tests.integration.cli.cli_home import CliHome
 from tests.read_only_mount import read_only
@@ -115,6 +116,44 @@ def test_a_disk_that_hangs_keeps_nothing_dead_and_loses_nothing(tmp_path: Path) 
             disk.mend()
         served.close()
         disk.close()
+
+
+@pytest.mark.timeout(300)
+def test_a_full_disk_that_writes_what_changes_to_another_place_keeps_nothing_dead_and_lets_a_daemon_start(
+    tmp_path: Path,
+) -> None:
+    with btrfs_disk(tmp_path) as disk:
+        served = Served(disk.path / "home")
+        served.said = tmp_path / "said"
+        try:
+            served.configure(VICTIM)
+            served.start()
+            pids = [served.pid_when_up("victim")]
+            acknowledged = served.append("resumed")["id"]
+            disk.fill()
+            with suppress(LogUnavailable):
+                served.append("resumed")  # the reserve is given up for it
+            disk.fill()
+            for begun_again in (False, True):
+                if begun_again:
+                    served.kill()
+                    served.start()
+                for _ in range(3):
+                    os.kill(pids[-1], signal.SIGKILL)
+                    pids.append(served.pid_when_up("victim", other_than=pids[-1]))
+                with pytest.raises(LogUnavailable):
+                    served.append("resumed")
+            assert CliHome(served.home.path).upulse("verify").code == 0
+            disk.make_room()
+            served.eventually(lambda: is_all_recorded(served), "what was held is recorded")
+            assert served.stop() == 0
+            with SqliteEventReader(served.home.path) as log:
+                events = list(log.events())
+            assert acknowledged in {event.id for event in events}
+            assert any(event.kind == "process-up" and f'"pid":{pids[-1]}' in event.data for event in events)
+            assert verify(served.home.events, served.home.objects).fault == ""
+        finally:
+            served.close()
 
 
 def is_all_recorded(served: Served) -> bool:

@@ -1,5 +1,6 @@
 """One writer a home: the lock is held by one, told to all, and dies with its holder."""
 
+import errno
 import json
 import os
 import shutil
@@ -88,6 +89,34 @@ def test_on_a_read_only_file_system_one_holds_it_who_wants_that_and_it_is_told_w
             with pytest.raises(HomeBusy):
                 HomeLock(path, "3").__enter__()
         assert holder(path) is None
+
+
+def test_on_a_disk_where_it_can_not_even_be_written_over_one_holds_it_who_wants_that(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    with HomeLock(path, "1"):
+        pass
+    with monkeypatch.context() as full:
+        full.setattr(os, "pwrite", refuse)
+        full.setattr(os, "write", refuse)
+        with pytest.raises(LockUnusable, match="quota exceeded"):
+            HomeLock(path, "1").__enter__()
+        lock = HomeLock(path, "2", may_be_read_only=True)
+        lock.__enter__()
+        held = holder(path)
+        assert held
+        assert held.pid == os.getpid()
+        with pytest.raises(HomeBusy):
+            HomeLock(path, "3", may_be_read_only=True).__enter__()
+    lock.keep()
+    held = holder(path)
+    assert held
+    assert (held.pid, held.version) == (os.getpid(), "2")
+    lock.__exit__()
+    assert holder(path) is None
 
 
 def test_who_holds_it_is_known_without_the_folder_that_it_lies_in_and_makes_that_again(path: Path) -> None:

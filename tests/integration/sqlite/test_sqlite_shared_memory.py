@@ -1,12 +1,16 @@
-"""Somebody cuts the -shm of the log or of the vitals under the daemon: it lives, and all rows are there."""
+"""The -shm of the log or of the vitals is cut under the daemon, or has no room: it lives, and all rows are there."""
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from pulse_adapters.sqlite.verify import verify
+from tests.btrfs_disk import btrfs_disk
+from tests.processes import child_of_test
+from tests.small_disk import small_disk
 
 CODE = """
 import asyncio, os, sys
@@ -42,3 +46,94 @@ def test_a_shared_memory_that_is_cut_ends_nobody_and_loses_nothing(tmp_path: Pat
     done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (0, "4 3 0\n"), done.stderr
     assert verify(tmp_path / "events.db", tmp_path / "objects")[:2] == (4, "")
+
+
+FULL = """
+import asyncio, os, sys
+from pathlib import Path
+from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.objects.files import FileObjects
+from pulse_adapters.sqlite.events import SqliteEventLog
+from pulse_adapters.sqlite.vitals import SqliteVitals
+from pulse_core.model.errors import LogUnavailable
+from pulse_core.model.event import Draft
+from pulse_core.model.kinds import Paused
+
+async def main(home):
+    clock = SystemClock()
+    log = SqliteEventLog.open(home / "events.db", clock=clock, objects=FileObjects(home / "objects"))
+    async with log as log, SqliteVitals.open(home / "vitals.db") as vitals:
+        await log.append(Draft(Paused(why="first")))
+        refused = 0
+        while line := (print("ready", flush=True), sys.stdin.readline().strip())[1]:
+            if line == "cut":
+                os.truncate(home / "events.db-shm", 0)
+                os.truncate(home / "vitals.db-shm", 0)
+                continue
+            vitals.sample("key", clock.now(), {})
+            await vitals.flush()
+            try:
+                await log.append(Draft(Paused(why=line)))
+            except LogUnavailable:
+                refused += 1
+        print(log.head.seq, refused, flush=True)
+
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+READ = """
+import sys
+from pathlib import Path
+from pulse_adapters.sqlite.verify import verify
+print(verify(Path(sys.argv[1]) / "events.db", Path(sys.argv[1]) / "objects")[0])
+"""
+
+
+def said(daemon: "subprocess.Popen[str]", *lines: str) -> str:
+    """What it says after the last of these."""
+    assert daemon.stdin
+    assert daemon.stdout
+    told = ""
+    for line in lines:
+        daemon.stdin.write(f"{line}\n")
+        daemon.stdin.flush()
+        told = daemon.stdout.readline()
+    return told
+
+
+def served(home: Path) -> "subprocess.Popen[str]":
+    argv, pipe = [sys.executable, "-c", FULL, str(home)], subprocess.PIPE
+    daemon = subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True)
+    assert daemon.stdout
+    assert daemon.stdout.readline() == "ready\n"
+    return daemon
+
+
+@pytest.mark.timeout(300)
+def test_a_full_disk_that_writes_what_changes_to_another_place_ends_neither_writer_nor_reader(
+    tmp_path: Path,
+) -> None:
+    with btrfs_disk(tmp_path) as disk, child_of_test(served(disk.path)) as daemon:
+        assert said(daemon, *map(str, range(20))) == "ready\n"
+        disk.fill()
+        assert said(daemon, *map(str, range(20))) == "ready\n"
+        argv = [sys.executable, "-c", READ, str(disk.path)]
+        assert subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False).stdout == "21\n"
+        disk.make_room()
+        assert said(daemon, "last") == "ready\n"
+        assert said(daemon, "") == "22 20\n"
+        assert verify(disk.path / "events.db", disk.path / "objects")[:2] == (22, "")
+
+
+def test_a_shared_memory_that_is_cut_on_a_full_disk_ends_nobody(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "small", "8m") as home, child_of_test(served(home)) as daemon:
+        assert said(daemon, *map(str, range(5))) == "ready\n"
+        assert said(daemon, "cut") == "ready\n"
+        with (home / "ballast").open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4_096))
+        assert said(daemon, *map(str, range(5))) == "ready\n"
+        (home / "ballast").unlink()
+        assert said(daemon, "last") == "ready\n"
+        assert said(daemon, "") == "7 5\n"
+        assert verify(home / "events.db", home / "objects")[:2] == (7, "")

@@ -1,0 +1,56 @@
+"""A directory on a btrfs of its own, which writes what changes to another place."""
+
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.small_disk import small_disk
+
+
+class BtrfsDisk:
+    """The directory `path`, on a disk with room until it is filled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._ballast = path, path / "ballast"
+
+    def fill(self) -> None:
+        """Leave no room for data, and nothing in memory that is not on the disk."""
+        for size in (65_536, 4_096):
+            with self._ballast.open("ab", buffering=0) as file, suppress(OSError):
+                while True:
+                    file.write(bytes(size))
+            subprocess.run(["sync", "-f", self.path], check=False, timeout=60)
+
+    def make_room(self) -> None:
+        """Take the ballast away, and wait until its room is free."""
+        while True:
+            try:
+                os.truncate(self._ballast, 0)
+                break
+            except OSError as error:  # even this may need room
+                if error.errno != errno.ENOSPC:
+                    raise
+        subprocess.run(["sync", "-f", self.path], check=False, timeout=60)
+
+
+@contextmanager
+def btrfs_disk(place: Path) -> Iterator[BtrfsDisk]:
+    """Such a disk; skips where nobody can make one."""
+    with small_disk(place / "below", "140m") as below:
+        image, path = below / "image", place / "btrfs"
+        path.mkdir()
+        with image.open("wb") as file:
+            file.truncate(128 << 20)
+        with suppress(OSError):
+            subprocess.run(["mkfs.btrfs", "-q", "-f", image], capture_output=True, check=False, timeout=60)
+        if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
+            pytest.skip("no btrfs can be mounted of a file here")
+        try:
+            yield BtrfsDisk(path)
+        finally:
+            subprocess.run(["umount", "--lazy", path], check=True, timeout=60)
