@@ -1,7 +1,7 @@
 """What a session of `upulse dev` needs of this machine."""
 
-from collections.abc import AsyncIterator, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from os.path import relpath
 
@@ -40,11 +40,16 @@ def system_watcher_of(context: HomeContext) -> Iterator[Watcher]:
         acting.close()
 
 
-async def saves(path: str) -> AsyncIterator[Collection[str]]:
-    """The files that were saved, from the tree on, each time that some were."""
+async def saves(path: str) -> AsyncGenerator[Collection[str], None]:
+    """The files that were saved, from the tree on, each time that some were; polled where inotify grants nothing."""
     from watchfiles import DefaultFilter, awatch  # costs 60 ms
 
-    async for changes in awatch(path, watch_filter=DefaultFilter(), debounce=50, step=10):
+    watch = partial(awatch, path, watch_filter=DefaultFilter(), debounce=50, step=10)
+    with suppress(OSError, RuntimeError):
+        async for changes in watch():
+            yield _relative(path, (changed for _, changed in changes))
+        return
+    async for changes in watch(force_polling=True, poll_delay_ms=250):
         yield _relative(path, (changed for _, changed in changes))
 
 

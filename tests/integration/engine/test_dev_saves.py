@@ -1,13 +1,21 @@
 """`upulse dev` without a daemon: what an author hears after each save."""
 
+import asyncio
 import re
 import sqlite3
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
+
+import pytest
+import watchfiles
+from watchfiles.main import FileChange
 
 from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.engine.engine_home import CALM, WISHING, Ear, author, new_home, save, spoil
 from tests.integration.rule_host.rule_host_engines import place_of, rule
+from upulse_cli.wiring.dev import saves
 
 QUICK = '[watch]\nsystem_interval = "100ms"\n'
 FAILING = rule("return 1 / 0  # here", "failing")
@@ -26,6 +34,34 @@ async def test_after_each_save_an_author_hears_what_it_does(tmp_path: Path) -> N
         await an_error_names_its_rule_and_line(home, ear)
         await what_makes_a_replay_differ_is_told_at_the_save_and_when_it_is_called(home, ear)
         await rules_that_end_their_host_are_tried_again_at_the_next_tick(home, ear)
+
+
+@pytest.mark.parametrize(
+    "refusal", [RuntimeError("Too many open files"), OSError("OS file watch limit reached")]
+)
+async def test_where_inotify_grants_nothing_the_files_are_polled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: Exception
+) -> None:
+    watch = watchfiles.awatch
+
+    def without_inotify(
+        path: str, *, force_polling: bool = False, **more: Any
+    ) -> AsyncIterator[set[FileChange]]:
+        if not force_polling:
+            raise refusal
+        return watch(path, force_polling=True, **more)
+
+    monkeypatch.setattr(watchfiles, "awatch", without_inotify)
+    saved = saves(str(tmp_path))
+    try:
+        coming = asyncio.ensure_future(anext(saved))
+        for number in range(200):  # its first look may come later than the first file
+            (tmp_path / "rule.py").write_text(f"# {number}")
+            if (await asyncio.wait([coming], timeout=0.1))[0]:
+                break
+        assert coming.result() == ["rule.py"]
+    finally:
+        await saved.aclose()
 
 
 async def what_is_saved_is_live_at_once_and_says_what_it_wishes(home: CliHome, ear: Ear) -> None:
