@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pulse_adapters.workers.child_side import answer_once
+from pulse_adapters.workers.child_side import answer_once, limit_memory
 from pulse_adapters.workers.conversation import ask
 from pulse_adapters.workers.environment import python_environment
 from pulse_adapters.workers.framing import Message, WorkerFault
@@ -22,6 +22,8 @@ PATIENCE = 10.0
 """Seconds that a plugin may take to be imported."""
 PATIENCE_IN_ALL = 60.0
 """Seconds after which no more plugins are asked for."""
+MEMORY = 2 << 30
+"""Bytes of memory that plugins which are asked for at once may take."""
 LARGEST = 1 << 20
 """Bytes of a file of metadata that is read."""
 
@@ -170,6 +172,8 @@ def _contents(value: str) -> PluginParts:
             _called("name", getattr(thing, "watchers", ())),
             _called("action", getattr(thing, "executors", ())),
         )
+    except MemoryError:
+        raise  # others before it may have taken it: each is asked for by itself then
     except Exception as error:  # noqa: BLE001 - somebody else's code
         return PluginParts(error=describe_error(error))
 
@@ -179,4 +183,5 @@ def _called(attribute: str, things: Iterable[Any]) -> tuple[str, ...]:
 
 
 if __name__ == "__main__":
+    limit_memory(MEMORY)
     answer_once(contents)
