@@ -1,6 +1,7 @@
 """The daemon as a process in the background: started, waited for, stopped. (With a unit, systemd does all this.)"""
 
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -108,6 +109,8 @@ class DaemonProcess:
                 newer.seek(0)
                 said += newer.read()
         words = "\n".join(map(self.spell, said.decode("utf-8", "replace").splitlines()[-10:]))
+        if not words and (most := resource.getrlimit(resource.RLIMIT_FSIZE)[0]) != resource.RLIM_INFINITY:
+            words = f"it could say nothing: no file may have more than {most} bytes here; see: ulimit -f"
         return f"the daemon did not start ({how}):\n{words}" if words else f"the daemon did not start ({how})"
 
     def stop(self, patience: float) -> int | None:

@@ -167,8 +167,13 @@ class Worker:
 
     def refuse(self, error: Exception) -> None:
         """Kill the worker, since what it sent has led to this error."""
-        is_plain = isinstance(error, WorkerFault)
-        words = str(error) if is_plain else f"what nobody understands ({type(error).__name__}: {error})"
+        match error:
+            case WorkerFault():
+                words = str(error)
+            case OSError():  # as when the daemon has no descriptor left
+                words = f"what the system did not let the daemon take up ({error.strerror or error})"
+            case _:
+                words = f"what nobody understands ({type(error).__name__}: {error})"
         self.spoil(words[:_WORDS])
 
     def spoil(self, words: str) -> None:

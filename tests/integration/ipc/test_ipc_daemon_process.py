@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -64,6 +65,20 @@ def test_a_daemon_whose_lock_the_disk_does_not_give_is_found_as_the_status_finds
             assert (found, child.poll() is None) == ((child.pid, False) if stopped else (None, True))
         finally:
             child.kill()
+
+
+def test_where_no_file_may_have_a_byte_a_start_that_fails_says_why(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.create()
+    code = (
+        "import resource, sys\nfrom pathlib import Path\n"
+        "from pulse_adapters.ipc.daemon_process import DaemonProcess\nfrom pulse_core.home import HomeLayout\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\nDaemonProcess(HomeLayout(Path(sys.argv[1])), str, print).start()"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(home.path)], capture_output=True, text=True, timeout=60
+    )
+    assert "):\nit could say nothing: no file may have more than 0 bytes here; see: ulimit -f" in ran.stderr
 
 
 def test_a_command_that_holds_the_home_for_a_moment_is_waited_for_and_nobody_for_long(

@@ -1,6 +1,7 @@
 """A worker's life: what it is given, what it may say, how long it may take, and that it ends with all it began."""
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -169,6 +170,16 @@ async def test_nonsense_is_that_workers_fault_and_ends_it(what: str, before: set
     with pytest.raises(WorkerFault, match=f"^said .*{words}"):
         await ask(program(f"{code}\ntime.sleep(9876)"), {}, dict, seconds=20)
     assert not others(before)
+
+
+async def test_what_the_system_did_not_let_the_daemon_take_up_is_said_to_be_that() -> None:
+    def heard(message: Message) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    worker = Worker(program("child_side.send({})\ntime.sleep(9876)"), heard, lambda: None)
+    await worker.ended(20)
+    worker.dismiss()
+    assert worker.fault == "what the system did not let the daemon take up (Too many open files)"
 
 
 async def test_an_answer_of_another_type_is_a_fault() -> None:
