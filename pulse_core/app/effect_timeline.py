@@ -11,7 +11,7 @@ from pulse_core.model.errors import Ambiguous, PulseError, UnknownName, hint
 from pulse_core.model.event import Event
 from pulse_core.model.json_answers import EffectJson
 from pulse_core.model.moment import iso
-from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
+from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS, subjects_of
 from pulse_core.model.payload import decode_plain
 from pulse_core.model.short_ids import CUT
 from pulse_core.ports.readers import EventQuery, EventReader
@@ -159,13 +159,13 @@ def newest_about(log: EventReader, keys: Iterable[str]) -> Event | None:
 
 
 def newest_for(log: EventReader, condition: str) -> Event | None:
-    """The newest effect that answers this condition, or tells of it: a param names it, or its key ends with it."""
+    """The newest effect that answers this condition, or tells of it: a param names it, or its key does."""
     effects = log.events(EventQuery(kinds=("effect",)), newest_first=True) if condition else iter(())
     return next((row for row in effects if _is_for(row, condition)), None)
 
 
 def _is_for(row: Event, condition: str) -> bool:
-    if row.subject.endswith(f":{condition}"):
+    if condition in subjects_of(row.subject):
         return True
     params = decode_plain_effect(row.data).get("params") if FOR in row.data else None
     return isinstance(params, Mapping) and params.get(FOR) == condition

@@ -23,6 +23,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus
 from pulse_core.model.kinds import Effect, ProcessDied
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.names import subjects_of
 from pulse_core.model.text import count_kinds
 from pulse_core.model.tick import TickRecord
 from pulse_core.model.vitals import Sample
@@ -283,6 +284,5 @@ def _origin(log: EventReader, wish: Event) -> Event | None:
 def _abouts(key: str, condition: str, process: str | None) -> Iterator[str]:
     """What an effect may be about, the likeliest first: what its params name, and what its key ends with."""
     yield from filter(None, (condition, process))
-    _, *rest = key.split(":")
-    yield from (":".join(rest[place:]) for place in range(len(rest)))
-    yield from rest[:1]
+    yield from subjects_of(key)
+    yield from key.split(":")[1:2]

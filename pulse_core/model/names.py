@@ -1,5 +1,7 @@
 """Names that folds, rules, watchers and executors share: of actions, of conditions, and of kinds that settle an effect."""
 
+from collections.abc import Iterator
+
 ARCHIVE_SESSIONS = "archive-sessions"
 CLEAN_PATHS = "clean-paths"
 COLLECT = "collect"
@@ -30,6 +32,9 @@ SETTLING = frozenset({"effect-acked", "effect-failed", "effect-unknown", "effect
 NETWORK = "network"
 """The condition of network trouble, and the watcher that raises it."""
 
+QUALITY = f"{NETWORK}:quality"
+"""The topic of notices of a network that works, but not well; they are about its condition, as those of an outage are."""
+
 WELL, DOWN, DNS_ONLY, HTTP_ONLY, SLOW, DEGRADED = "", "down", "dns-only", "http-only", "slow", "degraded"
 """States of the network: everything answers; nothing does; only DNS fails; only HTTP fails; every answer is slow; some
 targets fail."""
@@ -54,3 +59,11 @@ PLUGINS, ENGINE, OPTIONAL_WATCHERS = "plugins", "engine", "optional watchers"
 
 OF_MEMORY = ("memory", "pressure:memory", "swap")
 """The conditions that are answered by stopping a process; an earlier one explains those behind it."""
+
+
+def subjects_of(key: str) -> Iterator[str]:
+    """What the key of an effect may be about, the likeliest first: what it ends with, and the network for its quality."""
+    _, *rest = key.split(":")
+    yield from (":".join(rest[place:]) for place in range(len(rest)))
+    if ":".join(rest) == QUALITY:
+        yield NETWORK

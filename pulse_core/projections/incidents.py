@@ -24,6 +24,7 @@ from pulse_core.model.names import (
     ONLY_LOGGED,
     RESTART_PROCESS,
     SETTLING,
+    subjects_of,
 )
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import freed_text
@@ -40,7 +41,7 @@ from pulse_core.projections.incident import (
     decoded,
 )
 
-VERSION = 15
+VERSION = 16
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -68,6 +69,13 @@ IS_DOWN = "notify:flapping:"
 """With which the keys of notices of processes that are down begin."""
 PULSE = "pulse"
 """Who writes what the daemon decides."""
+OF_PULSE = {
+    "notify:daemon": f"{DAEMON} {PULSE}",
+    "notify:safe-mode": f"{DAEMON} safe mode",
+    "notify:engine:rolled-back": "engine ",
+    "notify:engine:quarantine": "rule ",
+}
+"""With what begins what the incident is about that a notice of Pulse itself tells of, by its key: the newest one."""
 KINDS = frozenset(
     {*BEGINS, *ENDS, *ENGINE, *REQUESTS, *DELAYED, STARTED, STOPPED, SETTINGS, *SETTLING, "effect", ATTEMPTED}
 )
@@ -515,9 +523,10 @@ class IncidentFold:
         current, key = self.state.current, row.subject
         named = (("condition", params.get(FOR)), ("process", params.get("process")))
         keys = [f"{about} {subject}" for about, subject in named if subject]
-        if ":" in key:
-            ends = [key.split(":", cuts)[-1] for cuts in range(1, key.count(":") + 1)]
-            keys += [f"{about} {end}" for end in ends for about in ABOUTS]
+        keys += [f"{about} {subject}" for subject in subjects_of(key) for about in ABOUTS]
+        if begins := OF_PULSE.get(key):
+            told = (self.state.all[id_] for about, id_ in current.items() if about.startswith(begins))
+            return max(told, key=lambda one: one.last.at, default=None)
         over = None
         for id_ in (current[one] for one in keys if one in current):
             if not (story := self.state.all[id_]).over:

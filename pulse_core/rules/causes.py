@@ -1,6 +1,7 @@
 """Which event a survival effect is the consequence of, so that the log tells chains of causes."""
 
 from pulse_core.model.kinds import Effect
+from pulse_core.model.names import subjects_of
 from pulse_core.projections.conditions import FOR
 from pulse_core.projections.state import Snapshot
 
@@ -8,10 +9,10 @@ from pulse_core.projections.state import Snapshot
 def cause_of_effect(effect: Effect, curr: Snapshot) -> str:
     """The id of the event that raised the condition which it answers or tells of, or of the last death or request of its
     process; empty if it has neither."""
-    ends = [effect.key.split(":", cuts)[-1] for cuts in range(1, effect.key.count(":") + 1)]
-    conditions = (curr.conditions[str(name)] for name in (effect.params.get(FOR), *ends) if name)
+    subjects = tuple(subjects_of(effect.key))
+    conditions = (curr.conditions[str(name)] for name in (effect.params.get(FOR), *subjects) if name)
     if condition := next(filter(None, conditions), None):
         return condition.event
     processes = curr.state.processes.of
-    names = (effect.params.get("process"), *ends)
+    names = (effect.params.get("process"), *subjects)
     return next((processes[name].cause for name in names if isinstance(name, str) and name in processes), "")

@@ -2,7 +2,7 @@
 second notice. Nothing else can be done about the network from here."""
 
 from pulse_core.model.durations import duration_text
-from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
+from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, QUALITY, SLOW, WELL
 from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -10,8 +10,8 @@ from pulse_core.projections.state import Snapshot
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
-OUTAGE, QUALITY = "network", "network:quality"
-"""Topics: an outage; or degraded quality (some targets fail, or answers are slow)."""
+OUTAGE = NETWORK
+"""The topic of an outage; QUALITY is that of degraded quality (some targets fail, or answers are slow)."""
 
 TITLES = {
     DOWN: (OUTAGE, "the network is down"),

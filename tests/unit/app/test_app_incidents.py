@@ -69,6 +69,10 @@ def error(at: int) -> tuple[int, Payload, str]:
     return at, ErrorReported(message="no such directory"), "metrics"
 
 
+def rolled(letter: str) -> EngineRolledBack:
+    return EngineRolledBack(rejected=letter * 40, why="it raised")
+
+
 def test_an_error_that_does_not_come_again_is_over_after_twenty_minutes() -> None:
     (fresh,) = told(20 * MINUTE, error(SECOND))
     assert (fresh["ended"], fresh["faded"]) == (None, False)
@@ -78,6 +82,29 @@ def test_an_error_that_does_not_come_again_is_over_after_twenty_minutes() -> Non
     (old,) = told(21 * MINUTE, error(SECOND))
     assert old["faded"]
     assert ", not seen again since " in next(lines(old))
+
+
+@pytest.mark.parametrize(
+    ("key", "about", "said"),
+    [
+        (
+            "notify:network:quality", "network",
+            [(SECOND, ConditionRaised(evidence="one does not answer", state="degraded"), "network")],
+        ),
+        ("notify:daemon", "pulse", [(0, STARTED, ""), (SECOND, STARTED, "")]),
+        (
+            "notify:safe-mode", "safe mode",
+            [(SECOND, SafeModeEntered(crashes=3, left_out=("plugins",)), ""), (2 * SECOND, error(0)[1], "metrics")],
+        ),
+        ("notify:engine:rolled-back", "b" * 12, [(0, rolled("a"), "c"), (SECOND, rolled("b"), "c")]),
+        ("notify:engine:quarantine", "slow", [(0, RuleQuarantined(commit="c", why="raises"), "slow")]),
+    ],
+)  # fmt: skip
+def test_a_notice_belongs_to_the_incident_that_it_tells_of(
+    key: str, about: str, said: list[tuple[int, Payload, str]]
+) -> None:
+    notice = (3 * SECOND, Effect(action="notify", key=key, reason="look"), key)
+    assert [one["subject"] for one in told(MINUTE, *said, notice) if one["measures"]] == [about]
 
 
 def test_an_error_that_comes_again_and_again_goes_on_or_is_another_one() -> None:

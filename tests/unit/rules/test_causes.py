@@ -12,6 +12,7 @@ def story() -> Story:
     told.happened("process-died", "web", pid=7, evidence="gone", healthy=True)
     told.happened("condition-raised", "disk:/x", evidence="full", state="high")
     told.happened("condition-raised", "disk:/x", evidence="fuller", state="worse")
+    told.happened("condition-raised", "network", evidence="one does not answer", state="degraded")
     return told
 
 
@@ -23,7 +24,8 @@ def story() -> Story:
         ("clean-paths", "clean-paths:/x", {"for_condition": "disk:/x"}, "event-3"),
         ("notify", "notify:resource:disk:/x", {}, "event-3"),
         ("restart-process", "restart-process:web", {"process": "web", "for_condition": "disk:/x"}, "event-3"),
-        ("notify", "notify:network", {}, ""),
+        ("notify", "notify:network", {}, "event-4"),
+        ("notify", "notify:network:quality", {}, "event-4"),
         ("restart-process", "restart-process:other", {"process": "other"}, ""),
     ],
 )
@@ -37,4 +39,4 @@ def test_a_request_of_a_person_is_the_cause_of_what_follows_it() -> None:
     told = story()
     told.happened("process-restart-requested", "web")
     effect = Effect(action="restart-process", key="restart-process:web", params={"process": "web"})
-    assert cause_of_effect(effect, told.snapshot) == "event-4"
+    assert cause_of_effect(effect, told.snapshot) == "event-5"
