@@ -1,7 +1,8 @@
 """Whoever deletes a capability's line and its folders has removed it, and everything else goes on."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,13 @@ def test_all_of_them_can_be_deleted_together(tmp_path: Path) -> None:
     assert tests.returncode == 0, tests.stdout
 
 
+@cache
+def sources() -> Mapping[str, str]:
+    """The text of every file of the packages, by its path."""
+    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
+    return {str(file.relative_to(ROOT)): file.read_text() for file in files}
+
+
 @pytest.mark.parametrize("name", CAPABILITIES)
 def test_nothing_but_its_own_folders_imports_a_capability(name: str) -> None:
     """Found by its name alone: in the tree there is no import of it, but by those that say that they need it."""
@@ -52,7 +60,6 @@ def test_nothing_but_its_own_folders_imports_a_capability(name: str) -> None:
     places = ("pulse_core/", "pulse_adapters/", "upulse_cli/capabilities/")
     own = tuple(f"{place}{user}/" for place in places for user in users)
     word = re.compile(rf"\bpulse_(?:core|adapters)\.{name}\b|\bupulse_cli\.capabilities\.{name}\b")
-    files = [file for package in PACKAGES for file in (ROOT / package).rglob("*.py")]
-    found = [file.relative_to(ROOT) for file in files if word.search(file.read_text())]
-    assert [str(file) for file in found if not str(file).startswith(own)] == []
+    found = [file for file, text in sources().items() if word.search(text)]
+    assert [file for file in found if not file.startswith(own)] == []
     assert f'    "{name}",\n' in (ROOT / LIST).read_text()

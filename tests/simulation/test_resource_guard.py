@@ -534,13 +534,13 @@ def test_what_was_over_when_the_next_daemon_came_is_called_off() -> None:
 def test_people_are_reminded_while_it_lasts() -> None:
     async def tell(story: Story) -> None:
         story.machine.stalled, story.machine.interval = {"io": 0.9}, 60.0
-        await asyncio.sleep(9 * HOUR)
+        await asyncio.sleep(2.25 * HOUR)
         assert story.titles() == [
             "everything waits for the disks",
             *["still: everything waits for the disks"] * 2,
         ]
 
-    live(tell, notify={"remind": "4h"})
+    live(tell, notify={"remind": "1h"})
 
 
 def test_a_disk_that_is_not_to_be_watched_any_more_is_called_off() -> None:

@@ -15,7 +15,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.executor import Policy, Safety, Unsure
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
-from tests.simulation.world import RARE, World, simulate
+from tests.simulation.world import RARE_SCANS, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 HOUR_US = 3_600_000_000
@@ -87,11 +87,11 @@ def test_stops_grow_apart_and_end_with_a_notice_and_reminders() -> None:
         by(world, failing(1_000))
         await up(world)
         await world.ask(ProcessStopRequested(expires_us=DAY_US), "gateway")
-        await asyncio.sleep(20 * 3600)
+        await asyncio.sleep(5 * 3600)
         assert process(world)["state"] == "stopping"
         assert "no permission" in process(world)["why"]
 
-    world = simulate(story, {**ONE, "daemon": RARE["daemon"]})
+    world = simulate(story, {**ONE, **RARE_SCANS, "notify": {"remind": "1h"}})
     gaps = [later.mono - earlier.mono for earlier, later in pairwise(stops(world))]
     assert [round(gap / 1e6) for gap in gaps] == [10, 20, 40, 80]
     titles = [notice["params"]["title"] for notice in notices(world)]

@@ -24,13 +24,13 @@ from pulse_core.record.view import View
 from pulse_core.rules import Rule
 from pulse_core.settings.settings import Settings
 
-RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000}}
-"""For stories of days: what wishes lie open is looked through once a minute; they are heard of anyway."""
+RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000, "tick_ms": 60_000}}
+"""For stories of days: ticks come once a minute, as looks at the open wishes do, unless there is news of them."""
 RARE: Mapping[str, Any] = {
-    "daemon": {"executor_scan_interval_ms": 60_000, "tick_ms": 60_000},
+    **RARE_SCANS,
     "watch": {"process_interval": "1m"},
 }
-"""For stories of days in which no moment matters: ticks and looks at the processes, too, come once a minute."""
+"""For stories of days in which no moment matters: looks at the processes, too, come once a minute."""
 
 
 @dataclass
