@@ -65,6 +65,10 @@ class GitResult(NamedTuple):
     error: str
 
 
+def _rev_parse(name: str, kind: str = "commit") -> tuple[str, ...]:
+    return "rev-parse", "--verify", "--quiet", f"{name}^{{{kind}}}"
+
+
 class Git:
     """Calls git in a home's repository. Called like a function it returns what git printed, or raises GitFailed."""
 
@@ -150,7 +154,7 @@ class Git:
 
     def commit(self, name: str) -> str | None:
         """The full hash of the commit that this full name means, or None."""
-        return self.ask("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+        return self.ask(*_rev_parse(name))
 
     def main(self) -> str | None:
         """The commit that main is; None if there is no such branch. Raises GitFailed if it can't be read."""
@@ -158,19 +162,24 @@ class Git:
         if commit is None and any((self.folder / name).exists() for name in (MAIN, "packed-refs")):
             words = ("for-each-ref", MAIN)
             answer = self.run(*words)
-            if answer.exit or answer.error or answer.text:
+            if answer.exit or answer.error:
                 raise self.failure(words, answer)
+            if answer.text:
+                return self(*_rev_parse(MAIN))
         return commit
 
     def existing_commit(self, name: str) -> str:
         """The same; raises PulseError if there is none."""
-        if (commit := self.commit(name)) is None:
+        answer = self.run(*_rev_parse(name))
+        if answer.exit and answer.error:
+            raise self.failure(_rev_parse(name), answer)
+        if answer.exit:
             raise PulseError(f"there is no commit {name} in {self.engine}")
-        return commit
+        return answer.text.rstrip("\n")
 
     def tree(self, name: str) -> str:
         """The hash of a commit's tree."""
-        return self("rev-parse", "--verify", "--quiet", f"{name}^{{tree}}")
+        return self(*_rev_parse(name, "tree"))
 
     def contains(self, younger: str, older: str) -> bool:
         """Whether the older commit is the younger one, or among its ancestors."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pulse_adapters.git.commits import merge_candidate
-from pulse_adapters.git.errors import MainMoved, MergeConflict, NoGit
+from pulse_adapters.git.errors import GitFailed, MainMoved, MergeConflict, NoGit
 from pulse_adapters.git.git_client import GitClient
 from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.staging import commit_staging
@@ -160,6 +160,17 @@ def test_main_only_goes_forwards(tmp_path: Path) -> None:
         repository.point_main(first, second)
     with pytest.raises(PulseError, match="there is no commit 1234567"):
         repository.point_main("1234567", second)
+
+
+def test_what_git_can_not_read_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    repository = made(tmp_path)
+    first = repository.head()
+    second = promoted(repository)
+    (repository.home / "engine" / ".git" / "shallow").write_text("nonsense\n")
+    with pytest.raises(GitFailed, match="bad shallow line: nonsense"):
+        repository.point_main(second, first)
+    with pytest.raises(GitFailed, match="bad shallow line: nonsense"):
+        repository.head()
 
 
 def test_repeated_it_does_nothing_more(tmp_path: Path) -> None:
