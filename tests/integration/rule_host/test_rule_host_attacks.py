@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -164,20 +165,20 @@ def test_what_a_killed_daemon_left_is_deleted_but_nothing_that_is_held(tmp_path:
     held.remove()
 
 
-def test_folders_that_must_not_be_written_do_not_stay(tmp_path: Path) -> None:
+def test_folders_that_must_not_be_written_do_not_stay() -> None:
     """As a user sees it who is not root."""
-    code = f"""
-import os
+    code = """
+import os, sys
 from pulse_adapters.sandbox.scratch_folder import Scratch
-os.chmod({str(tmp_path)!r}, 0o777)
 if os.geteuid() == 0:
-    os.chdir({str(tmp_path)!r})
     os.setresuid(65534, 65534, 65534)
-scratch = Scratch(".")
+scratch = Scratch(sys.argv[1])
 os.makedirs(scratch.path + "/a/b/c")
 for path in ("/a/b/c", "/a/b", "/a"):
     os.chmod(scratch.path + path, 0o555)
 scratch.remove()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, timeout=60)
-    assert list(tmp_path.iterdir()) == []
+    with TemporaryDirectory() as above:  # which another user may enter, as no folder of a test
+        os.chmod(above, 0o777)
+        subprocess.run([sys.executable, "-c", code, above], check=True, timeout=60)
+        assert os.listdir(above) == []
