@@ -172,6 +172,7 @@ def process_status(
     since = history.up or history.down
     if (doubt := unlooked(snapshot, looked)) and since:
         state, why = ProcessState.UNKNOWN, f"{doubt}; last known: {condition.state.value}, {condition.why}"
+        since = looked  # it came up, or down, before that
     else:
         state, why = condition.state, condition.words()
     pid: int | None = history.pid if history.up else look.get("pid")  # it may live and not serve
@@ -200,7 +201,7 @@ def recorded_status(name: str, state: State) -> GuardedProcessStatus:
         "name": name,
         "state": ProcessState.UNKNOWN.value,
         "pid": None,
-        "since": iso(since.at) if since else None,
+        "since": None,
         "restarts": history.restarts,
         "why": f"no daemon tells of it, and its settings can't be read; last known: {known}",
     }

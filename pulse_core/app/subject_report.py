@@ -170,6 +170,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         return {**common, "state": state, "since": since, "why": data.get("evidence", ""),
                 "measures": [_measure(measure) for measure in measures], "next": []}  # fmt: skip
     standing = [some for some in status["conditions"] if some["name"] == name] if status else []
+    doubt = "" if status else "no daemon tells of it; last known: "
     held = standing[0].get("held") if standing else None
     return {
         **common,
@@ -177,9 +178,9 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         "held_since": held["since"] if held else None,
         "state": f"raised ({one.state})" if one.state else "raised",
         "since": iso(one.since.at),
-        "why": condition_words(name, one, curr),
+        "why": f"{doubt}{condition_words(name, one, curr)}",
         "measures": [_measure(measure) for measure in one.measures],
-        "next": list(_notes_about(name, curr)),
+        "next": [] if doubt else list(_notes_about(name, curr)),
     }
 
 

@@ -14,7 +14,7 @@ from pulse_core.app.status import silent_daemon
 from pulse_core.composition import ALL_RULES
 from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus
 from pulse_core.model.json_types import Json
-from pulse_core.model.moment import Moment
+from pulse_core.model.moment import Moment, iso
 from pulse_core.model.vitals import Sample, Window
 from pulse_core.projections.effects import Effects
 from pulse_core.projections.processes import Processes, ProcessHistory
@@ -187,6 +187,7 @@ def test_what_waits_for_its_next_try_says_so() -> None:
 def test_of_what_nobody_looks_at_only_what_was_known_is_said(history: ProcessHistory) -> None:
     stopped, stuck = standing(history, looked=None), standing(history, looked=NOW.plus(-40 * SECOND))
     assert (stopped["state"], stopped["pid"]) == (stuck["state"], stuck["pid"]) == ("unknown", None)
+    assert (stopped["since"], stuck["since"]) == (None, iso(NOW.plus(-40 * SECOND).at))
     assert stopped["why"].startswith("no daemon tells of it; last known: ")
     assert stuck["why"].startswith("not looked at for 40 s; last known: ")
     assert standing(history, looked=NOW.plus(-20 * SECOND))["state"] != "unknown"

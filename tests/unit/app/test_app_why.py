@@ -120,11 +120,15 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     scene.settings = DISK
     scene.at(2, FULL, "disk:/x")
     assert shown(scene, "disk:/x")[1:] == [
+        "no daemon tells of it; last known: /x is full to 95.0%",
+        "nothing was done about it yet",
+    ]
+    scene.daemon.answers = status = offline_status(scene.home, None)
+    assert shown(scene, "disk:/x")[1:] == [
         "/x is full to 95.0%",
         "next: the settings allow no action against it",
         "nothing was done about it yet",
     ]
-    scene.daemon.answers = status = offline_status(scene.home, None)
     status["conditions"][0]["held"] = {"by": "a pause of ada", "since": "2026-01-01T00:00:00Z"}
     assert any(line.startswith("held back since ") for line in shown(scene, "disk:/x"))
     assert why(scene.home, "disk:/x").spelled()["about"]["held_by"] == "a pause of ada"
