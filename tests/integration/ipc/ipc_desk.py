@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -82,3 +83,10 @@ async def alone(path: Path) -> None:
 
 if __name__ == "__main__":
     asyncio.run(alone(Path(sys.argv[1])))
+
+
+async def opened(path: Path, limit: int = 1 << 16) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection that is one: where the queue of callers is full, asyncio takes the refusal for a connection."""
+    connection = socket.socket(socket.AF_UNIX)
+    await asyncio.to_thread(connection.connect, str(path))
+    return await asyncio.open_unix_connection(sock=connection, limit=limit)

@@ -18,7 +18,7 @@ from pulse_adapters.ipc import connection_limit
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.ipc.connection_limit import GIVEN_AWAY
 from pulse_adapters.ipc.wire import WireLimits
-from tests.integration.ipc.ipc_desk import Desk
+from tests.integration.ipc.ipc_desk import Desk, opened
 
 ASK = b'{"v": 1, "op": "echo", "n": 1}\n'
 LARGE = b'{"v": 1, "op": "echo", "text": "' + b"x" * 900_000 + b'"}\n'
@@ -66,7 +66,7 @@ def path(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def calling(path: Path, count: int = 1) -> AsyncIterator[list[Line]]:
     """So many connections, made one after the other."""
-    lines = [Line(*await asyncio.open_unix_connection(str(path), limit=1 << 22)) for _ in range(count)]
+    lines = [Line(*await opened(path, limit=1 << 22)) for _ in range(count)]
     try:
         async with asyncio.timeout(60):
             yield lines
