@@ -4,7 +4,7 @@ The status of a process is computed from the log alone, the same for the rule an
 live one that does not serve is told beside it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 from types import MappingProxyType
 from typing import NamedTuple
@@ -95,6 +95,13 @@ LONG_US = 10 * US_PER_SECOND
 WAITS = "waits for "
 """What begins the words about a dead process that those which it depends on hold back."""
 QUIET = frozenset({ProcessState.UP, ProcessState.UNKNOWN})
+TITLES = {
+    "flapping": "{} stays down",
+    "stop": "{} does not stay down",
+    "doubt": "nobody can tell whether {} is up",
+}
+"""What notices of a process are headed, by the beginning of their topic."""
+
 PAUSED = frozenset({ProcessState.BACKING_OFF, ProcessState.FLAPPING})
 ALIVE = frozenset({ProcessState.UP, ProcessState.STOPPING})
 
@@ -120,7 +127,7 @@ async def process_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         verdict = verdict.merged(doubt_notice(process, curr))
         if status.state not in QUIET:
             verdict = verdict.noting(status.note(process.name))
-    return verdict
+    return verdict.plus(*unguarded_notices(curr))
 
 
 def is_dead_for(name: str, span_us: int, curr: Snapshot) -> bool:
@@ -161,7 +168,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     """
     name, history = process.name, curr.process(process.name)
     is_left = process.restart.max == 0
-    topic, title = f"flapping:{name}", f"{name} is down" if is_left else f"{name} stays down"
+    topic, title = f"flapping:{name}", f"{name} is down" if is_left else TITLES["flapping"].format(name)
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
@@ -181,7 +188,7 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
 def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snapshot) -> Verdict:
     """A person wants it down, and it is not; this is over when it has stayed down, or the stop has ended."""
     name, history = process.name, curr.process(process.name)
-    topic, title = f"stop:{name}", f"{name} does not stay down"
+    topic, title = f"stop:{name}", TITLES["stop"].format(name)
     stop = history.stop
     if status.tell and status.state in ALIVE:
         began = stop.moment if stop else None
@@ -200,13 +207,23 @@ def still_up_notice(process: ProcessSettings, status: ProcessStatus, curr: Snaps
 def doubt_notice(process: ProcessSettings, curr: Snapshot) -> Verdict:
     """It counts as up by `match` or `pid_file`, and nobody can tell which one it is: none is started, held or ended."""
     name, history = process.name, curr.process(process.name)
-    topic, title = f"doubt:{name}", f"nobody can tell whether {name} is up"
+    topic, title = f"doubt:{name}", TITLES["doubt"].format(name)
     way = "match" if process.match else "pid_file" if process.pid_file else ""
     if (process.start or process.pid_file) and way and history.up is not None and history.pid is None:
         text = f"{name}: {history.evidence}; end what is not it, or make `{way}` exact"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER))
     text = f"{name} is down" if history.up is None else f"{name} is process {history.pid}"
     return Verdict(notify_over(topic, title, text, curr, WATCHER))
+
+
+def unguarded_notices(curr: Snapshot) -> Iterator[Effect]:
+    """For each process that a person was told of and that is not guarded any more, that nobody looks at it."""
+    guarded = {process.name for process in curr.settings.process}
+    for topic in curr.notices.of:
+        kind, _, name = topic.partition(":")
+        if kind in TITLES and name not in guarded:
+            gone = f"{name} is not guarded any more"
+            yield from notify_over(topic, TITLES[kind].format(name), "", curr, unwatched=gone)
 
 
 # The status of a process

@@ -76,6 +76,17 @@ def test_who_was_told_that_it_stays_down_is_reminded() -> None:
     assert told(story) == ["still: gateway stays down"]
 
 
+def test_of_what_is_taken_out_of_the_settings_it_is_told_that_nobody_looks() -> None:
+    story = flapping()
+    story.settings = story.settings.model_copy(update={"process": ()})
+    story.after("1s").tick()
+    gone = "gateway is not guarded any more"
+    title = "no longer watched: gateway stays down"
+    story.expect("notify", key=DOWN, over=True, unwatched=True, title=title, text=gone)
+    story.acked(DOWN)
+    assert story.ticks(every="1h", times=5) == []
+
+
 def test_it_is_over_when_it_has_been_up_long_enough_and_that_is_not_missed() -> None:
     story = flapping()
     story.after("5m")
