@@ -26,6 +26,11 @@ class BtrfsDisk:
                     file.write(bytes(size))
             subprocess.run(["sync", "-f", self.path], check=False, timeout=60)
 
+    def take_snapshot(self) -> None:
+        """Have all that is there be shared, so that whatever is written over needs room."""
+        argv = ["btrfs", "subvolume", "snapshot", str(self.path), str(self.path / "snapshot")]
+        subprocess.run(argv, capture_output=True, check=True, timeout=60)
+
     def make_room(self) -> None:
         """Take the ballast away, and wait until its room is free."""
         while True:

@@ -27,7 +27,7 @@ from pulse_adapters.sqlite.last_write import (
 from pulse_adapters.sqlite.migrate import MIGRATIONS, migrate
 from pulse_adapters.sqlite.redactions import Redactions
 from pulse_adapters.sqlite.reserve import Reserve
-from pulse_adapters.sqlite.shared_memory import SharedMemory
+from pulse_adapters.sqlite.shared_memory import SharedMemory, refuse_full
 from pulse_adapters.sqlite.wal import scan
 from pulse_adapters.workers.database_files import files_of
 from pulse_adapters.workers.read_only import is_read_only
@@ -108,6 +108,7 @@ def _open_where_refused(
 
 
 def _open(path: Path, how: Opening, torn: str) -> tuple[sqlite3.Connection, Start]:
+    refuse_full(path)
     make_private(path)
     connection = open_database(path, isolation_level=None, cached_statements=32)
     try:

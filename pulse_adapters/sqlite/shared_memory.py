@@ -33,8 +33,8 @@ class SharedMemory:
         self._known: os.stat_result | None = None
         self._mapped: list[tuple[int, int]] = []
         self.mend()
-        magic = _magic(files_of(path).shm)
-        self._is_copied, self._needs_room = magic == _BTRFS, magic in (_BTRFS, _TMPFS)
+        self._folder = files_of(path).shm.parent
+        self._needs_room = _magic(self._folder) in (_BTRFS, _TMPFS)
 
     def mend(self) -> None:
         """Give it the length that it had: SQLite finds zeros in it, and makes it anew of the -wal.
@@ -59,26 +59,13 @@ class SharedMemory:
         """
         if not self._needs_room:
             return
-        has_margin = not self._is_copied or self._has_margin()
+        has_margin = has_room(self._folder)
         size, refusal = self._known.st_size if self._known else 0, self._refusal()
         if refusal or len(self._mapped) * _REGION < size:
             self._mapped = self._mappings()  # once, and again where SQLite has mapped more, or others
             refusal = self._refusal()
         if refusal == errno.EFAULT or (to_write and not has_margin):
-            full = sqlite3.OperationalError("database or disk is full")
-            full.sqlite_errorcode = sqlite3.SQLITE_FULL
-            raise full
-
-    def _has_margin(self) -> bool:
-        try:
-            file = os.open(os.path.dirname(self._real), os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-            try:
-                os.posix_fallocate(file, 0, _MARGIN)
-            finally:
-                os.close(file)
-        except OSError as error:
-            return error.errno not in NO_NEW_FILE
-        return True
+            raise _full()
 
     def _refusal(self) -> int:
         """Which error the kernel has for a write to it; 0 for none."""
@@ -98,14 +85,42 @@ class SharedMemory:
         return []
 
 
-def is_copied_on_write(file: Path) -> bool:
+def is_copied_on_write(folder: Path) -> bool:
     """Whether its file system writes what changes to another place, so that this needs room."""
-    return _magic(file) == _BTRFS
+    return _magic(folder) == _BTRFS
 
 
-def _magic(file: Path) -> int:
+def has_room(folder: Path) -> bool:
+    """Whether there is room for a writer of a database in this folder, where that must be known beforehand."""
+    if not is_copied_on_write(folder):
+        return True
+    try:
+        file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(file, 0, _MARGIN)
+        finally:
+            os.close(file)
+    except OSError as error:
+        return error.errno not in NO_NEW_FILE
+    return True
+
+
+def refuse_full(path: Path) -> None:
+    """Raise sqlite3.OperationalError if there is no room for a writer of the database at `path`: to be called before it is
+    opened."""
+    if not has_room(files_of(path).shm.parent):
+        raise _full()
+
+
+def _full() -> sqlite3.OperationalError:
+    full = sqlite3.OperationalError("database or disk is full")
+    full.sqlite_errorcode = sqlite3.SQLITE_FULL
+    return full
+
+
+def _magic(folder: Path) -> int:
     with suppress(OSError):
-        return file_system_magic(str(file.parent))
+        return file_system_magic(str(folder))
     return 0
 
 

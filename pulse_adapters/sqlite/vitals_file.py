@@ -13,7 +13,7 @@ from typing import Any
 
 from pulse_adapters.sqlite.connect import connect_readonly, make_private, refuse_odd_files
 from pulse_adapters.sqlite.errors import is_disk_full
-from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory
+from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, refuse_full
 from pulse_adapters.workers.database_files import files_of, names_beside
 from pulse_adapters.workers.read_only import why_no_new_file
 from pulse_core.model.event import Head
@@ -111,6 +111,7 @@ def _in_memory(path: Path, why: str) -> tuple[sqlite3.Connection, tuple[int, str
 
 def _open(path: Path) -> tuple[VitalsConnection, int]:
     if path != MEMORY:
+        refuse_full(path)
         make_private(path)
     refuse_odd_files(path)
     connection = VitalsConnection(path, isolation_level=None, cached_statements=16)
@@ -126,8 +127,8 @@ def _open(path: Path) -> tuple[VitalsConnection, int]:
             connection.execute("ALTER TABLE tick ADD COLUMN engine TEXT")
         connection.execute("SELECT max(tick) FROM tick").fetchone()
         last = connection.execute("SELECT coalesce(max(id), 0) FROM sample").fetchone()[0]
-        connection.shm, connection.is_writer = SharedMemory(path), True
         if path != MEMORY:
+            connection.shm, connection.is_writer = SharedMemory(path), True
             connection.path, connection.opened = path, os.lstat(path)
     except BaseException:
         connection.close()

@@ -130,6 +130,7 @@ def test_a_full_disk_that_writes_what_changes_to_another_place_keeps_nothing_dea
             served.start()
             pids = [served.pid_when_up("victim")]
             acknowledged = served.append("resumed")["id"]
+            disk.take_snapshot()
             disk.fill()
             with suppress(LogUnavailable):
                 served.append("resumed")  # the reserve is given up for it

@@ -1,13 +1,19 @@
 """The -shm of the log or of the vitals is cut under the daemon, or has no room: it lives, and all rows are there."""
 
+import errno
+import os
 import subprocess
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from pulse_adapters.sqlite import shared_memory
+from pulse_adapters.sqlite.open_log import Opening, open_writer
 from pulse_adapters.sqlite.verify import verify
+from pulse_adapters.workers.database_files import files_of
+from pulse_adapters.workers.syscalls import file_system_magic
 from tests.btrfs_disk import btrfs_disk
 from tests.processes import child_of_test
 from tests.small_disk import small_disk
@@ -123,6 +129,25 @@ def test_a_full_disk_that_writes_what_changes_to_another_place_ends_neither_writ
         assert said(daemon, "last") == "ready\n"
         assert said(daemon, "") == "22 20\n"
         assert verify(disk.path / "events.db", disk.path / "objects")[:2] == (22, "")
+
+
+def test_where_such_a_disk_has_hardly_any_room_no_shared_memory_is_made_to_open_a_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    path = tmp_path / "events.db"
+    open_writer(path, Opening())[0].close()
+    monkeypatch.setattr(shared_memory, "_BTRFS", file_system_magic(str(tmp_path)))
+    with monkeypatch.context() as full:
+        full.setattr(os, "posix_fallocate", refuse)
+        connection, start = open_writer(path, Opening())
+        with closing(connection):
+            assert (start.is_read_only, files_of(path).shm.exists()) == (True, False)
+    connection, start = open_writer(path, Opening())
+    with closing(connection):
+        assert not start.is_read_only
 
 
 def test_a_shared_memory_that_is_cut_on_a_full_disk_ends_nobody(tmp_path: Path) -> None:
