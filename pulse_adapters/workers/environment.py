@@ -1,7 +1,6 @@
 """The part of this process's environment that workers get."""
 
 import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -48,8 +47,7 @@ def inherited_environment(environment: Mapping[str, str] | None = None) -> dict[
 def python_environment() -> dict[str, str]:
     """The same for a Python program of Pulse, as PYTHONINSPECT or PYTHONIOENCODING would have it answer otherwise."""
     inherited = inherited_environment().items()
-    ours = {name: value for name, value in inherited if not name.startswith("PYTHON") or name in _OF_PYTHON}
-    return {**ours, "PYTHONDONTWRITEBYTECODE": "1"} if sys.dont_write_bytecode else ours
+    return {name: value for name, value in inherited if not name.startswith("PYTHON") or name in _OF_PYTHON}
 
 
 def selected_variables(*names: str) -> dict[str, str]:

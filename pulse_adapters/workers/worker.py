@@ -48,11 +48,11 @@ def module_program(
 ) -> Program:
     """A module of ours as a worker's program.
 
-    options: of Python. `-P`: files where it is started must not pass for Python's own.
+    options: of Python. `-P`: files where it is started must not pass for Python's own. It writes byte code if we do.
     """
-    return Program(
-        (sys.executable, *options, "-m", name, *words), python_environment() if env is None else env
-    )
+    given = python_environment() if env is None else env
+    silent = {"PYTHONDONTWRITEBYTECODE": "1"} if sys.dont_write_bytecode else {}
+    return Program((sys.executable, *options, "-m", name, *words), {**given, **silent})
 
 
 class Worker:

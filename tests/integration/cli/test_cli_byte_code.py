@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pulse_adapters.workers.environment import python_environment
+from pulse_adapters.workers.host_process import host_environment
+from pulse_adapters.workers.worker import module_program
 
 LIMITED = """
 import contextlib, os, resource, runpy, sys  # what Python itself reads before the command is asked
@@ -33,4 +34,6 @@ def test_programs_that_one_starts_which_writes_none_are_told_so(
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     for is_left in (False, True):
         monkeypatch.setattr(sys, "dont_write_bytecode", is_left)
-        assert ("PYTHONDONTWRITEBYTECODE" in python_environment()) == is_left
+        for environment in (None, host_environment({})):
+            given = module_program("some.module", env=environment).env
+            assert ("PYTHONDONTWRITEBYTECODE" in given) == is_left
