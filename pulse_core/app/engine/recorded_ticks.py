@@ -58,8 +58,14 @@ class RecordedTicks:
         self._open = ExitStack()
 
     def __enter__(self) -> "RecordedTicks":
-        self._log = self._open.enter_context(self.home.events())
-        self._vitals = self._open.enter_context(self.home.vitals())
+        with ExitStack() as opened:
+            self._log = opened.enter_context(self.home.events())
+            self._vitals = opened.enter_context(self.home.vitals())
+            self._begin()
+            self._open = opened.pop_all()
+        return self
+
+    def _begin(self) -> None:
         self.rows = self._vitals.ticks_since(self.since)
         if not self.rows:
             raise PulseError(
@@ -70,7 +76,6 @@ class RecordedTicks:
         self.settings = loaded.settings
         self.reach = self._vitals.oldest_sample() or self.rows[-1].moment.at + 1
         self.caveats += [*loaded.caveats, *self._differences()]
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

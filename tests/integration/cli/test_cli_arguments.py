@@ -87,7 +87,16 @@ def test_an_argument_that_is_no_text_is_refused(quiet: CliHome, word: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["[" * 5_000, "[" * 65 + "]" * 65, "9" * 5_000, "1e999", "-Infinity", '["\\ud800"]']
+    "text",
+    [
+        "[" * 5_000 + "]" * 5_000,
+        "[" * 100_000,
+        "[" * 65 + "]" * 65,
+        "9" * 5_000,
+        "1e999",
+        "-Infinity",
+        '["\\ud800"]',
+    ],
 )
 def test_json_that_nothing_can_use_is_told_with_its_name(quiet: CliHome, text: str) -> None:
     said = quiet.upulse("effect", "add", "run-command", "--key", "k", "--param", f"argv={text}", code=2)
