@@ -357,7 +357,7 @@ class IncidentFold:
         self.state.causes.pop(story.event, None)
         self.state.causes[row.id], story.event = story.id, row.id
         if verb == "stop":
-            story.end(row.moment, f"{row.actor} wants it down")
+            story.end(row.moment, f"{row.actor} wanted it down")
 
     def _delayed(self, about: str, row: Event) -> None:
         trial = self.state.trials.get(row.subject) if about == "process" else None

@@ -213,7 +213,7 @@ def _died(
 def _whose_end(look: ProcessProbe, is_ended: bool) -> str:
     """Who wanted a death, in words: a person or Pulse, which kills who ignores its `stop_signal`; empty if nobody did."""
     stop, process = look.history.stop, look.process
-    wanted = f"{stop.by} wants it down" if stop and stop.by != SYSTEMD and stop.holds(look.now) else ""
+    wanted = f"{stop.by} wanted it down" if stop and stop.by != SYSTEMD and stop.holds(look.now) else ""
     if not is_ended:
         return wanted
     if look.sight.ended == KILLED:

@@ -78,7 +78,7 @@ def test_a_full_disk_is_told_and_cleaned_at_once() -> None:
         assert story.titles() == ["/ is nearly full", "resolved: / is nearly full"]
         assert story.actions() == ["clean-paths"]
         assert "deletes what nobody touched for 1 h in ~/.cache/agent" in story.texts()[0]
-        assert story.texts()[1] == "It is over after clean-paths (done); it is 50.0% now."
+        assert story.texts()[1] == "It is over; tried before: clean-paths (done); it is 50.0% now."
 
     live(tell)
 

@@ -194,7 +194,7 @@ def _over_notices(curr: Snapshot) -> Iterable[Effect]:
         if topic.startswith(TOPIC) and topic not in raised and is_told(topic, curr):
             name = topic.removeprefix(TOPIC)
             measures = curr.conditions.last.get(name, ())
-            done = f" after {describe_measures(measures)}" if measures else ""
+            done = f"; tried before: {describe_measures(measures)}" if measures else ""
             now = measured_share(name, curr)
             text = f"It is over{done}{f'; it is {now:.1%} now' if now is not None else ''}."
             gone = curr.conditions.unwatched.get(name, "")

@@ -137,10 +137,10 @@ def over_notices(
 
 def _tried(measures: Sequence[Measure]) -> str:
     """What was done before it was over, or that this had failed; empty if nothing was."""
-    for words, failed in (("after {}", False), ("though {} failed", True)):
+    for words, failed in (("; tried before: {}", False), (", though {} failed", True)):
         tried = Counter(one.action for one in measures if bool(one.settled and not one.worked) is failed)
         if done := [count(tried[action], noun) for action, noun in TRIES.items() if tried[action]]:
-            return f", {words.format(' and '.join(done))}"
+            return words.format(" and ".join(done))
     return ""
 
 

@@ -289,7 +289,7 @@ def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     (one,) = told_of(died, WISH, (3, already, "#2"), (4, UP, "web"))
     assert one["helped"] is False
     (one,) = told_of(died, (1, STOP, "web", PERSON))
-    assert (one["ended_by"], one["requests"]) == ("ada wants it down", ["ada requested a stop"])
+    assert (one["ended_by"], one["requests"]) == ("ada wanted it down", ["ada requested a stop"])
     (one,) = told_of(died, WISH, (3, ACKED, "#2"), (4, UP, "web"))
     assert one["helped"]
 

@@ -156,7 +156,7 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     restarted(story, 9)
     story.cleared(NAME)
     story.tick()
-    story.expect("notify", over=True, text="it is well, after 2 restarts")
+    story.expect("notify", over=True, text="it is well; tried before: 2 restarts")
 
 
 def test_proof_of_before_a_restart_is_none_after_it() -> None:
@@ -246,7 +246,7 @@ def test_that_a_command_helped_in_the_end_is_told_with_what_was_tried() -> None:
     story.acked(TOPIC)
     story.cleared(NAME)
     story.tick()
-    notice = story.expect("notify", over=True, text="it is well, after 1 command")
+    notice = story.expect("notify", over=True, text="it is well; tried before: 1 command")
     assert notice.samples
 
 

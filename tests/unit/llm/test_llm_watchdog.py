@@ -396,7 +396,7 @@ def test_when_it_answers_again_people_who_were_told_are_told() -> None:
     story.cleared(NAME)
     story.tick()
     notice = story.expect("notify", key=TOPIC, over=True, title=f"resolved: {URL}")
-    assert notice.params["text"] == "it answers, after 1 restart"
+    assert notice.params["text"] == "it answers; tried before: 1 restart"
 
 
 def test_an_endpoint_that_is_taken_out_of_the_settings_is_called_off() -> None:

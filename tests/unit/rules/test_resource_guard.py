@@ -232,7 +232,10 @@ def test_a_failure_without_a_word_and_a_measure_under_way_are_told_as_such() -> 
     story.event(ConditionCleared(evidence="well"), DISK)
     story.tick()
     notice = story.expect("notify", key=TOPIC, over=True)
-    assert notice.params["text"] == "It is over after clean-paths (not done), archive-sessions (under way)."
+    assert (
+        notice.params["text"]
+        == "It is over; tried before: clean-paths (not done), archive-sessions (under way)."
+    )
 
 
 def test_that_nobody_could_be_stopped_is_told_with_the_reason() -> None:
@@ -366,7 +369,7 @@ def test_who_was_told_is_told_that_it_is_over_and_what_helped() -> None:
     measured(story.after("10s"), **disks(0.5)).event(ConditionCleared(evidence="well"), DISK)
     assert keys(story) == [TOPIC]
     notice = story.expect("notify", over=True, title="resolved: / is nearly full")
-    assert notice.params["text"] == "It is over after clean-paths (done); it is 50.0% now."
+    assert notice.params["text"] == "It is over; tried before: clean-paths (done); it is 50.0% now."
     assert notice.samples == (1,)
     settle(story)
     assert story.ticks(every="1h", times=5) == []
@@ -415,7 +418,8 @@ def test_an_end_that_waited_for_its_beginning_to_be_told_still_says_what_was_don
     story.acked(TOPIC)
     story.tick()
     assert (
-        story.expect("notify", key=TOPIC, over=True).params["text"] == "It is over after clean-paths (done)."
+        story.expect("notify", key=TOPIC, over=True).params["text"]
+        == "It is over; tried before: clean-paths (done)."
     )
 
 

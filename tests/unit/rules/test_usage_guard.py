@@ -137,8 +137,8 @@ def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_:
 def test_restarts_of_an_earlier_time_are_not_part_of_what_is_told_at_the_end() -> None:
     story = a_story(restart={"max": 1, "within": "10h", "backoff": "2h", "backoff_max": "4h"})
     for pid, words in (
-        (8, "it takes less, after 1 restart"),
-        (9, "it takes less, after 1 restart this time"),
+        (8, "it takes less; tried before: 1 restart"),
+        (9, "it takes less; tried before: 1 restart this time"),
     ):
         story.tick()
         story.expect("restart-process", key=KEY)

@@ -209,8 +209,8 @@ def test_who_wanted_a_death_is_part_of_what_is_told_of_it() -> None:
     assert told(kill, ended=[OLD]).endswith(
         "; Pulse ended it to restart it, since it ignored SIGTERM for 10 s"
     )
-    assert told(term, stopped, ended=[OLD]) == f"{term}; Pulse ended it, as ada wants it down"
-    assert told(term, stopped) == f"{term}; ada wants it down"
+    assert told(term, stopped, ended=[OLD]) == f"{term}; Pulse ended it, as ada wanted it down"
+    assert told(term, stopped) == f"{term}; ada wanted it down"
 
 
 def test_a_death_while_no_daemon_ran_says_between_when() -> None:
