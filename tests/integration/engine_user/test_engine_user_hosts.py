@@ -133,7 +133,7 @@ def test_where_nothing_can_be_mounted_the_folder_is_the_users_and_that_is_said(
 from pulse_adapters.sandbox import confinement
 def refused(*_):
     raise OSError("no mounts here")
-confinement.mount_scratch = refused
+confinement._mount_scratch = refused
 print(confinement.confine_process(["/"], {str(folder / "scratch")!r}, 2**29, {account.ids!r})["scratch"])
 open({str(folder / "scratch" / "x")!r}, "w").close()
 """
