@@ -637,10 +637,16 @@ AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
 HARM = "its rules and projections raised at least X errors while it was watched"
-DAEMON_DIED = (
-    "the daemon died, and was started again: It ended between DAY AT and AT, without a stop: it was killed, or it"
-    " crashed. See: upulse daemon logs"
+ITS_END = (
+    "It ended between DAY AT and AT, without a stop: it was killed, or it crashed. See: upulse daemon logs"
 )
+DAEMON_DIED = f"the daemon died, and was started again: {ITS_END}"
+IN_SAFE_MODE = (
+    "3 daemons in a row were killed, or failed, within a minute of their start; this one runs without optional watchers."
+    " Guarded processes are restarted as ever. See: upulse daemon logs, upulse events --kind error; go back with: upulse"
+    " rollback; run everything again: upulse daemon restart --normal"
+)
+ROLLED_BACK = f"COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine log"
 LINE = "ERROR: no space in the queue"
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
@@ -839,7 +845,7 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             "AT to AT  daemon pulse: the daemon ended without a stop: it was killed, or it crashed,"
-            " last sign of life AT, found at AT",
+            f" last sign of life AT, found at AT\n  notify acked: {ITS_END}",
             notices=(("warning", "daemon"),),
             warnings=("daemon-started pid=N version=V, the one before it ended without a stop", DAEMON_DIED),
         ),
@@ -970,7 +976,7 @@ TABLE: tuple[Breakage, ...] = (
             {},
             f"condition disk:DIR/disk: {FULL}, resolved after T\n"
             f"  clean-paths acked (freed SIZE): {FULL}\n"
-            "  notify 2 acked: It is over after clean-paths (freed SIZE); it is 0.0% now.\n"
+            "  notify 2 acked: It is over; tried before: clean-paths (freed SIZE); it is 0.0% now.\n"
             "  recovered",
             notices=(("warning", "resource:disk:DIR/disk"),) * 2,
             warnings=(
@@ -987,18 +993,15 @@ TABLE: tuple[Breakage, ...] = (
         Truth(
             UP,
             "AT to AT  daemon pulse: the daemon ended without a stop: it was killed, or it crashed, 3 times, resolved"
-            " after T to T, wrong for at most T of it\n"
-            "daemon safe mode: 3 starts in a row ended within a minute; left out: optional watchers, ongoing",
+            f" after T to T, wrong for at most T of it\n  notify acked: {ITS_END}\n"
+            "daemon safe mode: 3 starts in a row ended within a minute; left out: optional watchers, ongoing\n"
+            f"  notify acked: {IN_SAFE_MODE}",
             notices=(("warning", "daemon"), ("critical", "safe-mode")),
             warnings=(
                 DAEMON_DIED,
                 "daemon-started pid=N version=V, the one before it ended without a stop",
                 "safe-mode-entered without optional watchers, after 3 crashes",
-                "Pulse runs in safe mode, without optional watchers: 3 daemons in a row were killed, or"
-                " failed, within a minute of their start; this one runs without optional watchers."
-                " Guarded processes are restarted as ever. See: upulse"
-                " daemon logs, upulse events --kind error; go back with: upulse rollback; run everything again: upulse"
-                " daemon restart --normal",
+                f"Pulse runs in safe mode, without optional watchers: {IN_SAFE_MODE}",
             ),
             wrong=True,
         ),
@@ -1023,12 +1026,12 @@ TABLE: tuple[Breakage, ...] = (
             UP,
             f"error rule:bad: {RAISED}, X times, ended after T\n"
             "  its commit was rolled back\n"
-            f"engine COMMIT: COMMIT was rolled back: {HARM}",
+            f"engine COMMIT: COMMIT was rolled back: {HARM}\n"
+            f"  notify acked: {ROLLED_BACK}",
             warnings=(
                 f"rollback COMMIT COMMIT was rolled back to COMMIT: {HARM}",
                 f"rule:bad: {RAISED}",
-                f"the engine was rolled back: COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine"
-                " log",
+                f"the engine was rolled back: {ROLLED_BACK}",
             ),
             notices=(("error", "engine:rolled-back"),),
         ),
