@@ -21,7 +21,7 @@ from pulse_core.app.subject_report import newest, subject_report
 from pulse_core.model.errors import Ambiguous, PulseError, UnknownName
 from pulse_core.model.event import Event
 from pulse_core.model.home_status import HomeStatus
-from pulse_core.model.kinds import Effect, ProcessDied
+from pulse_core.model.kinds import Effect, ProcessDied, ProcessUp
 from pulse_core.model.moment import Moment, iso
 from pulse_core.model.names import subjects_of
 from pulse_core.model.text import count_kinds
@@ -265,7 +265,9 @@ def _followed(log: EventReader, one: EffectTimeline, process: str) -> Event | No
     if not one.outcome:
         return None
     begun = max((row.seq for row, phase in one.steps if phase is Phase.EXECUTING), default=one.outcome.seq)
-    up = next(log.events(EventQuery(subject=process, kinds=FOLLOWED[:1], since_seq=begun), limit=1), None)
+    up = next(
+        log.events(EventQuery(subject=process, kinds=(ProcessUp.kind,), since_seq=begun), limit=1), None
+    )
     if up and up.seq < one.outcome.seq:
         return up
     return next(

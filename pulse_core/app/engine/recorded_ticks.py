@@ -55,7 +55,6 @@ class RecordedTicks:
     def __init__(self, home: HomeContext, since: int) -> None:
         self.home, self.since = home, since
         self.caveats: list[str] = []
-        self._open = ExitStack()
 
     def __enter__(self) -> "RecordedTicks":
         with ExitStack() as opened:
