@@ -313,7 +313,9 @@ def all_restarted(it: Operator) -> None:
 
 
 def hung(it: Operator) -> None:
-    it.up("victim", other_than=it.kill(number=signal.SIGSTOP))
+    pid = it.kill(number=signal.SIGSTOP)
+    it.breaks -= PROBE_TIMEOUT_US  # the first probe without an answer may be under way already
+    it.up("victim", other_than=pid)
 
 
 def terminated(it: Operator) -> None:
@@ -614,6 +616,7 @@ TWO = process("gateway", '["sleep", "9001"]', PATIENT) + process(
     "worker", '["sleep", "9002"]', 'depends_on = ["gateway"]', PATIENT
 )
 BOTH_UP = {"gateway": "up", "worker": "up"}
+PROBE_TIMEOUT_US = 2_000_000
 SERVER = process(
     "victim",
     argv(sys.executable, "-c", PAGES, "PORT"),

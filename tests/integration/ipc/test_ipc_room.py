@@ -44,7 +44,10 @@ class Line:
     async def says(self, line: bytes) -> dict[str, Any]:
         """The first line of the answer to this line; empty if the other side hung up."""
         self.writer.write(line)
-        return await self.heard()
+        try:
+            return await self.heard()
+        except ConnectionError:  # it hung up before this was written, and what it said is lost to asyncio
+            return {}
 
     async def heard(self) -> dict[str, Any]:
         return dict(json.loads(await self.reader.readline() or b"{}"))
