@@ -11,9 +11,12 @@ from dataclasses import dataclass, field
 
 from pulse_adapters.workers.threads import start_thread
 
-_EXTENSION_US = 60_000_000
+_EXTENSION = "EXTEND_TIMEOUT_USEC=60000000"
 """For how much longer a start may take after each sign of progress; without one the unit's TimeoutStartSec holds."""
-_PATIENCE = 1.0  # seconds; READY must not get lost in a full queue
+_ALIVE = "WATCHDOG=1"
+_REPEATED = {_EXTENSION, _ALIVE}
+"""What waits once at most for a full queue."""
+_PATIENCE = 1.0  # seconds in which a full queue may take a message; then it is offered again
 _MOST_LATE = 100
 """Messages that wait for a full queue; of more the oldest are dropped."""
 
@@ -55,45 +58,51 @@ class Notifier:
 
     def extend_timeout(self) -> None:
         """Still starting, and getting on: folding a long log may take longer than the unit allows a start."""
-        self._send(f"EXTEND_TIMEOUT_USEC={_EXTENSION_US}")
+        self._send(_EXTENSION)
 
     def ready(self) -> None:
         """Started, or done with a reload."""
-        self._send("READY=1", must_arrive=True)
+        self._send("READY=1")
 
     def reloading(self) -> None:
         """About to read the settings again; `ready` ends it."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", must_arrive=True)
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
         """Draining."""
-        self._send("STOPPING=1", must_arrive=True)
+        self._send("STOPPING=1")
 
     def watchdog(self) -> None:
         """Alive; call it only after real progress."""
-        self._send("WATCHDOG=1")
+        self._send(_ALIVE)
 
-    def _send(self, message: str, must_arrive: bool = False) -> None:
+    def _send(self, message: str) -> None:
+        """Send it, or have a thread send it once the queue takes it: any user may fill the queue, and a watchdog that
+        is not told in time ends the daemon."""
         with self._lock:
             if not self._late:
                 with suppress(BlockingIOError):
                     return self._write(message, 0.0)
-            if must_arrive:
-                self._late.append(message)
-                if len(self._late) == 1:
-                    try:
-                        start_thread(self._write_late, "service manager")
-                    except BlockingIOError:  # it is told with the next message, or not
-                        self._late.clear()
+            if message in _REPEATED and message in self._late:
+                return None
+            self._late.append(message)
+            if len(self._late) == 1:
+                try:
+                    start_thread(self._write_late, "service manager")
+                except BlockingIOError:  # it is told with the next message, or not
+                    self._late.clear()
         return None
 
     def _write_late(self) -> None:
         while True:
             message = self._late[0]
-            with suppress(TimeoutError):
+            try:
                 self._write(message, _PATIENCE)
+            except TimeoutError:
+                continue
             with self._lock:
-                self._late.popleft()
+                with suppress(ValueError):  # it was the oldest of too many
+                    self._late.remove(message)
                 if not self._late:
                     return
 

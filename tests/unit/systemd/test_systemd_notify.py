@@ -38,18 +38,37 @@ def test_what_a_manager_does_not_read_yet_is_sent_later_in_order_and_nobody_wait
     manager: socket.socket,
 ) -> None:
     notifier = speaking_to(manager)
+    fill(manager)
+    for _ in range(10):
+        notifier.reloading()
+        notifier.ready()
+    assert heard(manager, 20) == ["RELOADING=1", "READY=1"] * 10
+
+
+def test_a_watchdog_is_told_once_others_leave_room_in_the_queue(manager: socket.socket) -> None:
+    notifier = speaking_to(manager)
+    fill(manager)
+    for _ in range(3):
+        notifier.watchdog()
+    notifier.ready()
+    assert heard(manager, 2) == ["WATCHDOG=1", "READY=1"]
+
+
+def fill(manager: socket.socket) -> None:
+    """Have others fill the queue."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as others, suppress(BlockingIOError):
         others.setblocking(False)
         while True:
             others.sendto(b"of others", manager.getsockname())
-    for _ in range(10):
-        notifier.reloading()
-        notifier.ready()
+
+
+def heard(manager: socket.socket, most: int) -> list[str]:
+    """So many first lines of messages that are not of others."""
     said: list[str] = []
-    while len(said) < 20:
+    while len(said) < most:
         word = manager.recv(4096).decode().partition("\n")[0]
         said += [] if word == "of others" else [word]
-    assert said == ["RELOADING=1", "READY=1"] * 10
+    return said
 
 
 def test_a_reload_says_when_it_began(manager: socket.socket) -> None:
