@@ -290,11 +290,12 @@ def test_a_reload_says_what_has_a_changed_start_at_its_next_start_and_restarts_i
         assert "at its next start: upulse process restart demo" in said
         assert live.pid_when_up("demo") == before
         assert "Restart requested: demo." in live.upulse("daemon", "reload", "--restart").err
-        live.pid_when_up("demo", other_than=before)
+        changed = live.pid_when_up("demo", other_than=before)
         assert live.upulse("daemon", "reload", "--restart").err == "Settings reloaded: 1 process guarded.\n"
     finally:
         config.write_text(good)
-        live.upulse("daemon", "reload", "--restart")
+    live.upulse("daemon", "reload", "--restart")
+    live.pid_when_up("demo", other_than=changed)  # the next test is to find none that is about to be ended
 
 
 def test_the_daemon_tells_its_own_part(live: CliHome) -> None:
