@@ -69,6 +69,11 @@ class IncidentMeasure:
     said: str = ""
     outcomes: dict[str, int] = field(default_factory=dict)
 
+    def settle(self, outcome: str, said: str) -> None:
+        """One of them ended so."""
+        self.outcomes[outcome] = self.outcomes.get(outcome, 0) + 1
+        self.said = said
+
     def spelled(self) -> MeasureJson:
         """As JSON values; `open` are those that have not ended yet."""
         left = self.times - sum(self.outcomes.values())
@@ -87,7 +92,7 @@ class Incident:
     before that; began_after: when it may have been well last, if it began while no daemon ran (UTC microseconds; else 0);
     unsure_us: for how long it may have been wrong besides, while none ran; evidence: what was seen, in words; causes: what
     was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
-    event: the newest one that belongs to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
+    events: the newest that belong to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
     held: what held back restarts or other answers to it, and for how many microseconds; held_by: what still does, as far as
     is known, and held_since when (UTC microseconds);
@@ -105,7 +110,7 @@ class Incident:
     evidence: str = ""
     causes: dict[str, IncidentCause] = field(default_factory=dict)
     printed: str = ""
-    event: str = ""
+    events: list[str] = field(default_factory=list)
     commit: str = ""
     over: bool = False
     faded: bool = False
@@ -141,6 +146,13 @@ class Incident:
         cause.varies = cause.varies or without_id(cause.evidence) != without_id(words)
         cause.evidence, cause.last, cause.times = words, at, cause.times + times
 
+    def take_wish(self, action: str, key: str, effect: str, reason: str) -> IncidentMeasure:
+        """An effect was requested that answers it."""
+        measure = self.measures.setdefault(key, IncidentMeasure(action, key))
+        measure.effect, measure.reason = effect, reason
+        measure.times += 1
+        return measure
+
     def request(self, words: str) -> None:
         """A person requested something."""
         kept = self.requests_since if self.over else self.requests
@@ -166,8 +178,9 @@ class Incident:
 
     @property
     def helped(self) -> bool | None:
-        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people."""
-        if all(measure.action in TOLD for measure in self.measures.values()):
+        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people, and
+        of errors and lines, of which nobody knows why they do not come again."""
+        if self.about in FADED_US or all(measure.action in TOLD for measure in self.measures.values()):
             return None
         if not self.over or self.ended_by or self.worked is None:
             return False

@@ -39,9 +39,10 @@ from pulse_core.projections.incident import (
     IncidentCause,
     IncidentMeasure,
     decoded,
+    is_idle,
 )
 
-VERSION = 16
+VERSION = 17
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -84,8 +85,8 @@ SENT_TO_SOME = "sent-to-some"
 ROLLED_BACK, NOT_GUARDED = "its commit was rolled back", "no longer guarded"
 FAILED = frozenset({"effect-failed", "effect-unknown"})
 
-MAY_BE_CAUSES = frozenset({"process", "condition"})
-"""What incidents are about whose events effects name as their cause."""
+RECENT = 5
+"""How many of the newest lines or errors of one incident effects may name as their cause, beside the first."""
 
 UNEXPLAINED = re.compile(r"^process \d+ (died(, and how is not known)?|is gone)(;|$)")
 """The evidence of a death of which nobody knows how it came in logs of before `ProcessDied.unexplained`."""
@@ -106,14 +107,18 @@ class UnderWay:
 
 @dataclass(slots=True)
 class RestartWish:
-    """A restart that is not settled: of which process, under which key, why, whether Pulse wished it, and the request of a
-    person that it answers, in words."""
+    """A restart that did not bring its process up yet: of which process, under which key, why, whether Pulse wished it, and
+    the request of a person that it answers, in words.
+
+    is_told: an incident has it, or will have if the start fails; outcome: empty until it is settled."""
 
     process: str
     key: str
     reason: str
     is_own: bool
     request: str = ""
+    is_told: bool = False
+    outcome: str = ""
 
 
 @dataclass(slots=True)
@@ -121,8 +126,8 @@ class Incidents:
     """all: by id, in the order in which they began; the newest thousand of those that are over; left_out: when the newest
     of the others ended (UTC microseconds), 0 if there are none; current: the newest one's id by what it is about;
     under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the
-    restarts that are not settled, by their ids; asked: by process, what a person last requested (the event's id, and in
-    words) while nothing was wrong; causes: the newest event of an incident, to its id; alive: the last sign of a daemon
+    restarts that may still fail, by their ids; asked: by process, what a person last requested (the event's id, and in
+    words) while nothing was wrong; causes: the newest events of an incident, to its id; alive: the last sign of a daemon
     that has not been stopped."""
 
     all: dict[str, Incident] = field(default_factory=dict)
@@ -270,6 +275,7 @@ class IncidentFold:
             before.ended_by = ""
             before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
             before.requests_since = []
+            self._answer_by_restarts(before)
             if about != "log" or words or evidence(row):  # of a storm of lines, most are only counted
                 self._see(before, row, words, number)
             return before
@@ -278,20 +284,28 @@ class IncidentFold:
         story = Incident(row.id, about, subject, now, now, now, times=number)
         self._add(story)
         self._see(story, row, words, number)
-        if about == "process":
-            self._answer_by_restarts(story)
+        self._answer_by_restarts(story)
         return story
 
     def _answer_by_restarts(self, story: Incident) -> None:
-        """A restart that was under way when the death of its process was seen, as one asked for while no daemon ran."""
+        """A restart that was under way when the death of its process was seen, as one asked for while no daemon ran.
+
+        And one after which it did not come up, whoever wished for it while nothing was wrong.
+        """
+        if story.about != "process":
+            return
         for id_, wish in self.state.trying.items():
-            if wish.process == story.subject and id_ not in self.state.under_way:
-                measure = IncidentMeasure(RESTART_PROCESS, wish.key, id_, wish.reason, times=1)
-                story.measures[wish.key] = measure
+            if wish.process != story.subject or wish.is_told or id_ in self.state.under_way:
+                continue
+            wish.is_told = True
+            measure = story.take_wish(RESTART_PROCESS, wish.key, id_, wish.reason)
+            if wish.request:
+                story.request(wish.request)
+            if wish.outcome:
+                measure.settle(wish.outcome, "")
+            else:
                 self.state.under_way[id_] = UnderWay(story.id, wish.key, wish.is_own)
-                if wish.request:
-                    story.request(wish.request)
-                    story.by_person = True
+                story.by_person = story.by_person or bool(wish.request)
 
     def _began_before(self, story: Incident, row: Event) -> None:
         """When it began, if it was well until now: what does not serve when its probes began to fail; what died while no
@@ -316,14 +330,21 @@ class IncidentFold:
             story.evidence = words
         else:
             story.see(row.moment, words, number, row.kind == "process-died" and is_unexplained(row))
-        if story.about in MAY_BE_CAUSES:
-            self.state.causes.pop(story.event, None)
-            self.state.causes[row.id] = story.id
-        story.event = row.id
+        self._follow(story, row)
+
+    def _follow(self, story: Incident, row: Event) -> None:
+        """Effects that name this event as their cause answer the incident."""
+        story.events.append(row.id)
+        self.state.causes[row.id] = story.id
+        gone = story.events[: -RECENT if story.about in FADED_US else -1]
+        for id_ in gone:
+            self.state.causes.pop(id_, None)
+        del story.events[: len(gone)]
 
     def _ended(self, about: str, row: Event) -> None:
         if about == "process":
             self.state.trials.pop(row.subject, None)
+            self._forget_restarts(row.subject)
         if (story := self._current(about, row.subject)) and not story.over:
             by = "its own manager stopped it" if row.kind == "process-stopped" else ""
             story.end(row.moment, why_unwatched(row) if about == "condition" else by)
@@ -354,8 +375,7 @@ class IncidentFold:
         if story.over:
             return
         story.worked, story.by_person = None, True
-        self.state.causes.pop(story.event, None)
-        self.state.causes[row.id], story.event = story.id, row.id
+        self._follow(story, row)
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wanted it down")
 
@@ -386,6 +406,8 @@ class IncidentFold:
         for kept in (self.state.trials, self.state.asked):
             for name in kept.keys() - names:
                 del kept[name]
+        for name in {wish.process for wish in self.state.trying.values()} - names:
+            self._forget_restarts(name)
         for story in self._newest():
             if story.about == "process" and not story.over and story.subject not in names:
                 story.end(row.moment, NOT_GUARDED)
@@ -479,7 +501,11 @@ class IncidentFold:
         if action == RESTART_PROCESS and isinstance(name := params.get("process"), str):
             asked, words = self.state.asked.pop(name, ("", ""))
             request = words if row.cause == asked else ""
-            self.state.trying[row.id] = RestartWish(name, row.subject, reason, row.actor == PULSE, request)
+            wish = RestartWish(name, row.subject, reason, row.actor == PULSE, request)
+            known = self.state.trying.items()
+            # One that is settled and followed by another one began nothing that is not told.
+            self.state.trying = {id_: one for id_, one in known if one.process != name or not one.outcome}
+            self.state.trying[row.id] = wish
         story = self._concerned(row, params)
         if (story is None or story.over) and row.id in self.state.trying:  # it is told of if that start fails
             story = self.state.trials.get(self.state.trying[row.id].process, story)
@@ -489,9 +515,9 @@ class IncidentFold:
             story = trial
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
-        measure = story.measures.setdefault(row.subject, IncidentMeasure(action, row.subject))
-        measure.effect, measure.reason = row.id, reason
-        measure.times += 1
+        story.take_wish(action, row.subject, row.id, reason)
+        if row.id in self.state.trying:
+            self.state.trying[row.id].is_told = story.about == "process"
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)
         if row.actor != PULSE:
             story.worked = None
@@ -501,7 +527,10 @@ class IncidentFold:
 
     def _settled(self, row: Event) -> None:
         state = self.state
-        wish = state.trying.pop(row.subject, None)
+        if wish := state.trying.get(row.subject):
+            wish.outcome = outcome_of(row)
+            if row.kind != "effect-acked" or is_idle(row):
+                del state.trying[row.subject]
         if wish and row.kind in FAILED and (trial := state.trials.pop(wish.process, None)):
             trial.see(trial.began, f"its start failed: {said(row)}")
             self._add(trial)
@@ -509,16 +538,20 @@ class IncidentFold:
             measure, outcome = story.measures[answer.key], outcome_of(row)
             if answer.arrived and row.kind != "effect-acked":
                 outcome = SENT_TO_SOME
-            measure.outcomes[outcome] = measure.outcomes.get(outcome, 0) + 1
-            measure.said = said(row)
+            measure.settle(outcome, said(row))
             if answer.is_own:
                 story.take_outcome(row, measure.action)
             else:
                 story.worked = None
 
+    def _forget_restarts(self, name: str) -> None:
+        """What was restarted is up, or is not guarded any more."""
+        trying = self.state.trying
+        self.state.trying = {id_: wish for id_, wish in trying.items() if wish.process != name}
+
     def _concerned(self, row: Event, params: Mapping[str, Any]) -> Incident | None:
         """The incident that an effect answers: the one of its cause; else by its params, or what its key ends with."""
-        if row.cause and (id_ := self.state.causes.get(row.cause)) and (story := self.state.all[id_]):
+        if row.cause and (story := self.state.all.get(self.state.causes.get(row.cause, row.cause))):
             return story
         current, key = self.state.current, row.subject
         named = (("condition", params.get(FOR)), ("process", params.get("process")))

@@ -483,14 +483,14 @@ def daemon_killed_thrice(it: Operator) -> None:
     it.happened("safe-mode-entered")
 
 
-def promoted(it: Operator, settings: str) -> Engine:
-    """A rule that raises is brought into force."""
+def promoted(it: Operator, settings: str, body: str = "raise RuntimeError('no such table')") -> Engine:
+    """A rule is brought into force, if not said otherwise one that raises."""
     engine = Engine(it.served)
     it.configure(settings)
     engine.begin()
     it.up()
     it.about_to_break()
-    engine.promote(rule("raise RuntimeError('no such table')"))
+    engine.promote(rule(body))
     return engine
 
 
@@ -504,6 +504,27 @@ def promote_does_harm(it: Operator) -> None:
     it.happened("rollback")
     it.until(lambda: it.served.status()["engine"]["rules"] == ["good"], "the rules of before run")
     it.until(lambda: engine.repository.head() == it.served.status()["engine"]["runs"], "main follows")
+
+
+UNSTICK = """
+verdict = await inner(prev, curr)
+if not (stuck := curr.conditions["check:queue"]):
+    return verdict
+params = {"process": "victim"}
+wish = Effect(action="restart-process", key="mine:victim", params=params, reason="it is stuck", because=stuck.event)
+return verdict.plus(wish)
+"""
+
+
+def restarted_by_a_rule(it: Operator) -> None:
+    """A minute after its start, as rules may not do it sooner; and its new life ends at once."""
+    stuck = it.directory / "stuck"
+    it.write("program", f"if [ -e {stuck} ]; then rm {stuck}; exit 3; fi\nexec sleep 9001\n")
+    promoted(it, STUCK, UNSTICK)
+    pid = it.up()
+    it.write("stuck", "")
+    it.happened("condition-cleared")
+    it.up("victim", other_than=pid)
 
 
 def daemon_restarted(it: Operator) -> None:
@@ -637,6 +658,7 @@ SPIN = "victim uses X cores (allowed: X), for at least T"
 CALMED = "victim takes too much CPU"
 SICK = "http://127.0.0.1:PORT/ answers 500, 2 checks in a row"
 AWAY = "nothing that is asked answers, 3 rounds in a row: http://127.0.0.1:PORT/: the connection is refused"
+LETTERS = "'/bin/sh' exited with 2: 40 letters wait"
 FULL = "DIR/disk is full to X%, SIZE are free"
 RAISED = "RuntimeError: no such table (rules/own.py:5)"
 HARM = "its rules and projections raised at least X errors while it was watched"
@@ -651,6 +673,10 @@ IN_SAFE_MODE = (
 )
 ROLLED_BACK = f"COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine log"
 LINE = "ERROR: no space in the queue"
+STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"), PATIENT)
+STUCK += check(
+    "queue", 'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]'
+)
 SMALL_DISK = '[resources]\ndisk = [{ path = "DIR/disk", raise = 0.8, clear = 0.5 }]\n'
 
 
@@ -933,9 +959,30 @@ TABLE: tuple[Breakage, ...] = (
             'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]',
         ),
         comes_and_goes(command_fails, lambda it: (it.directory / "stuck").unlink()),
-        told_twice(
-            "check:queue", "'/bin/sh' exited with 2: 40 letters wait", "it is well", "check queue fails"
+        told_twice("check:queue", LETTERS, "it is well", "check queue fails"),
+    ),
+    Breakage(
+        "a command fails until a rule of the user's restarts what it asks",
+        STUCK,
+        restarted_by_a_rule,
+        Truth(
+            UP,
+            f"condition check:queue: {LETTERS}, resolved after T\n"
+            "  notify 2 acked: it is well\n"
+            "  restart-process acked: it is stuck\n"
+            "  recovered\n"
+            f"process victim: {BROKEN}, resolved after T\n"
+            "  restart-process acked: it is stuck\n"
+            f"  restart-process acked: victim is dead: {BROKEN}\n"
+            "  recovered",
+            notices=(("warning", "check:queue"),) * 2,
+            warnings=(
+                f"check queue fails: {LETTERS}",
+                f"condition-raised check:queue {LETTERS}",
+                f"process-died victim {BROKEN}",
+            ),
         ),
+        starts_itself=True,
     ),
     Breakage(
         "a line is logged",

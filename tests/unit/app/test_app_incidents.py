@@ -402,6 +402,78 @@ def test_a_restart_that_a_person_requests_is_no_help_of_pulse() -> None:
     assert one["helped"]
 
 
+OWN_RESTART = Effect(
+    action="restart-process",
+    key="cache:web",
+    params={"process": "web"},
+    reason="the cache is full",
+    rule="mine",
+)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [(2, OWN, "web"), (3, ACKED, "#1")],
+        [(2, ACKED, "#1"), (3, OWN, "web")],
+        [(2, DIED, "other"), (3, ACKED, "#1")],
+    ],
+)
+def test_a_restart_by_a_users_rule_that_failed_is_told_in_the_incident_that_it_began(
+    steps: list[Any],
+) -> None:
+    failed = [(1, OWN_RESTART, "cache:web"), *steps, (4, DIED, "web")]
+    *_, one = told_of(*failed, (5, RESTART, RESTART.key), (6, ACKED, "#5"), (7, UP, "web"))
+    assert [(each["reason"], each["outcomes"]) for each in one["measures"]] == [
+        ("the cache is full", {"acked": 1}),
+        ("dead", {"acked": 1}),
+    ]
+    assert one["helped"]
+    (*_, one) = told_of(*failed)
+    assert one["helped"] is False, "what began it is no help"
+
+
+def test_a_restart_that_a_person_requested_and_that_failed_is_told_in_the_incident_that_it_began() -> None:
+    asked, *later = log_of(
+        (0, AGAIN, "web", PERSON), WISH, (3, OWN, "web"), (4, ACKED, "#2"), (5, DIED, "web")
+    )
+    fold = IncidentFold()
+    for row in (asked, later[0]._replace(cause=asked.id), *later[1:]):
+        fold.take(row)
+    (one,) = fold.state.all.values()
+    assert (one.requests, one.by_person) == (["ada requested a restart"], False)
+
+
+@pytest.mark.parametrize(
+    "between", [(4, UP, "web"), (4, SettingsLoaded(digest="e" * 64, processes=("other",)), "")]
+)
+def test_a_restart_that_came_up_is_none_of_a_later_death(between: tuple[int, Payload, str]) -> None:
+    (one,) = told_of(
+        (1, OWN_RESTART, "cache:web"), (2, OWN, "web"), (3, ACKED, "#1"), between, (5, DIED, "web")
+    )
+    assert one["measures"] == []
+    already = EffectAcked(took_us=1, result={"already": True})
+    (one,) = told_of((1, OWN_RESTART, "cache:web"), (2, already, "#1"), (5, DIED, "web"))
+    assert one["measures"] == []
+
+
+@pytest.mark.parametrize(
+    ("about", "said", "number"),
+    [(LOG, LINES, 1), (LOG, LINES, 3), ("metrics", ErrorReported(message="no such directory"), 2)],
+)
+def test_what_a_rule_requests_for_a_line_or_an_error_that_it_names_is_in_its_incident(
+    about: str, said: Payload, number: int
+) -> None:
+    rows = log_of(*((turn, said, about) for turn in range(number)), (9, OWN_RESTART, "cache:web"))
+    for cause in rows[:-1]:
+        fold = IncidentFold()
+        for row in (*rows[:-1], rows[-1]._replace(cause=cause.id)):
+            fold.take(row)
+        (one,) = fold.state.at(rows[-1].moment)
+        assert ([*one.measures], one.helped) == (["cache:web"], None)
+        assert load(dump(fold.state)) == fold.state
+
+
 def test_a_restart_that_is_known_to_be_up_before_it_is_acked_helped() -> None:
     (one,) = told_of((0, DIED, "web"), WISH, (3, UP, "web"), (4, ACKED, "#2"))
     assert one["helped"]
