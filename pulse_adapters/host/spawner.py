@@ -6,6 +6,7 @@ import logging
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -20,7 +21,14 @@ from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
 from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
-from pulse_adapters.workers.spawn import TRACED_S, ProcessAttributes, ProcessUser, reach_program, spawn
+from pulse_adapters.workers.spawn import (
+    TRACED_S,
+    ProcessAttributes,
+    ProcessUser,
+    ReachedProgram,
+    reach_program,
+    spawn,
+)
 from pulse_core.model.errors import NotStartable, PulseError
 from pulse_core.model.text import signal_name
 from pulse_core.ports.host import ProcessId
@@ -32,6 +40,16 @@ STATUS_WRITER = ("/bin/sh", "-c", 'trap : HUP INT QUIT TERM; "$@" 2>&1; s=$?; ec
 for as long as the program does: a trap of a shell, unlike a signal that is ignored, is not handed on."""
 ENTERING = ("/bin/sh", "-c", '{ echo 0 >"$0"; } 2>/dev/null; exec "$@"')
 """Enters a control group, named next by its `cgroup.procs`, and becomes the program behind that."""
+EXECUTING = ("/bin/sh", "-c", 'exec "$@"', "sh")
+"""Becomes the program that is named next. Whoever owns a program may keep the kernel from opening it, by a lease, for 45 s:
+who spawns it would wait as long, with all of the daemon."""
+EXECUTING_AS = (
+    sys.executable, "-I", "-S", "-c",
+    "import os, signal, sys\n"
+    "for one in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(one, signal.SIG_DFL)\n"
+    "os.execv(sys.argv[1], sys.argv[2:])",
+)  # fmt: skip
+"""The same, with another first word than its path, which no shell can give everywhere."""
 OUTPUT_READER, OUTPUT_READER_S = "/bin/cat", 1.0
 """Copies what a program prints to its file, of which the kernel lets it write so much and no more; and seconds that it has
 for the rest when the program is over. It bears no mark, since it ends by itself once nobody is left who could print."""
@@ -157,7 +175,7 @@ class Spawner:
         inherited = self._inherited if inherits else {}
         whole = {**inherited, **(user.environment if user else {}), **(env or {})}
         enters = bool(birthplace and birthplace.entrance)
-        program = await self._reach(argv[0], whole, cwd, bool(status) or enters)
+        program, is_of_others = await self._reach(argv[0], whole, cwd, bool(status) or enters)
         log = await open_log(self._files, output, self.current)
         with ExitStack() as opened:
             # To close it waits for a server, too.
@@ -169,6 +187,8 @@ class Spawner:
             if birthplace and enters:
                 argv = (*ENTERING, birthplace.entrance, *(argv if status else (program, *argv[1:])))
                 program, birthplace = ENTERING[0], None
+            if is_of_others and not status and not enters:
+                program, argv = EXECUTING[0], (*EXECUTING, *argv)
             reading = opened.enter_context(stdin.open("rb", buffering=0)).fileno() if stdin else None
             target, reader = log.target, None
             if output_limit:
@@ -206,8 +226,8 @@ class Spawner:
 
     async def _reach(
         self, program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False
-    ) -> str:
-        """The program's path, when its file system and that of its working directory have answered. Raises PulseError.
+    ) -> ReachedProgram:
+        """The program, when its file system and that of its working directory have answered. Raises PulseError.
 
         is_sure: also if it may not be executed, which else the kernel says.
         """
@@ -310,8 +330,12 @@ class Spawner:
         try:
             marked = {**(env or {}), **({EFFECT_MARK: marker} if marker else {})}
             whole = {**self._inherited, **marked} if inherits else marked
-            program = await self._reach(executable or argv[0], whole, cwd)
-            found = launch(program, argv, whole, sink.target, cwd=cwd)
+            program, is_of_others = await self._reach(executable or argv[0], whole, cwd)
+            words = argv
+            if is_of_others:
+                words = (*EXECUTING_AS, program, *argv) if executable else (*EXECUTING, *argv)
+                program = words[0]
+            found = launch(program, words, whole, sink.target, cwd=cwd)
             sink.begin()
             exit_code = await self._wait(found, timeout, marker)
         finally:

@@ -5,11 +5,13 @@ import os
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache, partial
+from pathlib import PurePath
 from typing import NamedTuple
 
 from pulse_adapters.workers.plain_file import open_plain
@@ -47,6 +49,8 @@ TRACED_S = 0.1
 """Seconds between two looks at a child that is dead and can't be reaped, since a tracer (gdb, strace) holds it."""
 _INTERPRETERS = 5
 """How many scripts may interpret each other; the kernel allows no more."""
+_LINKS = 40
+"""How many links may lead to a program; the kernel follows no more."""
 _RESET = signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}
 
 
@@ -104,10 +108,19 @@ def find_program(program: str, env: Mapping[str, str]) -> str:
     raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
-def reach_program(program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False) -> str:
-    """The program's path, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
+class ReachedProgram(NamedTuple):
+    """The path of a program, and whether somebody else may change what lies there, or hold it, at any moment."""
 
-    is_sure: raises, too, if it is not there, or may not be executed.
+    path: str
+    is_of_others: bool
+
+
+def reach_program(
+    program: str, env: Mapping[str, str], cwd: str | None, is_sure: bool = False
+) -> ReachedProgram:
+    """The program, after a look at all that the kernel looks at to execute it there. Raises FileNotFoundError.
+
+    is_sure: raises, too, if it is not there, or may not be executed; so it is asked of what is of others.
 
     Whoever spawns holds up this whole process until the kernel is done: so this is asked in a thread first, since a file
     system may not answer. What the kernel would refuse, it shall say itself.
@@ -116,25 +129,50 @@ def reach_program(program: str, env: Mapping[str, str], cwd: str | None, is_sure
     if cwd is not None:
         os.access(cwd, os.X_OK)
     path = os.path.join(cwd or "", found)
-    if is_sure:
+    executed = list(_executed_files(path))
+    is_of_others = any(map(_is_of_others, executed))
+    if is_sure or is_of_others:
         os.stat(path)
         if not os.access(path, os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    return ReachedProgram(found, is_of_others)
+
+
+def _executed_files(path: str) -> Iterator[str]:
+    """The program, and whoever interprets it, as far as they can be read."""
     for _ in range(_INTERPRETERS):
+        yield path
         try:
             file = open_plain(path, follow=True)
         except OSError:
-            break
+            return
         try:
             head = os.read(file, 256)
         except OSError:
-            break
+            return
         finally:
             os.close(file)
         if not head.startswith(b"#!") or not (words := head[2:].split(b"\n")[0].split()):
-            break
+            return
         path = os.fsdecode(words[0])
-    return found
+
+
+def _is_of_others(path: str, links: int = _LINKS) -> bool:
+    """Whether not only root and this user decide what lies there: of each folder above it, each link to it, and itself."""
+    for place in map(str, (*reversed(PurePath(path).parents), path)):
+        try:
+            found = os.lstat(place)
+            to = os.readlink(place) if stat.S_ISLNK(found.st_mode) else ""
+        except OSError:  # those above are not of others, so nobody else puts anything there
+            return False
+        writes = stat.S_IWOTH | (0 if found.st_gid in (0, os.getegid()) else stat.S_IWGRP)
+        if found.st_uid not in (0, os.geteuid()):
+            return True
+        if to and (not links or _is_of_others(os.path.join(os.path.dirname(place), to), links - 1)):
+            return True
+        if not to and found.st_mode & writes and not found.st_mode & stat.S_ISVTX:
+            return True
+    return False
 
 
 @cache

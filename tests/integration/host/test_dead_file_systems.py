@@ -22,7 +22,7 @@ from pulse_adapters.host.spawner import Spawner
 from pulse_adapters.workers import file_threads
 from pulse_adapters.workers.file_systems import has_others
 from pulse_adapters.workers.file_threads import REMEMBERED_S, FileThreads, RecentMounts
-from pulse_adapters.workers.spawn import reach_program
+from pulse_adapters.workers.spawn import ReachedProgram, reach_program
 from pulse_core.model.errors import PulseError
 from pulse_core.settings.processes import ProcessSettings
 from tests.dead_mount import dead
@@ -40,8 +40,8 @@ def mended() -> Iterator[threading.Event]:
     event.set()
 
 
-def reach(mended: threading.Event) -> Callable[..., str]:
-    def look(program: str, env: dict[str, str], cwd: str | None, is_sure: bool) -> str:
+def reach(mended: threading.Event) -> Callable[..., ReachedProgram]:
+    def look(program: str, env: dict[str, str], cwd: str | None, is_sure: bool) -> ReachedProgram:
         if DEAD in (program, cwd):
             mended.wait(60)
         return reach_program(program, env, cwd, is_sure)
@@ -179,10 +179,10 @@ def test_threads_are_for_machines_with_file_systems_that_others_answer_for(
 def test_interpreters_that_never_end_are_looked_at_a_few_times(tmp_path: Path) -> None:
     own = tmp_path / "own"
     own.write_text(f"#!{own}\n")
-    assert reach_program(str(own), {}, str(tmp_path)) == str(own)
+    assert reach_program(str(own), {}, str(tmp_path)).path == str(own)
     relative = script(tmp_path / "relative", "exit 0")
-    assert reach_program("./relative", {}, str(relative.parent)) == "./relative"
-    assert reach_program(str(tmp_path / "none"), {}, None) == str(tmp_path / "none")
+    assert reach_program("./relative", {}, str(relative.parent)).path == "./relative"
+    assert reach_program(str(tmp_path / "none"), {}, None).path == str(tmp_path / "none")
 
 
 def test_what_is_mounted_is_looked_at_once_for_all_questions_of_a_moment() -> None:

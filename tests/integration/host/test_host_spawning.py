@@ -339,3 +339,43 @@ async def test_a_dead_process_that_its_tracer_holds_costs_no_cpu_and_is_reaped_w
             tracer.kill()
         await tracer.wait()
         spawner.close()
+
+
+HOLDS_IT = """
+import fcntl, os, signal, sys
+signal.signal(signal.SIGIO, signal.SIG_IGN)
+os.setuid(65534)
+fcntl.fcntl(3, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+print("held", flush=True)
+sys.stdin.read()
+"""
+"""Keeps the kernel from opening the file of descriptor 3 for whoever else would, until its input ends or 45 s are over."""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has programs of others")
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("starts", [True, False])
+async def test_a_program_that_its_owner_keeps_from_being_opened_holds_up_itself_alone(
+    starts: bool, spawner: Spawner, tmp_path: Path, log: Path
+) -> None:
+    program = script(tmp_path / "program", 'echo "as $1"')
+    os.chown(program, 65534, 65534)
+    file = os.open(program, os.O_RDONLY)
+    given = [(os.POSIX_SPAWN_DUP2, file, 3)]
+    (theirs, ours), (said_by, words) = os.pipe(), os.pipe()
+    given += [(os.POSIX_SPAWN_DUP2, theirs, 0), (os.POSIX_SPAWN_DUP2, words, 1)]
+    argv = [sys.executable, "-c", HOLDS_IT]
+    holder = os.posix_spawn(sys.executable, argv, os.environ, file_actions=given)
+    os.close(file)
+    assert os.read(said_by, 10) == b"held\n"
+    argv = [str(program), "it is"]
+    began = asyncio.create_task(
+        spawner.start(argv, output=log) if starts else spawner.run(argv, timeout=20, log=log)
+    )
+    await spawner.start(["true"], output=tmp_path / "other")
+    os.close(ours)
+    await began
+    await until(lambda: is_said(log, "as it is"))
+    os.waitpid(holder, 0)
+    for descriptor in (theirs, said_by, words):
+        os.close(descriptor)
