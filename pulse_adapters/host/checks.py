@@ -98,7 +98,8 @@ class HostChecks:
             library = os.confstr("CS_GNU_LIBC_VERSION") if "CS_GNU_LIBC_VERSION" in os.confstr_names else None
             words = (
                 f"{library or 'the C library'} starts no process in a control group (glibc 2.39 does): what leaves"
-                " its parents, session and environment within 40 ms of the start of a guarded process is not ended with it"
+                " its parents, session and environment within 40 ms of the start of a guarded process, or longer where many"
+                " are started at once, is not ended with it"
             )
         yield Finding("process trees", OK, words)
 

@@ -3,7 +3,8 @@
 Where the C library can do that, a process is born in its group, which is complete then: what it holds is all that there is.
 Else, and with a user, limits or the like of its own, it is started first and moved then, in a thread: the kernel takes about
 ten milliseconds for that, which whoever waits for a dead process shall not lose. What it has forked meanwhile is moved after
-it, until a search finds nobody outside, and has lost nobody who may have forked while it went on.
+it, until a search finds nobody outside, and has lost nobody who may have forked while it went on. That is done in another
+thread: whatever else is started in the same moment waits for no search.
 """
 
 import asyncio
@@ -61,7 +62,7 @@ class LifeGroups:
         self._complete: set[str] = set()
         self._pending: set[str] = set()
         self._over: set[str] = set()
-        self._thread = Pool(1, "life groups")
+        self._thread, self._searches = Pool(1, "life groups"), Pool(1, "life searches")
         self._folder: asyncio.Future[ControlGroup] | None = None
         self._folders: list[ControlGroup] = []
         self._earlier: dict[str, Life] | None = None
@@ -144,43 +145,57 @@ class LifeGroups:
                     self.begin(life, name=name)
 
     def _begin(self, life: Life, limits: GroupLimits, name: str) -> None:
-        try:
-            self._move(life, limits, name)
-        finally:
-            self._pending.discard(life.effect)
-            self._over.discard(life.effect)
-
-    def _move(self, life: Life, limits: GroupLimits, name: str) -> None:
         with suppress(NoControlGroups, OSError):
-            folder, own = self._made_folder(), own_group()
-            was_born = life.effect in self._complete
-            if was_born:
-                self._tell_started(self._groups[life.effect], name, life)
-            for one in list(folder.children()):
-                effect = one.name.removeprefix(LIFE)
-                if effect == one.name or effect in self._pending - {life.effect} or one.is_populated():
-                    continue
-                if one.remove():
-                    self._groups.pop(effect, None)
-            self._complete &= self._groups.keys()
-            if was_born:
+            self._enter(life, limits, name)
+        try:
+            self._searches.submit(self._complete_group, life)
+        except (RuntimeError, OSError):  # it was closed meanwhile, or there are no more threads
+            self._settle(life)
+
+    def _enter(self, life: Life, limits: GroupLimits, name: str) -> None:
+        if life.effect in self._complete:  # it was born there
+            return self._tell_started(self._groups[life.effect], name, life)
+        group = self._groups[life.effect] = self._made_folder().child(LIFE + life.effect, limits)
+        self._tell_started(group, name, life)
+        if is_alive(life.found):
+            self._add(group, life.found.pid)
+        return None
+
+    def _complete_group(self, life: Life) -> None:
+        try:
+            with suppress(NoControlGroups, OSError):
+                self._remove_empty(life)
+                if life.effect not in self._complete and (group := self._groups.get(life.effect)):
+                    self._gather(life, group, own_group())
+        finally:
+            self._settle(life)
+
+    def _settle(self, life: Life) -> None:
+        self._pending.discard(life.effect)
+        self._over.discard(life.effect)
+
+    def _remove_empty(self, but: Life) -> None:
+        for one in list(self._made_folder().children()):
+            effect = one.name.removeprefix(LIFE)
+            if effect == one.name or effect in self._pending - {but.effect} or one.is_populated():
+                continue
+            if one.remove():
+                self._groups.pop(effect, None)
+                self._complete.discard(effect)
+
+    def _gather(self, life: Life, group: ControlGroup, own: ControlGroup) -> None:
+        pause = PAUSE_S
+        for _ in range(PASSES):
+            outside, is_sure = self._outside(life, group, own)
+            if life.effect in self._over:
+                return  # whoever was moved now would miss the end of all others
+            if is_sure and not outside:
+                self._complete.add(life.effect)
                 return
-            group = self._groups[life.effect] = folder.child(LIFE + life.effect, limits)
-            self._tell_started(group, name, life)
-            if is_alive(life.found):
-                self._add(group, life.found.pid)
-            pause = PAUSE_S
-            for _ in range(PASSES):
-                outside, is_sure = self._outside(life, group, own)
-                if life.effect in self._over:
-                    return  # whoever was moved now would miss the end of all others
-                if is_sure and not outside:
-                    self._complete.add(life.effect)
-                    return
-                for pid in outside:
-                    self._add(group, pid)
-                pause = PAUSE_S if outside else min(2 * pause, MAX_PAUSE_S)
-                time.sleep(pause)
+            for pid in outside:
+                self._add(group, pid)
+            pause = PAUSE_S if outside else min(2 * pause, MAX_PAUSE_S)
+            time.sleep(pause)
 
     def _add(self, group: ControlGroup, pid: int) -> None:
         with suppress(ProcessLookupError):
@@ -294,4 +309,5 @@ class LifeGroups:
 
     def close(self, wait: bool = False) -> None:
         """Make no more of them. wait: until those are made that were begun."""
-        self._thread.shutdown(wait=wait, cancel_futures=not wait)
+        for thread in (self._thread, self._searches):
+            thread.shutdown(wait=wait, cancel_futures=not wait)

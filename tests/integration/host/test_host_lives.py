@@ -586,6 +586,28 @@ async def test_a_group_is_not_complete_while_who_forked_during_the_search_and_en
     assert it.alive() <= set(groups.members(life.effect))
 
 
+@pytest.mark.parametrize("groups", ["with control groups"], indirect=True)
+async def test_whoever_is_started_is_moved_before_it_is_searched_what_another_one_has_forked(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    groups: LifeGroups,
+) -> None:  # fmt: skip
+    it, may_go_on = Scene(spawner, table, tmp_path, "S & exec S", 2), threading.Event()
+    await it.begin()
+    begun = [Life(str(uuid.uuid4()), one) for one in it.alive()]
+
+    def waits(pids: Collection[int]) -> Iterator[tuple[int, bytes | None]]:
+        assert may_go_on.wait(60)
+        return environments(pids)
+
+    monkeypatch.setattr(marked_processes, "environments", waits)
+    try:
+        for life in begun:
+            groups.begin(life)
+        await until(lambda: all(groups.members(life.effect) == (life.found,) for life in begun), 30)
+    finally:
+        may_go_on.set()
+
+
 async def test_who_joins_a_session_that_was_read_before_is_found_and_others_are_not_asked(
     spawner: Spawner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
