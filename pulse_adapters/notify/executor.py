@@ -91,8 +91,8 @@ ATTEMPTS = 10_000
 
 REMEMBERED = 5_000
 
-LATE_US = 60 * US_PER_SECOND
-"""From this age on a notice is said to be late."""
+LATE_US = 5 * US_PER_SECOND
+"""From this age on a notice is said to be late, and so is one of an earlier daemon: it may tell of what is past by now."""
 
 TITLE, ENTRY, ALONE = 250, 400, 4_000
 """Characters of a title, of a notice in a list, and of one by itself; `upulse effect show` has the rest."""
@@ -145,7 +145,7 @@ class Notify(Executor):
         self._settings, self._transport, self._clock = settings, transport, clock
         self._failed, self._environment, self._view = failed, environment, view
         self._logger = logger or logging.getLogger("pulse.notice")
-        self._host = os.uname().nodename
+        self._host, self._began = os.uname().nodename, clock.now().at
         self._said: dict[str, None] = {}
         self._failing: set[str] = set()
         """The addresses that did not take the last message."""
@@ -257,7 +257,7 @@ class Notify(Executor):
                 for notice in notices
                 if one in notice.addresses
             ]
-            messages.append(compose_message(urls[one], due, self._host, now))
+            messages.append(compose_message(urls[one], due, self._host, now, self._began))
         answers = dict(zip(tried, await self._transport.deliver(messages), strict=True))
         for address, error in answers.items():
             if not error:
@@ -324,12 +324,17 @@ class PendingMessage:
                 await asyncio.wait([self._sending])
 
 
-def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now: int) -> OutgoingMessage:
-    """The notices as one message (at least one; oldest first); host: the machine's name; now: UTC microseconds."""
+def compose_message(
+    url: str, notices: Sequence[RecordedNotice], host: str, now: int, began: int = 0
+) -> OutgoingMessage:
+    """The notices as one message (at least one; oldest first).
+
+    host: the machine's name; now, and when this daemon began: UTC microseconds.
+    """
     tone = tone_of([notice.said for notice in notices])
-    late = sum(now - notice.at > LATE_US for notice in notices)
+    late = sum(notice.at < max(began, now - LATE_US) for notice in notices)
     if len(notices) > 1:
-        waited = "1 of them is" if late == 1 else f"{late} of them are"
+        waited = f"{late} of them waited to be sent, and may be over."
         entries = []
         for notice in notices:
             said = notice.said
@@ -337,9 +342,7 @@ def compose_message(url: str, notices: Sequence[RecordedNotice], host: str, now:
             text = f"{title}: {said.text}" if said.text else said.title
             left_out = f" ({notice.left_out})" if notice.left_out else ""
             entries.append(f"{local_text(notice.at)}  {truncate(text, ENTRY)}{left_out}")
-        body = "\n\n".join(
-            [f"{waited} of more than a minute ago, and may be over.", *entries] if late else entries
-        )
+        body = "\n\n".join([waited, *entries] if late else entries)
         return OutgoingMessage(url, f"{len(notices)} notices from {host}", body, tone)
     (notice,) = notices
     body = truncate(notice.said.text or notice.said.title, ALONE)

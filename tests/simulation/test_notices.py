@@ -248,7 +248,7 @@ def test_no_more_messages_an_hour_than_allowed_and_nothing_is_dropped() -> None:
         assert post.titles == [f"n{number}" for number in range(5)]
         await asyncio.sleep(25 * 60)
         assert post.titles[5:] == ["30 notices", "5 notices"]
-        assert "of them are of more than a minute ago, and may be over." in post.transport.arrived[5].body
+        assert "of them waited to be sent, and may be over." in post.transport.arrived[5].body
         assert len(post.lines.said) == 40
 
     tell(story, {**SENT, "notify": {"urls": [ONE], "per_hour": 5}})
@@ -292,7 +292,7 @@ def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(re
         await asyncio.sleep(3)
         assert post.titles == ["24 notices", "resolved: the network"]
         body = post.transport.arrived[0].body
-        assert body.startswith("24 of them are of more than a minute ago, and may be over.")
+        assert body.startswith("24 of them waited to be sent, and may be over.")
         assert "2027-01-15 08:00:00 UTC  n0: about n0" in body
         assert [body.index(f"  n{hour}: about") for hour in range(24)] == sorted(
             body.index(f"  n{hour}: about") for hour in range(24)
@@ -300,6 +300,23 @@ def test_notices_of_a_days_outage_arrive_afterwards_together_with_their_times(re
         assert [post.life(wish) for wish in wishes] == [["executing", "acked"]] * 24
 
     tell(story, {**SENT, **LAZY})
+
+
+def test_a_notice_of_an_earlier_daemon_says_of_when_it_is() -> None:
+    async def story(post: Post) -> None:
+        await post.network("down")
+        await post.wish("a")
+        await asyncio.sleep(1)
+        await post.world.crash()
+        await post.start()
+        await post.network("")
+        await asyncio.sleep(3)
+        body = post.transport.arrived[0].body
+        assert body.startswith(
+            "1 of them waited to be sent, and may be over.\n\n2027-01-15 08:00:00 UTC  a: about a"
+        )
+
+    tell(story)
 
 
 def test_that_the_network_was_away_is_said_when_it_is_back() -> None:
