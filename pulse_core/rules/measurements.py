@@ -6,19 +6,33 @@ from contextlib import suppress
 from pulse_core.model.durations import UNITS, duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.moment import US_PER_SECOND, Moment
-from pulse_core.model.names import PROCESS_USAGE, SYSTEM_RESOURCE, USAGE
+from pulse_core.model.names import (
+    DEGRADED,
+    DNS_ONLY,
+    DOWN,
+    HTTP_ONLY,
+    NETWORK,
+    PROCESS_USAGE,
+    SLOW,
+    SYSTEM_RESOURCE,
+    USAGE,
+    WELL,
+)
 from pulse_core.model.text import format_size
 from pulse_core.model.vitals import Sample
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.gauges import FixedBound, Gauge
 from pulse_core.projections.processes import ProcessHistory
 from pulse_core.projections.state import Snapshot
+from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
 from pulse_core.settings.settings import Settings
 
 UNMEASURED = FixedBound(1.0, 0.5, 60 * US_PER_SECOND)
 """How long a file system may fail to report its usage."""
+MOST_NAMED = 5
+"""Targets of the network that are named; more are counted."""
 CLEAR = 0.9
 """The share of its bound below which usage counts as well again."""
 
@@ -35,14 +49,19 @@ def described_by_sample(name: str, curr: Snapshot) -> str:
     """What the newest sample says of what this condition is about; empty if it says nothing."""
     if sample := _newest_sample(name, curr):
         with suppress(KeyError, TypeError, AttributeError):  # a sample of another version
-            gauge = next((one for one in gauges_of(sample, curr.settings, name) if one.name == name), None)
             age = curr.now.since(sample.moment)
             seen = f", seen {duration_text(age)} ago" if age >= UNITS["m"] else ""
+            if name == NETWORK:
+                words = network_words(sample.data["state"], curr.settings.network, sample.data["targets"])
+                return f"{words}{seen}"
+            gauge = next((one for one in gauges_of(sample, curr.settings, name) if one.name == name), None)
             return "" if gauge is None or gauge.value is None else f"{gauge.words}{seen}"
     return ""
 
 
 def _newest_sample(name: str, curr: Snapshot) -> Sample | None:
+    if name == NETWORK:
+        return curr.window(NETWORK).last
     return curr.window(PROCESS_USAGE if name.startswith(USAGE) else SYSTEM_RESOURCE).last
 
 
@@ -55,6 +74,31 @@ def gauges_of(sample: Sample, settings: Settings, name: str = "") -> Iterator[Ga
         asked = (one for one in settings.process if not name or name in one.usage_conditions)
         for process in asked:
             yield from usage_gauges(process, sample.data.get(process.name, {}))
+
+
+def network_words(
+    state: str, network: NetworkSettings, targets: Mapping[str, Mapping[str, Json]], times: str = ""
+) -> str:
+    """What a network in this state is like, and the targets in trouble, or else all, each with its answer.
+
+    times: how often that was seen, in words.
+    """
+    troubled = {name: one for name, one in targets.items() if not one["ok"]} or targets
+    words = [
+        f"{name}: answered in {one['latency_ms']:.0f} ms" if one["ok"] else f"{name}: {one['detail']}"
+        for name, one in [*troubled.items()][:MOST_NAMED]
+    ]
+    if (more := len(troubled) - MOST_NAMED) > 0:
+        words.append(f"and {more} more")
+    head = {
+        WELL: "every target answered when it was asked last",
+        DOWN: "nothing that is asked answers",
+        DNS_ONLY: f"names do not resolve, but {'HTTP works' if network.http else 'DNS answers'}",
+        HTTP_ONLY: "names resolve, but HTTP does not work",
+        SLOW: f"every answer takes {duration_text(network.slow)} or longer",
+        DEGRADED: "the network works, but not every target answers as it should",
+    }[state]
+    return f"{head}{f', {times}' if times else ''}: {'; '.join(words)}"
 
 
 def resource_gauges(data: Mapping[str, Json], settings: ResourcesSettings) -> Iterator[Gauge]:

@@ -1,15 +1,16 @@
 """Evaluates one round of network probes. Pure: the same answers and rounds give the same conclusion."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 from typing import NamedTuple
 
-from pulse_core.model.durations import duration_text
 from pulse_core.model.event import Draft
+from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections.conditions import Condition
+from pulse_core.rules.measurements import network_words
 from pulse_core.settings.network import NetworkSettings
 
 HOST_REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.STATUS})
@@ -17,10 +18,6 @@ HOST_REACHED = frozenset({Trouble.TLS_EXPIRED, Trouble.TLS_UNTRUSTED, Trouble.ST
 
 DNS_ANSWERED = frozenset({Trouble.NXDOMAIN, Trouble.NO_ADDRESS})
 """Troubles of a name that show that a DNS server answers."""
-
-MAX_NAMED = 5
-"""Targets that are named in the evidence; more are counted."""
-
 
 LOCAL = tuple(
     ip_network(text)
@@ -90,7 +87,7 @@ def conclude(
     times = "1 round" if needed == 1 else f"{needed} rounds in a row"
     if agreed == WELL:
         return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NETWORK),)
-    words = f"{_head(agreed, settings)}, {times}: {evidence(seen)}"
+    words = network_words(agreed, settings, _answers(seen), times)
     return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NETWORK),)
 
 
@@ -107,28 +104,12 @@ def agreed_state(rounds: Sequence[str], needed: int, stands: str) -> str | None:
     return DEGRADED if stands == WELL and all(last) else None
 
 
-def _head(state: str, settings: NetworkSettings) -> str:
-    if state == SLOW:
-        return f"every answer takes {duration_text(settings.slow)} or longer"
-    if state == DNS_ONLY and not settings.http:
-        return "names do not resolve, but DNS answers"
+def _answers(seen: Sequence[TargetAnswer]) -> dict[str, Mapping[str, Json]]:
+    """The answers as a sample has them."""
     return {
-        DOWN: "nothing that is asked answers",
-        DNS_ONLY: "names do not resolve, but HTTP works",
-        HTTP_ONLY: "names resolve, but HTTP does not work",
-        DEGRADED: "the network works, but not every target answers as it should",
-    }[state]
-
-
-def evidence(seen: Sequence[TargetAnswer]) -> str:
-    """The targets in trouble, or else all, each with its answer; only the first few by name."""
-    troubled = [one for one in seen if one.answer.trouble] or list(seen)
-    named = ((one.question.target, one.answer) for one in troubled[:MAX_NAMED])
-    words = [
-        f"{name}: {it.detail if it.trouble else f'answered in {it.took_ms:.0f} ms'}" for name, it in named
-    ]
-    more = len(troubled) - MAX_NAMED
-    return "; ".join([*words, f"and {more} more"] if more > 0 else words)
+        question.target: {"ok": it.trouble is None, "latency_ms": it.took_ms, "detail": it.detail}
+        for question, it in seen
+    }
 
 
 def is_local(address: str) -> bool:

@@ -7,6 +7,7 @@ from pulse_core.model.urls import host_of, is_address, is_here
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.state import Snapshot
+from pulse_core.rules.measurements import described
 from pulse_core.rules.onion import Inner
 from pulse_core.rules.survival.notices import notify_over, notify_unless_told
 
@@ -34,12 +35,13 @@ async def network_watchdog(prev: Snapshot, curr: Snapshot, inner: Inner) -> Verd
         return verdict
     topic, title = TITLES.get(condition.state, UNKNOWN)
     lasts = f"{condition.state} for {duration_text(curr.now.since(condition.changed))}"
-    verdict = verdict.plus(*notify_unless_told(topic, title, condition.described(curr.now), curr, NETWORK))
+    words = described(NETWORK, condition, curr)
+    verdict = verdict.plus(*notify_unless_told(topic, title, words, curr, NETWORK))
     if topic == QUALITY:
         verdict = verdict.plus(
             *notify_over(OUTAGE, "the network", f"it works again, but {title}", curr, NETWORK)
         )
-    return verdict.noting(f"network: {lasts}: {condition.evidence}")
+    return verdict.noting(f"network: {lasts}: {words}")
 
 
 def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:

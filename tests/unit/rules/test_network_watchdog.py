@@ -72,6 +72,31 @@ def test_in_safe_mode_nobody_knows_whether_it_is_over() -> None:
     assert story.ticks(every="1m", times=10) == []
 
 
+def test_what_is_wrong_is_told_by_the_newest_round() -> None:
+    """Other targets may be in trouble by then than when it was raised."""
+
+    def round_of(story: Story, **wrong: str) -> None:
+        answers = {name: {"ok": name not in wrong, "latency_ms": 3.0} for name in ("a", "b")}
+        targets = {name: {**one, "detail": wrong.get(name, "")} for name, one in answers.items()}
+        story.sample("network", state="degraded" if wrong else "", streak=3, targets=targets)
+
+    story = a_story()
+    round_of(story, a="it answered 503")
+    story.raised("network", "degraded", "the network works, but a: it answered 503")
+    story.tick()
+    story.expect("notify", text="the network works, but a: it answered 503")
+    settle(story)
+    round_of(story.after("20s"), b="the connection is refused")
+    story.tick()
+    head = "the network works, but not every target answers as it should"
+    story.expect_note(f"{head}: b: the connection is refused")
+    round_of(story.after("20s"))
+    story.tick()
+    story.expect_note(
+        "every target answered when it was asked last: a: answered in 3 ms; b: answered in 3 ms"
+    )
+
+
 def test_worse_is_told_again_and_better_is_told_too() -> None:
     story = a_story()
     for state, titles in (
