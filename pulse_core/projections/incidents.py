@@ -42,7 +42,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 17
+VERSION = 18
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -127,8 +127,8 @@ class Incidents:
     of the others ended (UTC microseconds), 0 if there are none; current: the newest one's id by what it is about;
     under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the
     restarts that may still fail, by their ids; asked: by process, what a person last requested (the event's id, and in
-    words) while nothing was wrong; causes: the newest events of an incident, to its id; alive: the last sign of a daemon
-    that has not been stopped."""
+    words) while nothing was wrong; wanted: by process, from when on the person who requested something last wants it up;
+    causes: the newest events of an incident, to its id; alive: the last sign of a daemon that has not been stopped."""
 
     all: dict[str, Incident] = field(default_factory=dict)
     left_out: int = 0
@@ -137,6 +137,7 @@ class Incidents:
     trials: dict[str, Incident] = field(default_factory=dict)
     trying: dict[str, RestartWish] = field(default_factory=dict)
     asked: dict[str, list[str]] = field(default_factory=dict)
+    wanted: dict[str, Moment] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
     alive: Moment | None = None
 
@@ -171,8 +172,11 @@ def load(text: str) -> Incidents:
         {id_: _load_incident(one) for id_, one in values.pop(name).items()} for name in ("all", "trials")
     )
     alive = _moment(values.pop("alive"))
+    wanted = {name: _moment(one) for name, one in values.pop("wanted").items()}
     trying = {id_: RestartWish(**one) for id_, one in values.pop("trying").items()}
-    return Incidents(all=found, trials=trials, under_way=under_way, trying=trying, alive=alive, **values)
+    return Incidents(
+        all=found, trials=trials, under_way=under_way, trying=trying, alive=alive, wanted=wanted, **values
+    )
 
 
 def _load_incident(values: dict[str, Any]) -> Incident:
@@ -356,16 +360,29 @@ class IncidentFold:
         name, is_intended = row.subject, '"intended"' in row.data and bool(decoded(row).get("intended"))
         if (story := self._current("process", name)) and not story.over:
             return True
-        if self.state.trials.pop(name, None):  # it was started, and was not up before it died
-            return not is_intended
+        self.state.trials.pop(name, None)
         if is_intended:
-            now = row.moment
-            self.state.trials[name] = Incident(row.id, "process", name, now, now, now, evidence(row))
+            self._try(name, row, evidence(row))
         return not is_intended
+
+    def _try(self, name: str, row: Event, words: str) -> None:
+        """From now on it is down on purpose: an incident if its next start fails."""
+        now = row.moment
+        self.state.trials[name] = Incident(row.id, "process", name, now, now, now, words)
+
+    def _add_trial(self, trial: Incident, words: str) -> None:
+        """A start of what was down on purpose failed: it has been wrong since it was to be up."""
+        wanted = self.state.wanted.get(trial.subject)
+        if wanted and wanted.since(trial.began) > 0:
+            trial.began = trial.since = wanted
+        trial.see(trial.began, words.removeprefix(f"{trial.subject}: "))
+        self._add(trial)
 
     def _requested(self, row: Event) -> None:
         story = self._current("process", row.subject)
-        verb, why = REQUESTS[row.kind], decoded(row).get("why")
+        verb, data = REQUESTS[row.kind], decoded(row)
+        why = data.get("why")
+        self.state.wanted[row.subject] = row.moment.plus(int(data.get("expires_us") or 0))
         words = f"{row.actor} requested a {verb}{f': {why}' if why else ''}"
         if story is None or story.over:
             self.state.asked[row.subject] = [row.id, words]
@@ -378,6 +395,7 @@ class IncidentFold:
         self._follow(story, row)
         if verb == "stop":
             story.end(row.moment, f"{row.actor} wanted it down")
+            self._try(row.subject, row, story.evidence)
 
     def _delayed(self, about: str, row: Event) -> None:
         trial = self.state.trials.get(row.subject) if about == "process" else None
@@ -403,7 +421,7 @@ class IncidentFold:
 
     def _guarded(self, row: Event, names: frozenset[str]) -> None:
         """Settings are in force that guard these processes: what was wrong with others is over."""
-        for kept in (self.state.trials, self.state.asked):
+        for kept in (self.state.trials, self.state.asked, self.state.wanted):
             for name in kept.keys() - names:
                 del kept[name]
         for name in {wish.process for wish in self.state.trying.values()} - names:
@@ -510,8 +528,7 @@ class IncidentFold:
         if (story is None or story.over) and row.id in self.state.trying:  # it is told of if that start fails
             story = self.state.trials.get(self.state.trying[row.id].process, story)
         if action == NOTIFY and (trial := self.state.trials.pop(row.subject.removeprefix(IS_DOWN), None)):
-            trial.see(trial.began, str(data.get("reason", "")))  # Pulse may start it no more, or never
-            self._add(trial)
+            self._add_trial(trial, str(data.get("reason", "")))  # Pulse may start it no more, or never
             story = trial
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
@@ -532,8 +549,7 @@ class IncidentFold:
             if row.kind != "effect-acked" or is_idle(row):
                 del state.trying[row.subject]
         if wish and row.kind in FAILED and (trial := state.trials.pop(wish.process, None)):
-            trial.see(trial.began, f"its start failed: {said(row)}")
-            self._add(trial)
+            self._add_trial(trial, f"its start failed: {said(row)}")
         if (answer := state.under_way.pop(row.subject, None)) and (story := state.all.get(answer.incident)):
             measure, outcome = story.measures[answer.key], outcome_of(row)
             if answer.arrived and row.kind != "effect-acked":

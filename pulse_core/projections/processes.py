@@ -102,8 +102,8 @@ class ProcessHistory(NamedTuple):
     recent: the last restarts, however healthy it was between them; lived_us: how long it has lived since the last of them;
     request: a restart that a person waits for; start: what Pulse started last, which may have left another process to stand
     for it; unlogged: why its output is not in its log; printed: what the last one that died had printed last;
-    cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start or
-    restart, with which its budget begins anew; intended and last_seen: as its last death says.
+    cause: the id of its last death, or of what a person requested since; renewed: when a person last requested a start,
+    stop or restart, with which its budget begins anew; intended and last_seen: as its last death says.
     """
 
     pid: int | None = None
@@ -326,8 +326,8 @@ def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 
 def _stop_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:
+    _forget_failures(history, event)
     history.stop, history.request = Intent(event.moment, data.get("expires_us") or 0, event.actor), None
-    history.cause = event.id
 
 
 def _start_requested(history: _History, event: Event, data: Mapping[str, Json]) -> None:

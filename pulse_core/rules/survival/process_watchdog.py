@@ -323,7 +323,19 @@ def _dead_status(
     if process.restart.max == 0:
         ran = "dead, and its budget allows no restart" if _has_run(history) else "not started"
         return ProcessStatus(ProcessState.DOWN, why=with_port_holder(f"{ran} (max = 0)", holder), tell=True)
+    if stopper := _ended_stop(history):
+        return ProcessStatus(
+            ProcessState.DUE, why=f"to be started: the stop that {stopper} requested is over"
+        )
     return _backoff_status(process.restart, history, curr.now, look)
+
+
+def _ended_stop(history: ProcessHistory) -> str:
+    """Who requested the stop that has ended and left it down; empty if it is down for another reason."""
+    stop = history.stop
+    if stop is None or history.down is None or history.attempts:
+        return ""
+    return stop.by if history.down.since(stop.moment) < stop.expires_us else ""
 
 
 def _starting_status(process: ProcessSettings, started: Moment, curr: Snapshot) -> ProcessStatus | None:

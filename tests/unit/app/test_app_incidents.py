@@ -280,6 +280,27 @@ def test_a_start_that_fails_is_an_incident_from_where_it_began(began: ProcessDie
     assert one["evidence"] == "killed"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        ((0, STOP, "web", PERSON), (1, OWN, "web")),
+        ((0, DIED, "web"), (1, STOP, "web", PERSON)),
+        ((0, DIED, "web"), (1, STOP, "web", PERSON), (2, OWN, "web")),
+    ],
+    ids=["while it was up", "while it was down", "while it did not serve"],
+)
+def test_a_start_at_the_end_of_a_stop_that_fails_is_an_incident_from_that_end_on(said: Any) -> None:
+    """Nobody wanted it up before."""
+    end = said[0][0] + 10 if said[0][1] is STOP else said[1][0] + 10
+    stop = ProcessStopRequested(expires_us=10)
+    rows = tuple((at, stop if one is STOP else one, *more) for at, one, *more in said)
+    rows = (*rows, (end, RESTART, "restart-process:web"))
+    (one,) = told_of(*rows, (end + 3, FAILED, f"#{len(rows)}"), (end + 9, UP, "web"))[-1:]
+    assert (one["evidence"], one["lasted_ms"]) == ("its start failed: no such program", 0.009)
+    well = told_of(*rows, (end + 3, ACKED, f"#{len(rows)}"), (end + 5, UP, "web"))
+    assert all(one["ended_by"] == "ada wanted it down" for one in well)
+
+
 def test_what_healed_by_itself_or_by_a_person_was_not_helped() -> None:
     died = (0, DIED, "web")
     (one,) = told_of(died, WISH, (3, FAILED, "#2"), (4, UP, "web"))
@@ -622,7 +643,7 @@ def test_a_process_of_which_people_are_told_that_it_is_down_is_an_incident_thoug
     rows = ((0, absent, "web"), (1, Effect(action="notify", key=key, reason=words), key))
     (one,) = told_of(*rows)
     assert (one["evidence"], one["ended"], [measure["key"] for measure in one["measures"]]) == (
-        words,
+        "not started (max = 0)",
         None,
         [key],
     )

@@ -267,6 +267,29 @@ def test_what_is_down_on_purpose_is_left_so_until_that_expires() -> None:
     story.expect("restart-process", key=KEY)
 
 
+@pytest.mark.parametrize("is_dead", [False, True], ids=["while it was up", "while it stayed down"])
+def test_the_end_of_a_stop_starts_it_at_once_however_often_it_had_died_before(is_dead: bool) -> None:
+    story = die(up(a_story(restart={"max": 1, "within": "10m", "backoff": "5m"})))
+    story.tick()
+    story.acked(KEY, pid=8, started=80)
+    up(story, pid=8).after("5s")
+    if is_dead:
+        die(story, pid=8).tick()
+        story.expect("notify", key="notify:flapping:gateway")
+    story.event(ProcessStopRequested(expires_us=20_000_000), "gateway", actor="ada")
+    if not is_dead:
+        die(story, pid=8)
+    story.after("19s").tick()
+    story.expect_nothing()
+    story.after("1s").tick()
+    because = "gateway is to be started: the stop that ada requested is over"
+    assert story.expect("restart-process", key=KEY).reason == because
+    story.expect_nothing("notify")
+    story.failed(KEY, "no such program")
+    story.tick()
+    story.expect_note("still dead after 1 try to restart it: no such program")
+
+
 # Started only by a person
 
 
