@@ -129,7 +129,7 @@ class AttemptJson(TypedDict):
 
 
 class AboutJson(TypedDict):
-    """How something is now; of kind `pulse` there is no more."""
+    """How something is now; of the kinds `pulse`, `task` and `check` there is no more."""
 
     kind: str
     name: str

@@ -1,5 +1,4 @@
-"""The watcher of what runs have left behind: who bears the mark of one that is over, or is in its control group, and whose
-parent is gone."""
+"""The watcher of what runs have left behind: marked by one that is over, or in its control group, and without a parent."""
 
 import asyncio
 

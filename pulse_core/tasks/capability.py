@@ -5,7 +5,7 @@ from pulse_core.tasks import events
 from pulse_core.tasks.actions import ACTIONS
 from pulse_core.tasks.admission import check_created, check_move, check_project, check_removal
 from pulse_core.tasks.executors import executors
-from pulse_core.tasks.listing import status_lines
+from pulse_core.tasks.listing import status_lines, task_report
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.rules import RULES
 from pulse_core.tasks.settings import SETTINGS
@@ -28,6 +28,7 @@ CAPABILITY = Capability(
     rules=RULES,
     settings=(SETTINGS,),
     status=status_lines,
+    subject=task_report,
     actions=ACTIONS,
     executors=executors,
 )

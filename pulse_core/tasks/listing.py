@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
+from pulse_core.capability import FoldWithout
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.short_ids import id_meant
 from pulse_core.projections.state import Snapshot
@@ -15,12 +16,18 @@ from pulse_core.tasks.task import Status, TaskState
 
 
 def find_task(tasks: PendingTasks, name: str) -> TaskState:
-    """The task of this id, or the only one whose id begins or ends so, with or without `task_`.
-
-    Raises UnknownName or Ambiguous.
-    """
+    """The task of this id, or the only one that begins or ends so, `task_` or not; raises UnknownName or Ambiguous."""
     known = {**tasks.ended, **tasks.tasks}
     return known[id_meant("task", name, known, "task_")]
+
+
+def task_report(name: str, curr: Snapshot, fold_without: FoldWithout) -> Mapping[str, Any] | None:
+    """How the task of this id is, and why; None if there is none."""
+    if (task := curr.of(TASKS).find(name)) is None:
+        return None
+    words = "; ".join(filter(None, (task.title, task.error, f"attempts: {task.attempts}")))
+    since = iso((task.since or task.created).at)
+    return {"kind": "task", "name": name, "state": str(task.standing), "since": since, "why": words}
 
 
 AS_IT_IS = ("id", "project", "title", "prompt", "column", "priority", "attempts", "parent", "by", "data")

@@ -72,10 +72,8 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
 
 
 def _prompt(name: str, condition: Condition) -> str:
-    tried = "\n".join(
-        f"- {one.action}: {'worked' if one.worked else one.told or 'did not work'}"
-        for one in condition.measures
-    )
+    done = [(one.action, "worked" if one.worked else one.told) for one in condition.measures]
+    tried = "\n".join(f"- {action}: {outcome or 'did not work'}" for action, outcome in done)
     said = f"{condition.evidence}\n\nWhat was done about it:\n{tried or '- nothing'}"
     return f"The condition {name} stands. Find out why, and mend the cause.\n\n{as_data(said)}"
 

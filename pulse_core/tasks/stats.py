@@ -51,8 +51,7 @@ class AgentStats:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """An open task as far as the statistics need it: its labels, who was last at it, since when it is claimed, and whether
-    it is done."""
+    """An open task for statistics: its labels, who was last at it, since when it is claimed, and whether it is done."""
 
     labels: tuple[str, ...] = ()
     agent: str = ""

@@ -25,7 +25,7 @@ def tree(story: Told) -> RenderableType:
     about = story["about"]
     if story["effect"] is None:
         standing = _standing(about)
-        return standing if about["kind"] == PULSE else Group(standing, Text(NOTHING, style="dim"))
+        return standing if about["kind"] in (PULSE, "task") else Group(standing, Text(NOTHING, style="dim"))
     return Group(_standing(about), _effect(story)) if about else _effect(story)
 
 

@@ -31,6 +31,7 @@ from pulse_core.model.kinds import (
     SettingsLoaded,
 )
 from pulse_core.model.moment import Moment, iso, local_text
+from pulse_core.model.payload import parse
 from pulse_core.model.vitals import Sample
 from pulse_core.ports.host import TreeUsage
 from pulse_core.settings.settings import Settings
@@ -294,6 +295,25 @@ def test_a_silence_says_whose_it_is_until_when_and_what_it_holds_back_now(scene:
     assert about["holds_back"] == [{"key": KEY, "reason": "web is dead: killed"}]
     held = why(scene.home, "web").spelled()["about"]["held_by"]
     assert held == "the silence 'restart-process:*' of ada (new disks)"
+
+
+@pytest.mark.parametrize(("retry_us", "state"), [(None, "failed"), (60_000_000, "pending")])
+def test_a_task_says_how_it_is_before_what_was_done_about_it(
+    scene: Scene, retry_us: int | None, state: str
+) -> None:
+    task = "task_1a2b3c"
+    scene.at(1, parse("project-set", {}), "app")
+    scene.at(2, parse("task-created", {"project": "app", "title": "mend it"}), task)
+    assert shown(scene, task)[0].startswith(f"task {task}  pending  since ")
+    wish = Effect(action="assign-task", key=f"assign-task:{task}", params={"task": task})
+    scene.at(3, wish, wish.key)
+    claim = scene.at(5, parse("task-executing", {"agent": "ada", "lease_us": HOUR}), task)
+    failed = {"token": claim["seq"], "error": "no such branch", "retry_us": retry_us}
+    scene.at(6, parse("task-failed", failed), task)
+    head, why_, effect, *_ = shown(scene, task)
+    assert head.startswith(f"task {task}  {state}  since ")
+    assert why_ == "mend it; no such branch; attempts: 1"
+    assert effect.startswith(wish.key)
 
 
 def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_death(scene: Scene) -> None:

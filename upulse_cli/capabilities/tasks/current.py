@@ -56,8 +56,7 @@ def task_change(
 
 
 def events_about(home: "HomeContext", subject: str, *kinds: str) -> Sequence[Mapping[str, Any]]:
-    """What happened to one task, or run: its events of these kinds, or all, as JSON values, oldest first; unknown to a run
-    outside."""
+    """Events of one task or run, of these kinds or all, as JSON values, oldest first; unknown to a run outside."""
     from pulse_core.ports.readers import EventQuery
 
     if is_outside(home):
