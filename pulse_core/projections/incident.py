@@ -98,6 +98,7 @@ class Incident:
     is known, and held_since when (UTC microseconds);
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
+    unseen: no daemon ran for a while since then;
     by_person: a person requested the start that comes next.
     """
 
@@ -126,6 +127,7 @@ class Incident:
     held_by: str = ""
     held_since: int = 0
     worked: Moment | None = None
+    unseen: bool = False
     by_person: bool = False
 
     def is_history(self, now: Moment) -> bool:
@@ -178,13 +180,19 @@ class Incident:
 
     @property
     def helped(self) -> bool | None:
-        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people, and
-        of errors and lines, of which nobody knows why they do not come again."""
+        """Whether something that Pulse did worked before it was over; None while nothing was done but telling people.
+
+        And where nobody knows: of errors and lines that do not come again, and of a condition that may have become well
+        while no daemon ran.
+        """
         if self.about in FADED_US or all(measure.action in TOLD for measure in self.measures.values()):
             return None
         if not self.over or self.ended_by or self.worked is None:
             return False
-        return self.about != "condition" or self.last.since(self.worked) <= QUIET_US
+        if self.about != "condition":
+            return True
+        is_soon = self.last.since(self.worked) <= QUIET_US
+        return None if is_soon and self.unseen else is_soon
 
     def take_outcome(self, row: Event, action: str) -> None:
         """Take the outcome of an effect that Pulse wished for this."""
@@ -193,7 +201,7 @@ class Incident:
         in_time = not self.over or action in (RESTART_PROCESS, CLEAN_PATHS, ARCHIVE_SESSIONS)
         has_worked = row.kind == "effect-acked" and action not in TOLD and not is_idle(row)
         if in_time and has_worked and not self.by_person:
-            self.worked = row.moment
+            self.worked, self.unseen = row.moment, False
 
     def spelled(self) -> IncidentJson:
         """The incident as JSON values; `wrong_ms` is `lasted_ms` without the times at which it was well in between."""

@@ -42,7 +42,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 18
+VERSION = 19
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -436,6 +436,7 @@ class IncidentFold:
         for one in self._newest():
             if one.about == "error":  # a daemon that starts says anew what is still wrong
                 one.fade()
+            one.unseen = one.worked is not None and not one.over
         if (last := self.state.alive) is None:
             return
         words = f"the daemon ended without a stop: {death_words(last, row.moment)}"

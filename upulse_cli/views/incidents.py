@@ -9,7 +9,7 @@ from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
-from pulse_core.projections.incident import without_id
+from pulse_core.projections.incident import TOLD, without_id
 from pulse_core.projections.incidents import PULSE
 from upulse_cli.time_args import local, zone
 
@@ -70,6 +70,10 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
         without = "recovered after a request" if told["requests"] else "recovered, not by what Pulse did"
         by_itself = without if told["ended"] else "not recovered yet"
         yield "recovered" if told["helped"] else by_itself
+    elif (
+        told["about"] == "condition" and told["ended"] and {one["action"] for one in told["measures"]} - TOLD
+    ):
+        yield "recovered; it is not known by what, since no daemon ran for a while"
 
 
 def began(told: Mapping[str, Any]) -> str:

@@ -392,6 +392,21 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+def test_what_may_have_become_well_while_no_daemon_ran_is_not_known_to_be_helped() -> None:
+    tried = ((0, FULL, "disk:/x"), (2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (4, STARTED, ""))
+    (one,) = told_of(*tried, (5, FREE, "disk:/x"))
+    assert one["helped"] is None
+    assert [*lines(one)][-1] == "recovered; it is not known by what, since no daemon ran for a while"
+    (one,) = told_of(*tried)
+    assert [*lines(one)][-1] == "not recovered yet"
+    (one,) = told_of(*tried, (5, CLEAN, CLEAN.key), (6, freed(9), "#5"), (7, FREE, "disk:/x"))
+    assert one["helped"]
+    (one,) = told_of(*tried, (HOUR, FREE, "disk:/x"))
+    assert one["helped"] is False
+    told = ((0, FULL, "disk:/x"), (1, STARTED, ""), (2, FREE, "disk:/x"))
+    assert [one["helped"] for one in told_of(*told)] == [None]
+
+
 @pytest.mark.parametrize(
     ("result", "outcome", "words"),
     [
