@@ -75,7 +75,7 @@ def old_vitals(path: Path, before: int, minutes_before: int) -> tuple[int, int, 
         return 0, 0, 0
     counts: tuple[tuple[str, tuple[int, ...]], ...] = (
         ("sample WHERE at < ?", (minute_start(before),)),
-        (OLD_TICKS, (before, minutes_before)),
+        (OLD_TICKS, (before, minutes_before, before)),
         ("minute WHERE minute < ?", (minutes_before // MINUTE_US,)),
     )
     samples, ticks, minutes = (

@@ -10,7 +10,7 @@ STEP = 500
 
 _FIELD = """substr(replace(tree.fullkey, '"', ''), 3)"""
 _TREE = "json_tree(CASE WHEN json_valid(sample.data) THEN sample.data ELSE 'null' END) AS tree"
-_OLD = "sample.at < ?1 AND tree.type IN ('integer', 'real', 'true', 'false')"
+_OLD = "sample.at < ? AND tree.type IN ('integer', 'real', 'true', 'false')"
 
 OLDEST = f"SELECT max(at) FROM (SELECT at FROM sample WHERE at < ? ORDER BY at LIMIT {STEP})"
 """When the last of the oldest samples before a time was taken; NULL if there are none."""
@@ -27,7 +27,7 @@ ROLL_UP = (
         nullif(max(number.value), min(number.value)), nullif(newest.value, min(number.value))
     FROM number JOIN newest USING (series, minute) GROUP BY series, minute
     """,
-    "DELETE FROM sample WHERE at < ?1",
+    "DELETE FROM sample WHERE at < ?",
 )
 """Rolls up the samples before a time, which is a minute's beginning, and forgets them: statements of one transaction.
 
@@ -38,9 +38,11 @@ KEPT = 1_000
 """Ticks that emitted effects, and so have a snapshot, that are kept beyond their time, as long as minutes are."""
 
 OLD_TICKS = f"""
-    tick WHERE at < ?1 AND (snapshot IS NULL OR at < ?2 OR tick <= (
-        SELECT tick FROM tick WHERE snapshot IS NOT NULL AND at < ?1 ORDER BY tick DESC LIMIT 1 OFFSET {KEPT}))
+    tick WHERE at < ? AND (snapshot IS NULL OR at < ? OR tick <= (
+        SELECT tick FROM tick WHERE snapshot IS NOT NULL AND at < ? ORDER BY tick DESC LIMIT 1 OFFSET {KEPT}))
 """
+"""Values: before when a tick is old, before when one with a snapshot is in any case, and the first again."""
+
 TRIM_TICKS = f"DELETE FROM tick WHERE tick IN (SELECT tick FROM {OLD_TICKS} LIMIT {STEP})"
 TRIM_MINUTES = f"""
     DELETE FROM minute WHERE (series, minute) IN (
@@ -53,7 +55,7 @@ TRIM_SERIES = "DELETE FROM series WHERE NOT EXISTS (SELECT 1 FROM minute WHERE m
 MINUTE_RANGES = """
     SELECT field, min(minute), min(low), sum(coalesce(mean, low) * count) / sum(count), max(coalesce(high, low))
     FROM series JOIN minute ON minute.series = series.id
-    WHERE key = ?1 AND minute >= ?2 AND minute < ?3 GROUP BY series, minute / ?4 ORDER BY series, minute
+    WHERE key = ? AND minute >= ? AND minute < ? GROUP BY series, minute / ? ORDER BY series, minute
 """
 """The minutes of a key, so many of them together."""
 

@@ -118,7 +118,7 @@ class SqliteVitals:
         """In small steps, each whole or not at all, between which others get their turn."""
         await self.flush()
         samples = await self._roll_up(minute_start(before_at))
-        ticks = await self._delete(TRIM_TICKS, before_at, minutes_before)
+        ticks = await self._delete(TRIM_TICKS, before_at, minutes_before, before_at)
         minutes = await self._delete(TRIM_MINUTES, minutes_before // MINUTE_US)
         await self._quietly(TRIM_SERIES, ())
         return Trimmed(samples, ticks, minutes)
