@@ -14,7 +14,7 @@ from pulse_adapters.host.process_identity import (
     not_of_user,
     without_offspring,
 )
-from pulse_adapters.host.spawner import ProcessEnded, Spawner
+from pulse_adapters.host.spawner import Asked, ProcessEnded, Spawner, kill_rest
 from pulse_core.model.errors import PulseError, Refused, hint
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.ports.host import ProcessId, ProcessObservation, ProcessTable
@@ -121,8 +121,10 @@ async def end_all(
     ask: signal.Signals = signal.SIGTERM,
 ) -> None:
     """End them concurrently; raises the first failure once all have been tried."""
-    ends = (spawner.end(one, soft=soft, alone=alone, ask=ask) for one in found)
-    outcomes = await asyncio.gather(*ends, return_exceptions=True)
+    asks = (spawner.ask_to_end(one, soft=soft, alone=alone, ask=ask) for one in found)
+    outcomes = await asyncio.gather(*asks, return_exceptions=True)
+    if asked := [outcome for outcome in outcomes if isinstance(outcome, Asked)]:
+        outcomes += await asyncio.gather(kill_rest(asked), return_exceptions=True)
     for outcome in outcomes:
         if isinstance(outcome, PulseError):
             raise outcome

@@ -8,7 +8,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +20,13 @@ from pulse_adapters.workers.environment import EFFECT_MARK, UNLOGGED_MARK, inher
 from pulse_adapters.workers.file_threads import FileThreads
 from pulse_adapters.workers.plain_file import open_plain
 from pulse_adapters.workers.proc import open_pidfd, own_line, read_stat, ticks_now
-from pulse_adapters.workers.process_tree import PATIENCE, end_tree, in_tree, live_process_table
+from pulse_adapters.workers.process_tree import (
+    PATIENCE,
+    end_tree,
+    end_trees,
+    in_trees,
+    live_process_table,
+)
 from pulse_adapters.workers.spawn import (
     TRACED_S,
     ProcessAttributes,
@@ -81,6 +87,14 @@ class ProcessEnded(NamedTuple):
     lived: float
     effect: str
     at: int
+
+
+class Asked(NamedTuple):
+    """A process that was asked to end; ended: whether it has; leads: whether it led a group."""
+
+    found: ProcessId
+    ended: bool
+    leads: bool
 
 
 class _Child(NamedTuple):
@@ -372,17 +386,23 @@ class Spawner:
         alone: bool = False,
         ask: signal.Signals = signal.SIGTERM,
     ) -> None:
-        """The signal `ask` to a process and the group it leads, a wait of `soft` seconds, then SIGKILL to its tree.
+        """As `ask_to_end` and `kill_rest`."""
+        if asked := await self.ask_to_end(found, soft=soft, alone=alone, ask=ask):
+            await kill_rest([asked])
 
-        After a soft end only the rest of its group is killed: a process that moved to a session of its own was
-        meant to stay. alone: nothing but the process itself is ended.
+    async def ask_to_end(
+        self, found: ProcessId, *, soft: float, alone: bool, ask: signal.Signals
+    ) -> Asked | None:
+        """The signal `ask` to a process and the group it leads, and a wait of `soft` seconds; None if that is all.
+
+        alone: nothing but the process itself is ended, after that time by SIGKILL.
         """
         if found.pid in own_line():
             raise PulseError(
                 f"process {found.pid} is Pulse or runs it, and is not ended by it; use: upulse daemon stop"
             )
         if (handle := open_pidfd(found)) is None:
-            return
+            return None
         self.note_end(found)
         seen = None if alone else read_stat(found.pid)
         leads = seen is not None and seen.group == found.pid != os.getpgrp()
@@ -399,17 +419,12 @@ class Spawner:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
                 await _readable(handle, PATIENCE)
-                return
+                return None
         except PermissionError as error:
             raise PulseError(f"process {found.pid} may not be ended by the user Pulse runs as") from error
         finally:
             os.close(handle)
-        now = await asyncio.to_thread(live_process_table)
-        if ended and not (leads and any(now[pid].group == found.pid for pid in in_tree(found)(now))):
-            return
-        if left := await finish_despite_cancel(end_tree(found)):
-            pids = ", ".join(str(one.pid) for one in left)
-            raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
+        return Asked(found, ended, leads)
 
     def close(self) -> None:
         """Stop waiting for all children; they live on."""
@@ -418,6 +433,21 @@ class Spawner:
         for child in list(self._children.values()):
             self._release(child)
             child.exited.cancel()
+
+
+async def kill_rest(asked: Collection[Asked]) -> None:
+    """SIGKILL to the trees of those that have not ended. Raises PulseError if one may not be killed.
+
+    After a soft end only the rest of its group is killed: a process that moved to a session of its own was meant to stay.
+    All in one search: helpers may be thousands, and each search reads all processes.
+    """
+    now = await asyncio.to_thread(live_process_table)
+    ended = [one.found for one in asked if one.ended and one.leads]
+    groups = {now[pid].group for pid in in_trees(ended)(now)}
+    left = [one.found for one in asked if not one.ended or (one.leads and one.found.pid in groups)]
+    if left and (denied := await finish_despite_cancel(end_trees(left))):
+        pids = ", ".join(str(one.pid) for one in denied)
+        raise PulseError(f"not permitted to end process {pids}; it belongs to another user")
 
 
 async def _readable(handle: int, timeout: float) -> bool:

@@ -43,12 +43,12 @@ def live_process_table() -> Table:
 class TreeKiller:
     """Kills the chosen processes, their descendants, and those started meanwhile, round by round.
 
-    group: is signalled as a whole, so that no member can escape by a fork. known: all that were found; denied: those
+    groups: are signalled as wholes, so that no member can escape by a fork. known: all that were found; denied: those
     of them that this user may not signal.
     """
 
-    def __init__(self, chosen: Chosen, group: int = 0) -> None:
-        self._chosen, self._group = chosen, group
+    def __init__(self, chosen: Chosen, groups: Collection[int] = ()) -> None:
+        self._chosen, self._groups = chosen, frozenset(groups)
         self.known: set[ProcessId] = set()
         self.denied: set[ProcessId] = set()
 
@@ -59,9 +59,9 @@ class TreeKiller:
         found |= {one.pid for one in now.values() if one.found in self.known}
         left = [now[pid] for pid in descendants(found, now)]
         self.known.update(one.found for one in left)
-        if self._group and any(one.group == self._group for one in left):
+        for group in self._groups.intersection(one.group for one in left):
             with suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._group, signal.SIGKILL)
+                os.killpg(group, signal.SIGKILL)
         for one in left:
             with suppress(OSError):  # no descriptor is to be had, or the like: the next round tries again
                 if not send(one.found, signal.SIGKILL):
@@ -88,17 +88,21 @@ async def end_tree(root: ProcessId, mark: str = "") -> tuple[ProcessId, ...]:
 
     Returns those that this user may not signal.
     """
-    group = root.pid if root.pid != os.getpgrp() else 0
-    return await end_chosen(in_tree(root, mark), group, SURE if mark else 1)
+    return await end_chosen(in_tree(root, mark), {root.pid} - {os.getpgrp()}, SURE if mark else 1)
 
 
-async def end_chosen(chosen: Chosen, group: int = 0, sure: int = SURE) -> tuple[ProcessId, ...]:
+async def end_trees(roots: Collection[ProcessId]) -> tuple[ProcessId, ...]:
+    """As `end_tree` for each of these, without marks, in one search for all."""
+    return await end_chosen(in_trees(roots), {one.pid for one in roots} - {os.getpgrp()}, sure=1)
+
+
+async def end_chosen(chosen: Chosen, groups: Collection[int] = (), sure: int = SURE) -> tuple[ProcessId, ...]:
     """Kill the chosen processes with all that comes out of them, until `sure` searches in a row find none.
 
     Returns those that this user may not signal. A process in uninterruptible sleep with SIGKILL pending counts
     as ended: it will never run another instruction of its own.
     """
-    killer, quiet = TreeKiller(chosen, group), 0
+    killer, quiet = TreeKiller(chosen, groups), 0
     for rounds in count(1):
         killed = set(killer.known)
         left = [one.found for one in killer.round() if one.state != "D" or one.found not in killed]
@@ -123,8 +127,11 @@ def in_tree(root: ProcessId, mark: str = "", died: int | None = None) -> Chosen:
     before, own = ticks_now() if died is None else died, set[ProcessId]()
 
     def chosen(now: Table) -> Iterable[int]:
-        younger = {pid: one for pid, one in now.items() if one.started >= root.started}
-        bearers = set(marked(mark)(younger)) if mark else set()
+        bearers = set[int]()
+        if mark:
+            bearers.update(
+                marked(mark)({pid: one for pid, one in now.items() if one.started >= root.started})
+            )
         yield from bearers
         holder = now.get(root.pid)
         if holder is not None and holder.found == root:
@@ -133,12 +140,27 @@ def in_tree(root: ProcessId, mark: str = "", died: int | None = None) -> Chosen:
             return
         if root.pid in (os.getpgrp(), os.getsid(0)):
             return
-        members = {pid: one for pid, one in younger.items() if root.pid in (one.group, one.session)}
+        there = {pid: one for pid, one in now.items() if root.pid in (one.group, one.session)}
+        members = {pid: one for pid, one in there.items() if one.started >= root.started}
         if holder or any(
             pid in bearers or one.started <= before or one.found in own for pid, one in members.items()
         ):
             own.update(one.found for one in members.values())
             yield from members
+
+    return chosen
+
+
+def in_trees(roots: Iterable[ProcessId]) -> Chosen:
+    """Choose what `in_tree` does for each of these without a mark; each process is looked at once, however many they are."""
+    trees = {root.pid: in_tree(root) for root in roots}
+
+    def chosen(now: Table) -> Iterable[int]:
+        there: dict[int, dict[int, ProcStat]] = {}
+        for pid, one in now.items():
+            for number in trees.keys() & {pid, one.group, one.session}:
+                there.setdefault(number, {})[pid] = one
+        return [pid for number, near in there.items() for pid in trees[number](near)]
 
     return chosen
 

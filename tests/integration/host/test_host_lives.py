@@ -22,6 +22,7 @@ from pulse_adapters.host.marked_processes import HomeMarks, MarkedProcesses, bea
 from pulse_adapters.host.process_executors import RestartProcess, StopProcess
 from pulse_adapters.host.process_table import LinuxProcessTable
 from pulse_adapters.host.spawner import Spawner
+from pulse_adapters.workers import process_tree
 from pulse_adapters.workers.control_group import NoControlGroups, home_groups
 from pulse_adapters.workers.proc import (
     ProcStat,
@@ -219,6 +220,24 @@ async def test_helpers_are_told_to_end_before_they_are_killed(
     await until(lambda: said(told) == "up\n")
     await it.stop()
     assert said(told) == "up\nterm\n"
+
+
+@pytest.mark.parametrize("ignores", ["", "trap '' TERM; "], ids=["helpers that end", "that ignore SIGTERM"])
+async def test_a_stop_reads_the_machine_no_more_often_for_many_helpers(
+    spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ignores: str
+) -> None:
+    program = f'for one in $(seq 40); do (sh -c "{ignores}exec setsid S" &); done; exec S'
+    it, reads = Scene(spawner, table, tmp_path, program, 41, stop_timeout="2s"), list[int]()
+
+    def counted() -> list[ProcStat]:
+        reads.append(1)
+        return live_processes()
+
+    await it.begin()
+    monkeypatch.setattr(process_tree, "live_processes", counted)
+    await it.stop()
+    assert it.alive() == set()
+    assert len(reads) < 20
 
 
 async def test_a_stop_ends_who_descends_from_it_whatever_that_shows(
