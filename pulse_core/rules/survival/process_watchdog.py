@@ -420,14 +420,19 @@ def _describe_history(history: ProcessHistory, failed: str, holder: str, spent: 
         return with_port_holder(history.evidence, holder)
     why = with_port_holder(history.error or failed or history.evidence, holder)
     if history.stage < Stage.STARTED and history.attempts and not _has_run(history):
-        tries = len(history.attempts)
-        return f"not started after {tries} {'try' if tries == 1 else 'tries'}: {why}"
+        return f"not started after {_tries(len(history.attempts))}: {why}"
     charged = len(history.charged)
     after = count(charged or spent, "restart") if charged or spent else "its first start"
+    if (charged or spent) > history.restarts:  # some of them have started nothing
+        after = f"{_tries(len(history.attempts) or spent)} to start it"
     times = f"dead again after {after}" if _failed_attempts(history) or spent else "dead"
     if history.error and charged:  # the last one started nothing, and so did perhaps those before it
-        times = f"still dead after {'1 try' if charged == 1 else f'{charged} tries'} to restart it"
+        times = f"still dead after {_tries(charged)} to restart it"
     return f"{times}: {why}"
+
+
+def _tries(number: int) -> str:
+    return "1 try" if number == 1 else f"{number} tries"
 
 
 # A process that a person wants down: stop it, check, stop it again, then notify

@@ -191,7 +191,8 @@ def test_the_first_restart_of_what_its_first_start_brought_up_is_due_at_once() -
     ("charged", "words", "tries"), [(1, "1 restart", "1 try"), (2, "2 restarts", "2 tries")]
 )
 def test_what_did_not_help_is_counted_in_words(charged: int, words: str, tries: str) -> None:
-    history = DEAD._replace(attempts=tuple(at(50 + number) for number in range(charged)), stage=Stage.UP)
+    attempts = tuple(at(50 + number) for number in range(charged))
+    history = DEAD._replace(attempts=attempts, stage=Stage.UP, restarts=charged)
     assert judged(history, 200).why == f"dead again after {words}: gone"
     failed = judged(history._replace(error="no such program"), 200).why
     assert failed == f"still dead after {tries} to restart it: no such program"

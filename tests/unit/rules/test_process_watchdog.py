@@ -242,6 +242,19 @@ def test_a_budget_of_nothing_allows_no_restart_but_a_word() -> None:
     assert notes(story) == ["gateway: down: dead, and its budget allows no restart (max = 0)"]
 
 
+def test_starts_that_failed_are_no_restarts_of_what_dies_later() -> None:
+    story = die(a_story(restart={"max": 2, "within": "10m", "backoff": "0s"}), pid=None)
+    for number in range(3):
+        story.after("1m").tick()
+        if number < 2:
+            story.failed(KEY, "no such program")
+    story.acked(KEY, pid=8, started=80)
+    up(story, pid=8).after("5s")
+    story.event(ProcessDied(pid=8, evidence="killed", healthy=False), "gateway")
+    story.tick()
+    story.expect_note("dead again after 3 tries to start it: killed")
+
+
 # Stops
 
 
