@@ -74,7 +74,7 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
         "name": name,
         "state": standing["state"] if standing else "unknown",
         "since": standing["since"] if standing else None,
-        "why": "; ".join((standing["why"], *_why_waiting(name, curr)))
+        "why": "; ".join((standing["why"], *_why_waiting(name, standing["why"], curr)))
         if standing
         else "the daemon does not guard it yet; see: upulse daemon reload",
         "held_by": by,
@@ -95,14 +95,15 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
     }
 
 
-def _why_waiting(name: str, curr: Snapshot) -> Iterator[str]:
-    """How a process came down that waits for others, and which of these somebody has stopped."""
+def _why_waiting(name: str, why: str, curr: Snapshot) -> Iterator[str]:
+    """How a process came down that waits for others, if `why` does not say it, and which of these somebody has stopped."""
     history = curr.process(name)
     needed = {process.name: process.depends_on for process in curr.settings.process}[name]
     missing = [other for other in needed if curr.process(other).up is None]
     if history.down is None or history.down_for(curr.now) or not missing:
         return
-    yield f"it is down: {history.evidence}"
+    if history.evidence not in why:
+        yield f"{name} is down: {history.evidence}"
     for other in missing:
         if by := curr.process(other).down_for(curr.now):
             yield f"{other} is stopped by {by}"

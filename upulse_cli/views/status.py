@@ -26,6 +26,8 @@ COLOURS = {
     "due": "red",
     "silenced": "yellow",
 }
+KNOWN = {"died": "last sign of life", "not-answering": "started"}
+"""What a daemon did at the time that is given with these states."""
 Standing = Mapping[str, Any]
 
 
@@ -34,6 +36,8 @@ def overview(standing: Standing) -> RenderableType:
     parts: list[RenderableType] = [*banners(standing), daemon_line(standing["daemon"])]
     if processes := standing["processes"]:
         parts += [Text(), process_table(processes), Text()]
+    elif standing.get("settings_faults"):
+        parts.append(Text("what is guarded is not known, since the settings can't be read"))
     else:
         parts.append(Text("no process is guarded"))
     for gone in standing.get("unguarded", ()):
@@ -106,7 +110,7 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
     if daemon["pid"]:
         text.append(f"  pid {daemon['pid']}")
     if daemon["since"]:
-        text.append(f"  {since_words(daemon['since'], died)}")
+        text.append(f"  {since_words(daemon['since'], word)}")
     if died:
         text.append("  it was killed, or the machine went down; see upulse daemon logs")
     if state == "stopped":
@@ -114,10 +118,10 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
     return text
 
 
-def since_words(since: str, died: bool) -> str:
-    """Since when it stands so; of a daemon that died nobody knows more than when it last gave a sign of life."""
+def since_words(since: str, state: str) -> str:
+    """Since when it stands so; of a daemon that says no more, when it did what is known of it."""
     when = f"{local(since)} {zone()} ({ago(since)}"
-    return f"last sign of life {when} ago)" if died else f"since {when})"
+    return f"{KNOWN[state]} {when} ago)" if state in KNOWN else f"since {when})"
 
 
 def process_table(processes: Sequence[Mapping[str, Any]]) -> Table:

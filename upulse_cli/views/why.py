@@ -34,7 +34,7 @@ def _standing(about: Told) -> Tree:
     what = about["name"] if about["kind"] == PULSE else f"{about['kind']} {about['name']}"
     head = Text.assemble((one_line(what), "bold"), f"  {about['state']}")
     if about["since"]:
-        head.append(f"  {since_words(about['since'], about['state'] == 'died')}")
+        head.append(f"  {since_words(about['since'], about['state'])}")
     drawn = Tree(head, guide_style="dim")
     for line in _standing_lines(about):
         drawn.add(Text(one_line(line)))

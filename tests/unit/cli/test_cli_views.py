@@ -171,6 +171,17 @@ def test_a_stopped_daemon_is_said_to_be_known_only_from_before() -> None:
     assert "last known state" in drawn(overview(value))
 
 
+def test_a_silent_daemon_is_not_said_to_have_been_silent_since_its_start() -> None:
+    value = standing(1, daemon={"state": "not-answering", "pid": 7, "since": AT})
+    assert "not-answering  pid 7  started " in drawn(overview(value))
+
+
+def test_what_is_guarded_is_not_known_where_the_settings_cannot_be_read() -> None:
+    words = drawn(overview(standing(0, settings_faults=("config.toml:3: no",))), width=160)
+    assert "what is guarded is not known" in words
+    assert "no process is guarded" not in words
+
+
 def test_a_log_cannot_steer_the_terminal() -> None:
     assert clean("a\x1b[2Jb\x07\tc\u202e") == "a\\x1b[2Jb\\x07 c\\u202e"
 
