@@ -8,6 +8,7 @@ from pulse_core.app.context import HomeContext
 from pulse_core.model.errors import NoHome, NotAnswering
 from pulse_core.model.home_status import DaemonStatus, GuardedProcessStatus, HomeStatus, LockHolder
 from pulse_core.model.moment import Moment, iso
+from pulse_core.model.text import count_kinds
 
 LAST_TICKS = 1_000
 SHOWN = 8
@@ -30,6 +31,14 @@ def guarded_processes(home: HomeContext) -> Mapping[str, GuardedProcessStatus]:
         return {process["name"]: process for process in home.daemon.status()["processes"]}
     except NotAnswering:
         return {}
+
+
+def unwritten_words(home: HomeContext) -> str:
+    """What the daemon holds in memory since no disk takes it, in words; empty if that is nothing, or none answers."""
+    with suppress(NotAnswering):
+        if held := home.daemon.status()["log"].get("held"):
+            return f"the log can't be written; held in memory: {count_kinds(held)}"
+    return ""
 
 
 def status_at_stop(home: HomeContext, before: HomeStatus) -> HomeStatus:

@@ -97,6 +97,8 @@ def test_a_victim_is_replaced_on_a_full_disk_and_the_log_tells_it_later(small: P
         served.eventually(
             lambda: "unwritten" in conditions(served), "it is said that nothing can be recorded"
         )
+        said = CliHome(served.home.path).upulse("incidents").err
+        assert "Not in it: the log can't be written; held in memory: " in said
         (small / "ballast").unlink()
         served.eventually(lambda: is_appended(served), "appends are taken again")
         served.pid_when_up("victim")

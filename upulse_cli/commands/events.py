@@ -111,12 +111,16 @@ def incidents(
     One story an episode: what was seen, what Pulse did about it, and whether it helped.
     """
     from pulse_core.app import incidents as app
+    from pulse_core.app.status import unwritten_words
     from upulse_cli.time_args import moment_arg, when_words
 
-    found = app.incidents(open_home(home), moment_arg(since, "--since"))
-    told = [one.spelled() for one in found]
+    where = open_home(home)
+    told = [one.spelled() for one in app.incidents(where, moment_arg(since, "--since"))]
     if as_json:
-        return put_json(told)
-    from upulse_cli.views.incidents import tree
+        put_json(told)
+    else:
+        from upulse_cli.views.incidents import tree
 
-    return draw(tree(told, when_words(since)))
+        draw(tree(told, when_words(since)))
+    if words := unwritten_words(where):  # last, since a daemon that hangs is waited for
+        say(f"Not in it: {words}")

@@ -20,7 +20,14 @@ from pulse_core.app.explain import explain
 from pulse_core.app.follow import follow, settled
 from pulse_core.app.projections import described_projections
 from pulse_core.app.state import current_state, settings_for, snapshot, state_at
-from pulse_core.app.status import daemon_status, home_status, status_at_stop, why_unheard
+from pulse_core.app.status import (
+    daemon_status,
+    home_status,
+    offline_status,
+    status_at_stop,
+    unwritten_words,
+    why_unheard,
+)
 from pulse_core.app.why import why
 from pulse_core.model.errors import (
     HomeBusy,
@@ -138,6 +145,14 @@ def test_whoever_holds_the_home_and_is_silent_does_not_answer(scene: Scene) -> N
     assert "process 7" in (why_unheard(scene.home) or "")
     scene.daemon.holder = LockHolder(0, "", 0, "")
     assert "whoever holds the home" in (why_unheard(scene.home) or "")
+
+
+def test_what_no_disk_takes_is_counted_in_words_where_only_the_log_is_told(scene: Scene) -> None:
+    assert unwritten_words(scene.home) == "", "no daemon answers"
+    scene.daemon.answers = offline_status(scene.home, None)
+    assert unwritten_words(scene.home) == ""
+    scene.daemon.answers["log"] |= {"unwritten": 2, "held": {"process-died": 2}}
+    assert unwritten_words(scene.home) == "the log can't be written; held in memory: 2 process-died"
 
 
 def test_of_refused_settings_only_the_names_are_known(scene: Scene) -> None:
