@@ -89,6 +89,11 @@ def main() -> int:
         LOG.critical("the daemon failed", exc_info=group)
         patience()
         return 70
+    except BaseException:
+        end_soon(
+            70
+        )  # the loop is broken off, and threads of stores that nobody has closed would keep this process
+        raise
     return 0
 
 
@@ -243,9 +248,9 @@ def say_ready(home: Home) -> None:
     LOG.info("ready, now try in another terminal: %s status --home %s", command, shlex.quote(str(home.path)))
 
 
-def end_soon() -> None:
+def end_soon(code: int = 0) -> None:
     """All is done: a thread that still waits for a file system that does not answer shall not keep this process."""
-    last = threading.Timer(LAST_MOMENT, os._exit, (0,))
+    last = threading.Timer(LAST_MOMENT, os._exit, (code,))
     last.daemon = True
     last.start()
 

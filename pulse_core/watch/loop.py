@@ -105,6 +105,7 @@ class WatchLoop:
         try:
             async with asyncio.timeout(watcher.timeout):
                 reading = await self.costs.collect(watcher)
+            return await self._keep(watcher, reading)
         except TimeoutError:
             self.failed(f"watcher:{watcher.name}", f"did not answer within {watcher.timeout:g} s")
             return False
@@ -114,7 +115,6 @@ class WatchLoop:
         except Exception as error:  # noqa: BLE001 - a broken watcher must not disturb the others
             self.failed(f"watcher:{watcher.name}", describe_error(error))
             return False
-        return await self._keep(watcher, reading)
 
     async def run(self) -> None:
         """Run all watchers for ever; ends by being cancelled."""

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -64,9 +64,18 @@ def test_every_watcher_keeps_its_own_time() -> None:
     simulate(story, {}, watchers=(slow, quick))
 
 
-@pytest.mark.parametrize("sense", [broken, lambda: asyncio.sleep(10**9)], ids=["raises", "hangs"])
-def test_a_watcher_that_fails_is_backed_off_said_once_and_disturbs_nobody(sense: Callable[[], Any]) -> None:
-    bad, good = Probe("bad", sense), Probe("good", lambda: 1)
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Probe("bad", broken),
+        Probe("bad", lambda: asyncio.sleep(10**9)),
+        Probe("bad", lambda: 1, concluded=[cast(Draft, "nonsense")]),
+        Probe("bad", lambda: "not a number", threshold=1.0),
+    ],
+    ids=["raises", "hangs", "concludes nonsense", "does not know whether to wake"],
+)
+def test_a_watcher_that_fails_is_backed_off_said_once_and_disturbs_nobody(bad: Probe) -> None:
+    good = Probe("good", lambda: 1)
 
     async def story(world: World) -> None:
         await world.start()

@@ -12,6 +12,7 @@ import pytest
 
 from tests.integration.cli.cli_home import CliHome, eventually, sleeper
 from tests.integration.engine.engine_home import new_home
+from tests.processes import child_of_test
 
 
 class RestartedDaemon:
@@ -97,3 +98,22 @@ def test_an_engine_is_disabled_while_its_daemon_is_killed_at_each_start(home: Cl
         )
         assert "it kills the daemon" in home.upulse("engine", "status").out
         assert "engine    disabled by" in home.upulse("status").out
+
+
+CALLS_EXIT = """
+import sys
+from pulse_core.tick.rule_folds import RuleFolds
+from upulse_cli import serve
+
+async def whole(*_):
+    sys.exit(3)
+
+RuleFolds.whole = whole
+sys.exit(serve.main())
+"""
+
+
+def test_a_daemon_whose_code_calls_exit_ends_and_holds_no_lock(home: CliHome) -> None:
+    argv = (sys.executable, "-c", CALLS_EXIT, "--home", str(home.path))
+    with child_of_test(subprocess.Popen(argv, stderr=subprocess.DEVNULL)) as daemon:
+        assert daemon.wait(30) > 0
