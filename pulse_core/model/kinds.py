@@ -247,6 +247,12 @@ class ConditionRaised(Payload, kind="condition-raised", wakes=Wake.NOW):
     state: str = Field(default="", description="which way it is wrong, as `down`, `slow`, `dns-only`")
     value: float | None = Field(default=None, description="what was measured")
     bound: float | None = Field(default=None, description="what it went over")
+    failing: int = Field(
+        default=0,
+        ge=0,
+        lt=2**63,
+        description="since when it is so, if that was not enough yet; UTC microseconds",
+    )
 
 
 class ConditionCleared(Payload, kind="condition-cleared", wakes=Wake.NOW):

@@ -129,7 +129,8 @@ def _changes(gauge: Gauge, stands: Condition | None, streak: Streak | None, now:
         least = max(gauge.bound.for_, lasted // US_PER_SECOND * US_PER_SECOND)
         for_ = f", for at least {duration_text(least)}" if gauge.bound.for_ else ""
         numbers = {"value": gauge.value, "bound": gauge.bound.raise_} if gauge.is_number else {}
-        raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, **numbers)
+        since = streak.since.at if stands is None and lasted else 0
+        raised = ConditionRaised(evidence=gauge.words + for_, state=gauge.state, failing=since, **numbers)
         yield Draft(raised, subject=gauge.name)
 
 

@@ -392,6 +392,12 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
 
 
+def test_an_incident_of_a_condition_begins_when_it_was_first_seen_not_when_that_was_enough() -> None:
+    late = FULL.model_copy(update={"failing": 10**15 + SECOND})
+    (one,) = told_of((5 * SECOND, late, "disk:/x"), (7 * SECOND, FREE, "disk:/x"))
+    assert (one["began"], one["lasted_ms"], one["wrong_ms"]) == (iso(10**15 + SECOND), 6_000, 6_000)
+
+
 def test_what_may_have_become_well_while_no_daemon_ran_is_not_known_to_be_helped() -> None:
     tried = ((0, FULL, "disk:/x"), (2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (4, STARTED, ""))
     (one,) = told_of(*tried, (5, FREE, "disk:/x"))

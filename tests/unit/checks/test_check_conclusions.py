@@ -105,6 +105,18 @@ def test_with_a_time_it_must_be_bad_for_as_long() -> None:
     assert checked.payloads[0].evidence == "it is bad, for at least 1 min"
 
 
+@pytest.mark.parametrize(
+    ("said", "since"),
+    [({}, None), ({"evidence": 3}, 90), ({"for": "1m"}, 90), ({"evidence": 2, "for": "1m"}, 90)],
+)
+def test_what_is_raised_says_since_when_it_is_bad(said: Any, since: float | None) -> None:
+    checked = Checked(**said)
+    checked.looks(BAD, GOOD, GOOD, BAD, BAD, BAD) if said else checked.looks(BAD)
+    raised = checked.payloads[-1]
+    assert isinstance(raised, ConditionRaised)
+    assert raised.failing == (0 if since is None else at(since).at)
+
+
 def test_both_must_hold() -> None:
     assert Checked(evidence=2, **{"for": "2m"}).looks(BAD, BAD, BAD, BAD, BAD) == ["", "", "", "", "+failing"]
     assert Checked(evidence=4, **{"for": "30s"}).looks(BAD, BAD, BAD, BAD) == ["", "", "", "+failing"]
