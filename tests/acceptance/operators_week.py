@@ -268,11 +268,11 @@ def answered(how: str, name: str = "victim", states: Mapping[str, str] = UP, hel
     return Truth(states, died(how, name, held), warnings=(f"process-died {name} {how}",))
 
 
-def unanswered(how: str, state: str) -> Truth:
-    """It died, and Pulse was not to bring it back."""
+def unanswered(how: str, state: str, held: str) -> Truth:
+    """It died, and Pulse was not to bring it back; held: what holds that back."""
     return Truth(
         {"victim": state},
-        f"process victim: {how}, ongoing",
+        f"process victim: {how}, ongoing\n  held back since AT by {held}",
         warnings=(f"process-died victim {how}",),
         wrong=True,
     )
@@ -403,7 +403,7 @@ def killed_in_a_pause(it: Operator) -> None:
     it.up()
     it.upulse("pause", "--why", "trying something")
     it.kill()
-    it.happened("process-died", 2)
+    it.happened("restart-delayed")  # recorded after a second
 
 
 def killed_until_the_silence_is_removed(it: Operator) -> None:
@@ -422,7 +422,7 @@ def killed_in_a_silence(it: Operator) -> None:
     it.up()
     it.upulse("silence", "add", "--match", "restart-process:victim", "--for", "1h", "--why", "new disks")
     it.kill()
-    it.happened("process-died", 2)
+    it.happened("restart-delayed")
 
 
 def reloaded(it: Operator) -> None:
@@ -780,13 +780,17 @@ TABLE: tuple[Breakage, ...] = (
         "killed in a pause",
         SLEEPER,
         killed_in_a_pause,
-        unanswered("process N was killed by SIGKILL", "waiting"),
+        unanswered("process N was killed by SIGKILL", "waiting", "a pause of root"),
     ),
     Breakage(
         "killed in a silence",
         SLEEPER,
         killed_in_a_silence,
-        unanswered("process N was killed by SIGKILL", "silenced"),
+        unanswered(
+            "process N was killed by SIGKILL",
+            "silenced",
+            "the silence 'restart-process:victim' of root (new disks)",
+        ),
         short=True,
     ),
     Breakage(
