@@ -175,7 +175,7 @@ class ProcessDied(Payload, kind="process-died", wakes=Wake.NOW):
     )
     last_seen: int = Field(
         default=0,
-        description="if it ended while no daemon ran: when it may have been alive last, UTC microseconds; else 0",
+        description="if it ended while no daemon looked: when it may have been alive last, UTC microseconds; else 0",
     )
     unexplained: bool = Field(default=False, description="it is gone, and nobody knows how it ended")
     failing: int = Field(

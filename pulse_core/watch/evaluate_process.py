@@ -18,6 +18,10 @@ DIED = "died, and how is not known"
 """Of a process that this daemon did not start, whose end only its parent is told."""
 
 
+NO_DAEMON = "no daemon ran"
+"""Why nobody has looked before a daemon's first look."""
+
+
 class ProcessProbe(NamedTuple):
     """One probe: the process, what was observed, its recorded history, failed probes in a row before it, and when.
 
@@ -26,7 +30,7 @@ class ProcessProbe(NamedTuple):
     microseconds), 0 if the last one was good; restarting: its `start` is being
     carried out, and what is left of its last life ended; ended: those that Pulse itself had ended; resumed: an earlier
     daemon had begun a restart or stop of it that is not settled yet; holder: who else holds its port, in words; unwatched:
-    at a daemon's first probe, since when none had looked (UTC microseconds), else 0.
+    if nobody had looked for long, since when (UTC microseconds), else 0; unwatched_while: why not.
     """
 
     process: ProcessSettings
@@ -43,6 +47,7 @@ class ProcessProbe(NamedTuple):
     resumed: bool = False
     holder: str = ""
     unwatched: int = 0
+    unwatched_while: str = NO_DAEMON
     failing: int = 0
 
 
@@ -192,7 +197,9 @@ def _died(
     is_ended = dead in look.ended or (look.resumed and up is not None)
     is_unseen = up is not None and not look.sight.known and not is_ended
     if last_seen := look.unwatched if is_unseen else 0:
-        evidence = f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while no daemon ran"
+        evidence = (
+            f"{evidence}; it ended {describe_span(last_seen, look.now.at)}, while {look.unwatched_while}"
+        )
     if words := _whose_end(look, is_ended):
         evidence = f"{evidence}; {words}"
     is_over = not look.process.autostart and look.history.boot != look.now.boot  # a reboot ends it for good

@@ -19,6 +19,7 @@ from pulse_core.projections.state import CurrentState
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_process import (
+    NO_DAEMON,
     ProcessProbe,
     believed,
     conclude,
@@ -34,6 +35,8 @@ T = TypeVar("T")
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
 SOON = 0.02
+SLOWEST, STOOD_STILL_US = 4, 30 * US_PER_SECOND
+"""How many intervals may lie between two looks, and how late one is that nobody else can be blamed for."""
 OTHERS_US = 60 * US_PER_SECOND
 """The time between two searches for those that match beside the process that is known."""
 NUDGING_KINDS = frozenset({EffectAcked.kind, ProcessDied.kind})
@@ -70,6 +73,7 @@ class ProcessAlive:
     _is_whole_due: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
+    _concluded: Moment | None = field(default=None, init=False)
     _needs_search: bool = field(default=False, init=False)
     _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
@@ -157,7 +161,7 @@ class ProcessAlive:
         streaks: dict[str, int] = {}
         now, expires = self.clock.now(), self.settings().intent.expires
         earlier = self._earlier()
-        unwatched = self.current_state().control.unwatched if self._streaks is None else 0
+        unwatched = self._unwatched(now)
         before_now = self._streaks
         if before_now is None:
             before_now = {name: said.get("streak", 0) for name, said in earlier.items()}
@@ -176,7 +180,7 @@ class ProcessAlive:
             streak = before_now.get(name, 0)
             ended = [one for one in (recorded_process(history), before) if one and self.table.has_ended(one)]
             holder = self._holders[name] = self._holder(process, sights[name], history)
-            more = (failed, name in restarting, ended, name in resumed, holder, unwatched, record.failing)
+            more = (failed, name in restarting, ended, name in resumed, holder, *unwatched, record.failing)
             probe = ProcessProbe(process, sights[name], history, streak, now, expires, proven, before, *more)
             conclusion = conclude(probe)
             drafts += conclusion.drafts
@@ -184,6 +188,18 @@ class ProcessAlive:
         self._streaks = {**self._others_of(look, self._streaks or {}), **streaks}
         self._sights = {**self._others_of(look, self._sights), **sights}
         return drafts
+
+    def _unwatched(self, now: Moment) -> tuple[int, str]:
+        """Since when nobody has looked (UTC microseconds), and why; 0 while looks follow each other as they should.
+
+        One is due after each interval at the latest, four of them while Pulse does less than usual: if it is late by half a
+        minute, a death was not seen through its pidfd either.
+        """
+        last, self._concluded = self._concluded, now
+        if last is None:
+            return self.current_state().control.unwatched, NO_DAEMON
+        longest, gap = SLOWEST * self.settings().watch.process_interval + STOOD_STILL_US, now.since(last)
+        return (now.at - gap, "nobody looked") if gap > longest else (0, "")
 
     def _others_of(self, look: ProcessLook, kept: Mapping[str, T]) -> dict[str, T]:
         """What is kept of those of which this look tells nothing."""
