@@ -81,8 +81,8 @@ class DaemonProcess:
         if daemon and daemon["pid"] == child.pid:
             return child.pid  # one that is not ready does what it can
         raise PulseError(
-            f"the daemon (process {child.pid}) does not answer after {READY:g} s, but lives; "
-            "it may have a long log to read: see upulse daemon logs, then upulse status"
+            f"the daemon (process {child.pid}) does not answer after {READY:g} s, but lives "
+            "and goes on starting; see upulse daemon logs, then upulse status"
         )
 
     def _log(self) -> IO[bytes]:

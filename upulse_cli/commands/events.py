@@ -92,8 +92,12 @@ def events(
     wanted = event_filter.EventFilter(tuple(kind or ()), subject, from_, last)
     if not as_json:
         say(f"times in {zone()}")
+    is_empty = True
     for event in event_filter.events(where, wanted, and_new=follow):
         put_line(event) if as_json else put(one_line(line(event)))
+        is_empty = False
+    if subject and is_empty:
+        say(f"no event that matches is about {subject!r}")
 
 
 def incidents(

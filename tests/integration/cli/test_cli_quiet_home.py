@@ -373,6 +373,8 @@ def test_a_process_has_its_own_events_and_those_of_its_effects(quiet: CliHome) -
     assert events(quiet, "--subject", "demo", "-n", "1") == ["effect-cancel-requested"]
     assert events(quiet, "--subject", "demo", "--kind", "effect") == ["effect"]
     assert events(quiet, "--subject", "dem") == []
+    assert quiet.upulse("events", "--subject", "dem").err.endswith("no event that matches is about 'dem'\n")
+    assert "no event" not in quiet.upulse("events", "--subject", "demo").err
 
 
 def test_a_sound_log_is_verified(quiet: CliHome) -> None:
