@@ -20,8 +20,11 @@ x509_extensions = server
 commonName = supplied
 [server]
 subjectAltName = IP:127.0.0.1, DNS:localhost
+authorityKeyIdentifier = keyid
 [authority]
 basicConstraints = critical, CA:true
+keyUsage = critical, keyCertSign
+subjectKeyIdentifier = hash
 CONF
 new() { openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$1" -keyout "$1.key" "${@:2}"; }
 sign() { openssl ca -batch -notext -config "$work/ca.conf" -in "$work/$1.csr" -out "$1.pem" -startdate "$2" -enddate "$3" "${@:4}"; }
