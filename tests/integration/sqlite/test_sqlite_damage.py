@@ -145,7 +145,8 @@ def test_whether_a_log_is_of_another_boot_is_no_matter_of_times(
     os.utime(home / "events.db-shm", (0, 0))  # as it looks once the wall clock was set forward
     if boot == "another":
         (home / "events.db-boot").write_text(str(uuid.uuid4()))
-        SqliteEventReader(home).head()
+        with SqliteEventReader(home) as log:
+            log.head()
     else:
         with pytest.raises(Damaged, match=f"{index.frames} frames were acknowledged"):
             SqliteEventReader(home)
