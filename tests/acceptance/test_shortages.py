@@ -26,7 +26,8 @@ PIDS = Path("/sys/fs/cgroup/pids")
 
 
 def deaths(served: Served) -> list[str]:
-    found = SqliteEventReader(served.home.path).events(EventQuery(kinds=("process-died",)))
+    with SqliteEventReader(served.home.path) as log:
+        found = list(log.events(EventQuery(kinds=("process-died",))))
     return [one.subject for one in found if not one.spelled()["data"].get("intended")]
 
 
