@@ -29,6 +29,7 @@ from typing import NamedTuple
 from pulse_adapters.config.home import Home, refuse_strangers
 from pulse_adapters.host.allocator import keep_little_free
 from pulse_adapters.host.clock import SystemClock
+from pulse_adapters.host.daemon_loop import daemon_loop
 from pulse_adapters.host.queued_handler import DescriptorHandler, QueuedHandler
 from pulse_adapters.ipc.lock import PATIENCE, HomeLock, LockUnusable, own_pid
 from pulse_adapters.objects.files import FileObjects
@@ -77,7 +78,8 @@ def main() -> int:
     faulthandler.enable()
     keep_little_free()
     try:
-        asyncio.run(live(home, options))
+        with asyncio.Runner(loop_factory=daemon_loop) as runner:
+            runner.run(live(home, options))
     except PulseError as error:
         return refused(str(error))
     except OSError as error:
@@ -90,9 +92,8 @@ def main() -> int:
         patience()
         return 70
     except BaseException:
-        end_soon(
-            70
-        )  # the loop is broken off, and threads of stores that nobody has closed would keep this process
+        # The loop is broken off, and threads of stores that nobody has closed would keep this process.
+        end_soon(70)
         raise
     return 0
 

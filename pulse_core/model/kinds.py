@@ -442,7 +442,7 @@ class EffectAttemptFailed(Payload, kind="effect-attempt-failed"):
 class EffectAcked(Payload, kind="effect-acked"):
     """The action was done and worked. Settles the effect."""
 
-    took_us: int
+    took_us: int = Field(description="microseconds, without those in which the daemon stood still")
     result: dict[str, Json] = Field(default_factory=dict)
 
 

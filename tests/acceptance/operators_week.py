@@ -535,6 +535,20 @@ def daemon_restarted(it: Operator) -> None:
     assert it.up() == pid
 
 
+def daemon_suspended(it: Operator) -> None:
+    pid, daemon = it.up(), it.served.daemon
+    assert daemon
+    time.sleep(0.5)  # the next probe is under way
+    it.about_to_break()
+    os.kill(daemon.pid, signal.SIGSTOP)
+    time.sleep(4)  # more than a probe may take
+    os.kill(daemon.pid, signal.SIGCONT)
+    it.sees_it_broken()
+    it.about_to_mend()
+    time.sleep(2)  # the probe that was under way is over
+    assert it.up() == pid
+
+
 def killed_while_no_daemon_ran(it: Operator) -> None:
     pid = it.up()
     assert it.served.stop() == 0
@@ -884,6 +898,17 @@ TABLE: tuple[Breakage, ...] = (
         ),
     ),
     Breakage("the daemon is restarted", SLEEPER, daemon_restarted, nothing()),
+    Breakage(
+        "the daemon is suspended while a probe is under way",
+        process(
+            "victim",
+            '["sleep", "9001"]',
+            'exec = ["sleep", "1"]\nevery = "100ms"\ntimeout = "2s"\nevidence = 1\nstart_period = "0s"',
+            PATIENT,
+        ),
+        daemon_suspended,
+        nothing(),
+    ),
     Breakage(
         "killed while no daemon ran",
         SLEEPER,
