@@ -13,7 +13,8 @@ from pulse_core.model.event import Event
 from pulse_core.model.home_status import GuardedProcessStatus, HomeStatus
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised, ProcessDied, ProcessUp, SettingsLoaded
 from pulse_core.model.moment import iso, local_text
-from pulse_core.model.verdict import Verdict
+from pulse_core.model.names import NOTIFY, subjects_of
+from pulse_core.model.verdict import Verdict, WithheldEffect
 from pulse_core.ports.readers import EventQuery, EventReader
 from pulse_core.projections.conditions import Measure, why_unwatched
 from pulse_core.projections.incidents import NOT_GUARDED, PULSE, REQUESTS
@@ -181,7 +182,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         "since": iso(one.since.at),
         "why": f"{doubt}{condition_words(name, one, curr)}",
         "measures": [_measure(measure) for measure in one.measures],
-        "next": [] if doubt else list(_notes_about(name, curr)),
+        "next": [] if doubt else [*_notes_about(name, curr), *_held_notices(name, curr)],
     }
 
 
@@ -197,9 +198,21 @@ def _notes_about(name: str, curr: Snapshot) -> Iterator[str]:
             yield note.removeprefix(head)
 
 
-def _folded(curr: Snapshot, leave_out: Rule | None = None) -> Verdict:
+def _held_notices(name: str, curr: Snapshot) -> Iterator[str]:
+    """What holds back the notices about a condition at this moment."""
+    withheld: list[WithheldEffect] = []
+    _folded(curr, withheld=withheld)
+    for effect, why in withheld:
+        if effect.action == NOTIFY and name in subjects_of(effect.key):
+            paused = f"{effect.key} is held back by a pause of {curr.control.by}"
+            yield paused if curr.control.paused else why.partition(": ")[2]
+
+
+def _folded(
+    curr: Snapshot, leave_out: Rule | None = None, withheld: list[WithheldEffect] | None = None
+) -> Verdict:
     rules = [rule for rule in ALL_RULES if leave_out is None or rule_name(rule) != rule_name(leave_out)]
-    verdict = run_synchronously(compose(rules)(curr, curr))
+    verdict = run_synchronously(compose(rules, withheld=withheld)(curr, curr))
     assert verdict is not None, "the package's rules await nothing but what is inside them"
     return verdict
 

@@ -146,6 +146,17 @@ def test_a_condition_says_since_when_it_stands_what_was_tried_and_what_comes_nex
     assert "no longer watched" in shown(scene, "disk:/x")[0]
 
 
+def test_a_condition_says_what_holds_back_its_notice(scene: Scene) -> None:
+    scene.settings = DISK
+    scene.at(1, SilenceAdded(expires_us=HOUR), "notify:resource:disk:*", actor="ada")
+    scene.at(2, FULL, "disk:/x")
+    scene.daemon.answers = offline_status(scene.home, None)
+    held = "next: notify:resource:disk:/x is held back by "
+    assert f"{held}the silence 'notify:resource:disk:*' of ada, for another 60 min" in shown(scene, "disk:/x")
+    scene.at(3, Paused(), actor="ben")
+    assert f"{held}a pause of ben" in shown(scene, "disk:/x")
+
+
 def test_what_is_not_guarded_any_more_is_told_with_its_past(scene: Scene) -> None:
     scene.at(1, SettingsLoaded(digest="1", processes=("gone", "web")))
     scene.at(2, ProcessDied(pid=7, evidence="was killed", healthy=True), "gone")
