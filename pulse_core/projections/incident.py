@@ -19,6 +19,8 @@ QUIET_US = 300_000_000
 FADED_US = {"error": 1_200_000_000, "log": 600_000_000}
 """What nothing ends is over when it has not come again for so long: an error that comes again is recorded once in ten
 minutes, so at least once in twenty; of a log nobody is told any more after ten."""
+AWAY_US = 10_000_000
+"""For how long no daemon runs at least where that is more than its restart."""
 HISTORY_US = 3_600_000_000
 """What happens an hour after its end has nothing to do with it."""
 MOST_REQUESTS = 20
@@ -88,17 +90,17 @@ class IncidentMeasure:
 class Incident:
     """One episode of one thing: when it began and ended, what was seen last, and what was done about it.
 
-    id: of the event that began it; since: when it was last well, and began again; wrong_us: for how long it was wrong
-    before that; began_after: when it may have been well last, if it began while no daemon ran (UTC microseconds; else 0);
-    unsure_us: for how long it may have been wrong besides, while none ran; evidence: what was seen, in words; causes: what
-    was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
+    id: of the event that began it; since: when it was last well, and began again, or a daemon did; wrong_us: for how long it
+    was wrong before that; began_after: when it may have been well last, if it began while no daemon ran (UTC microseconds;
+    else 0); unsure_us: for how long it may have been wrong besides, while none ran; evidence: what was seen, in words;
+    causes: what was seen each time, by its words; printed: what a process had printed last, which are not Pulse's words;
     events: the newest that belong to it; commit: of the rule that is quarantined; faded: nobody said that it is over,
     but it did not come again; ended_by: why it is over, if it did not recover; requests: what people requested meanwhile;
     held: what held back restarts or other answers to it, and for how many microseconds; held_by: what still does, as far as
     is known, and held_since when (UTC microseconds);
     requests_since: what they requested since it is over, which belongs to it if it comes again;
     worked: when something that Pulse did had last worked, with nothing done by a person since;
-    unseen: no daemon ran for a while since then;
+    unseen: no daemon ran for a while before `since`, and nothing has shown yet that it was still wrong then;
     by_person: a person requested the start that comes next.
     """
 
@@ -169,9 +171,19 @@ class Incident:
 
     def end(self, at: Moment, by: str = "") -> None:
         """It is over; by: why, if it did not recover."""
-        if not self.over:
-            self.wrong_us += at.since(self.since)
+        lasted = 0 if self.over else at.since(self.since)
+        if self.unseen and lasted <= QUIET_US:  # it may have been well when the daemon began
+            self.unsure_us += lasted
+        else:
+            self.wrong_us += lasted
         self.last, self.over, self.ended_by = at, True, by
+
+    def pass_unseen(self, died: Moment, now: Moment) -> None:
+        """No daemon ran from one moment to the other, so nobody knows whether it was wrong meanwhile."""
+        if (away := now.since(died)) >= AWAY_US:
+            self.wrong_us += died.since(self.since)
+            self.unsure_us += away
+            self.since, self.unseen = now, True
 
     def fade(self) -> None:
         """It did not come again."""

@@ -42,7 +42,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 19
+VERSION = 20
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -128,7 +128,7 @@ class Incidents:
     under_way: by effect; trials: by process, what will have begun an incident if its start fails; trying: the
     restarts that may still fail, by their ids; asked: by process, what a person last requested (the event's id, and in
     words) while nothing was wrong; wanted: by process, from when on the person who requested something last wants it up;
-    causes: the newest events of an incident, to its id; alive: the last sign of a daemon that has not been stopped."""
+    causes: the newest events of an incident, to its id; alive: the last sign of a daemon; stopped: it has been stopped."""
 
     all: dict[str, Incident] = field(default_factory=dict)
     left_out: int = 0
@@ -140,6 +140,7 @@ class Incidents:
     wanted: dict[str, Moment] = field(default_factory=dict)
     causes: dict[str, str] = field(default_factory=dict)
     alive: Moment | None = None
+    stopped: bool = False
 
     def at(self, now: Moment) -> Sequence[Incident]:
         """The incidents, after the last event: what did not come again for long is over."""
@@ -228,9 +229,8 @@ class IncidentFold:
             self._guarded(row, frozenset(decoded(row).get("processes", ())))
         if kind == STOPPED:
             self._end_holds(row.moment)
-            self.state.alive = None
-        elif kind == STARTED or (self.state.alive and row.actor == PULSE):
-            self.state.alive = row.moment
+        if kind in (STARTED, STOPPED) or (self.state.alive and not self.state.stopped and row.actor == PULSE):
+            self.state.alive, self.state.stopped = row.moment, kind == STOPPED
 
     def _current(self, about: str, subject: str) -> Incident | None:
         id_ = self.state.current.get(f"{about} {subject}")
@@ -276,7 +276,7 @@ class IncidentFold:
                 before.worked, before.by_person = None, False
             before.times, before.over, before.faded = before.times + number, False, False
             before.last = max(before.last, now)  # what was counted is recorded later
-            before.ended_by = ""
+            before.ended_by, before.unseen = "", False
             before.requests = [*before.requests, *before.requests_since][-MOST_REQUESTS:]
             before.requests_since = []
             self._answer_by_restarts(before)
@@ -436,13 +436,17 @@ class IncidentFold:
         for one in self._newest():
             if one.about == "error":  # a daemon that starts says anew what is still wrong
                 one.fade()
-            one.unseen = one.worked is not None and not one.over
         if (last := self.state.alive) is None:
+            return
+        seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
+        died = last.plus(min(seen, row.moment.since(last)))
+        for one in self._newest():
+            if one.about == "condition" and not one.over:
+                one.pass_unseen(died, row.moment)
+        if self.state.stopped:
             return
         words = f"the daemon ended without a stop: {death_words(last, row.moment)}"
         story = self._began(DAEMON, row, PULSE, words)
-        seen = max(0, int(decoded(row).get("last_seen") or 0) - last.at)
-        died = last.plus(min(seen, row.moment.since(last)))
         self._end_holds(died)
         story.unsure_us += row.moment.since(died)
         if story.times == 1 and died.at < row.at:

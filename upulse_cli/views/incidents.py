@@ -37,9 +37,12 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
     verb, lasted = "ended" if told["ended_by"] else "resolved", ", ongoing"
     if told["ended"]:
-        lasted = f", {verb} after {_span(told['lasted_ms'], _unsure_ms(told))}"
-    if told["times"] > 1 and told["ended"] and told["wrong_ms"] < told["lasted_ms"]:
-        lasted += f", wrong for {_span(told['wrong_ms'], told['unsure_ms'])} of it"
+        whole, wrong = (
+            _span(told["lasted_ms"], _unsure_ms(told)),
+            _span(told["wrong_ms"], told["unsure_ms"]),
+        )
+        is_part = told["wrong_ms"] < told["lasted_ms"] and wrong != whole
+        lasted = f", {verb} after {whole}" + (f", wrong for {wrong} of it" if is_part else "")
     if (
         told["lasted_ms"] == 0 and not told["began_after"]
     ):  # what happened at once, as a rollback, was over with it
@@ -93,7 +96,8 @@ def _span(least_ms: float, unsure_ms: float) -> str:
     least = duration_text(least_ms * 1000)
     if unsure_ms and not least_ms:
         return f"at most {duration_text(unsure_ms * 1000)}"
-    return f"{least} to {duration_text((least_ms + unsure_ms) * 1000)}" if unsure_ms else least
+    most = duration_text((least_ms + unsure_ms) * 1000)
+    return least if most == least else f"{least} to {most}"
 
 
 def _seen(told: Mapping[str, Any]) -> str:

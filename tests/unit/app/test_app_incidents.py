@@ -56,6 +56,7 @@ LOG = "/srv/ok.log"
 LINES = LogMatched(severity="error", lines=("ERROR no answer",), count=1)
 COUNTED = LogMatched(severity="error", lines=(), count=900)
 STARTED = DaemonStarted(version="1", pid=1)
+STOPPED = DaemonStopped(pid=1, reason="asked to stop")
 
 
 def told(now: int, *said: tuple[int, Payload, str]) -> Sequence[IncidentJson]:
@@ -399,18 +400,34 @@ def test_an_incident_of_a_condition_begins_when_it_was_first_seen_not_when_that_
 
 
 def test_what_may_have_become_well_while_no_daemon_ran_is_not_known_to_be_helped() -> None:
-    tried = ((0, FULL, "disk:/x"), (2, CLEAN, CLEAN.key), (3, freed(9), "#2"), (4, STARTED, ""))
-    (one,) = told_of(*tried, (5, FREE, "disk:/x"))
+    begun = ((0, STARTED, ""), (1, FULL, "disk:/x"), (2, CLEAN, CLEAN.key), (3, freed(9), "#3"))
+    tried = (*begun, (4, STOPPED, ""), (MINUTE, STARTED, ""))
+    (one,) = told_of(*tried, (MINUTE + 1, FREE, "disk:/x"))
     assert one["helped"] is None
     assert [*lines(one)][-1] == "recovered; it is not known by what, since no daemon ran for a while"
     (one,) = told_of(*tried)
     assert [*lines(one)][-1] == "not recovered yet"
-    (one,) = told_of(*tried, (5, CLEAN, CLEAN.key), (6, freed(9), "#5"), (7, FREE, "disk:/x"))
+    again = ((MINUTE + 1, CLEAN, CLEAN.key), (MINUTE + 2, freed(9), "#7"))
+    (one,) = told_of(*tried, *again, (MINUTE + 3, FREE, "disk:/x"))
     assert one["helped"]
     (one,) = told_of(*tried, (HOUR, FREE, "disk:/x"))
     assert one["helped"] is False
+    (one,) = told_of(*begun, (4, STOPPED, ""), (SECOND, STARTED, ""), (2 * SECOND, FREE, "disk:/x"))
+    assert (one["helped"], one["unsure_ms"]) == (True, 0)  # it was only restarted
     told = ((0, FULL, "disk:/x"), (1, STARTED, ""), (2, FREE, "disk:/x"))
     assert [one["helped"] for one in told_of(*told)] == [None]
+
+
+@pytest.mark.parametrize("is_stopped", [False, True], ids=["it was killed", "it was stopped"])
+def test_how_long_a_condition_stood_while_no_daemon_ran_is_told_with_its_bounds(is_stopped: bool) -> None:
+    stopped = ((2 * SECOND, STOPPED, ""),) if is_stopped else ()
+    lasting = STARTED.model_copy(update={"last_seen": 0 if is_stopped else 10**15 + 2 * SECOND})
+    rows = ((0, STARTED, ""), (SECOND, FULL, "disk:/x"), *stopped, (HOUR, lasting, ""))
+    told = told_of(*rows, (HOUR + SECOND, FREE, "disk:/x"))
+    assert next(lines(told[0])).endswith(", resolved after 1 h, wrong for 1 s to 1 h of it")
+    assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (1_000, 3_599_000)
+    told = told_of(*rows, (2 * HOUR, FREE, "disk:/x"))  # an hour after the start it still stood
+    assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (3_601_000, 3_598_000)
 
 
 @pytest.mark.parametrize(
