@@ -2,6 +2,9 @@
 
 That is one to what somebody has cut away; and a write to a page that is on the disk already, where the file system writes
 what changes to another place (btrfs), and has no room.
+
+One that has to wait, for a disk that hangs, holds up the whole process as soon as another thread forks or maps memory: the
+kernel keeps the map locked meanwhile. So the file system is asked for a write first, in which nobody but the thread waits.
 """
 
 import errno
@@ -51,11 +54,15 @@ class SharedMemory:
             else:
                 self._known = found
 
+    def await_disk(self) -> None:
+        """Return once its file system takes a write, by one that changes nothing that matters."""
+        with suppress(OSError):  # who may not write, or finds it gone, has nothing to wait for
+            os.utime(self._path, follow_symlinks=False)
+
     def claim(self, *, to_write: bool = False) -> None:
         """Have its file system set aside room for its pages; raises sqlite3.OperationalError if there is none.
 
-        Only where they may need it: who waits for a page of a disk that hangs holds up the whole process. Room for a file
-        is asked for first, which then holds up this thread alone.
+        Only where they may need it. Room for a file is asked for first: a disk that hangs holds up this thread alone.
         """
         if not self._needs_room:
             return
@@ -145,5 +152,7 @@ class MendingConnection(sqlite3.Connection):
     def _prepare(self, *, is_end: bool = False) -> None:
         if self.shm:
             self.shm.mend()
+            if not self.in_transaction:
+                self.shm.await_disk()
             if not is_end:  # which writes nothing, and must be possible
                 self.shm.claim(to_write=self.is_writer)

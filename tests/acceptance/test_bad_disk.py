@@ -86,6 +86,7 @@ def test_a_killed_daemon_starts_where_nothing_can_be_written_any_more_and_record
 
 
 def test_a_disk_that_hangs_keeps_nothing_dead_and_loses_nothing(tmp_path: Path) -> None:
+    # Python forks to start as another user: for that, no thread may wait for the disk with the map of memory locked.
     try:
         disk = HangingDisk(tmp_path)
     except NoSuchDisk as error:
@@ -93,7 +94,7 @@ def test_a_disk_that_hangs_keeps_nothing_dead_and_loses_nothing(tmp_path: Path) 
     served = Served(disk.path / "home")
     served.said = tmp_path / "said"
     try:
-        served.configure(VICTIM)
+        served.configure(f'{VICTIM}user = "nobody"\n')
         served.start("--background")
         pids = [served.pid_when_up("victim")]
         acknowledged = [served.append("resumed")["id"] for _ in range(5)]
