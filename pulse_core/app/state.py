@@ -47,7 +47,7 @@ def current_snapshot(home: HomeContext) -> CaveatedSnapshot:
     if state.control.damage:
         caveats.append(f"the log is damaged: {state.control.damage}")
     if not windows:
-        caveats.append("no sense has spoken in the last minute: is the daemon running?")
+        caveats.append("no watcher has reported in the last minute: is the daemon running?")
     return CaveatedSnapshot(Snapshot(number, now, loaded.settings, windows, state), caveats)
 
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from pulse_adapters.config.home import Home
 from pulse_adapters.ipc.client import Client
 from pulse_adapters.workers.environment import inherited_environment
+from pulse_adapters.workers.proc import start_time_of
 from pulse_core.model.errors import PulseError
 from tests import forked_daemons
 from tests.json_answers import check_json
@@ -106,12 +107,16 @@ class CliHome:
         return eventually(seen, f"{name} to be up")
 
     def end_everything(self) -> None:
-        """Kill the daemon and what it guards, by their ids."""
+        """Kill the daemon and what it guards, by their ids: also what a daemon that was stopped has left running."""
         standing = self.status()
         for found in (standing["daemon"], *standing["processes"]):
             if found["pid"]:
                 with suppress(ProcessLookupError):
                     os.kill(found["pid"], signal.SIGKILL)
+        if (told := self.upulse("state", "processes", code=None)).code == 0:
+            for known in told.json["of"].values():
+                if known["pid"] and start_time_of(known["pid"]) == known["started"]:
+                    os.kill(known["pid"], signal.SIGKILL)
 
 
 def eventually(look: Callable[[], T | None], what: str) -> T:
