@@ -149,7 +149,7 @@ def _condition_status(name: str, condition: Condition, curr: Snapshot) -> Condit
     return {
         "name": name,
         "state": condition.state,
-        "since": iso(condition.since.at),
+        "since": iso(condition.began.at),
         "evidence": condition_words(name, condition, curr),
         "tried": len(condition.measures),
     }

@@ -85,7 +85,7 @@ def _process(home: HomeContext, log: EventReader, name: str, curr: Snapshot) -> 
             {
                 "name": about,
                 "state": one.state,
-                "since": iso(one.since.at),
+                "since": iso(one.began.at),
                 "evidence": described(about, one, curr),
             }
             for process in curr.settings.process
@@ -179,7 +179,7 @@ def _condition(name: str, told: Event | None, curr: Snapshot, status: HomeStatus
         "held_by": held["by"] if held else None,
         "held_since": held["since"] if held else None,
         "state": f"raised ({one.state})" if one.state else "raised",
-        "since": iso(one.since.at),
+        "since": iso(one.began.at),
         "why": f"{doubt}{condition_words(name, one, curr)}",
         "measures": [_measure(measure) for measure in one.measures],
         "next": [] if doubt else [*_notes_about(name, curr), *_held_notices(name, curr)],

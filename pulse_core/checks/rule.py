@@ -135,7 +135,7 @@ def plan_command(check: CheckSettings, condition: Condition, curr: Snapshot) -> 
 
 def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
-    lasted = curr.now.since(condition.since)
+    lasted = curr.now.since(condition.began)
     newest = curr.window(KEY).last
     now_seen = newest.data.get(check.name, {}).get("detail") if newest and lasted >= UNITS["m"] else None
     seen = str(now_seen) if now_seen else condition.described(curr.now)

@@ -125,7 +125,10 @@ def _bad(look: LlmProbe) -> tuple[tuple[Draft, ...], LlmHistory]:
     state = next((state for state in reversed(states) if state != DOWN), DOWN)
     if trail.failures < needed or (look.stands is not None and look.stands.state == state):
         return (), trail
-    raised = ConditionRaised(evidence=f"{look.answer.detail}, {_times(trail.failures)}", state=state)
+    words, first = f"{look.answer.detail}, {_times(trail.failures)}", trail.first
+    raised = ConditionRaised(
+        evidence=words, state=state, failing=first.at if first and not look.stands else 0
+    )
     return (Draft(raised, subject=name_of(look.llm)),), trail
 
 

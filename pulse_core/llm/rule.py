@@ -75,7 +75,7 @@ def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
 
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
-    wrong = f"{condition.evidence}, for {duration_text(curr.now.since(condition.since))}"
+    wrong = f"{condition.evidence}, for {duration_text(curr.now.since(condition.began))}"
     did = describe_tries(condition, RESTART_PROCESS, f"{process} was restarted", curr)
     return "; ".join(filter(None, (wrong, did, plan.why)))
 

@@ -52,7 +52,8 @@ class Measure(NamedTuple):
 class Condition(NamedTuple):
     """A raised condition: since when, in which state (since when), why, and what was tried, oldest first.
 
-    event: the id of the event that raised it last; seen: when that was, and its evidence was true.
+    event: the id of the event that raised it last; seen: when that was, and its evidence was true; failing: when it was
+    first seen wrong, if once was not enough to raise it.
     """
 
     since: Moment
@@ -64,6 +65,12 @@ class Condition(NamedTuple):
     measures: tuple[Measure, ...] = ()
     event: str = ""
     seen: Moment | None = None
+    failing: Moment | None = None
+
+    @property
+    def began(self) -> Moment:
+        """When it was first seen wrong, which is what people are told; rules count from when it was raised."""
+        return self.failing or self.since
 
     def described(self, now: Moment) -> str:
         """Its evidence, and how long ago that raised it, if a minute or more."""
@@ -143,11 +150,18 @@ def why_unwatched(cleared: Event) -> str:
 def _raised_condition(before: Condition | None, event: Event) -> Condition:
     data, now = decode_plain(event.data), event.moment
     state = str(data.get("state", ""))
-    values = (state, now, str(data.get("evidence", "")), data.get("value"), data.get("bound"))
+    values = (str(data.get("evidence", "")), data.get("value"), data.get("bound"))
     if before is None:
-        return Condition(now, *values, event=event.id, seen=now)
+        first = failing_since(event)
+        return Condition(now, state, first or now, *values, event=event.id, seen=now, failing=first)
     changed = before.changed if before.state == state else now
-    return Condition(before.since, *values, before.measures, event.id, now)._replace(changed=changed)
+    return Condition(before.since, state, changed, *values, before.measures, event.id, now, before.failing)
+
+
+def failing_since(event: Event) -> Moment | None:
+    """When what this event tells of was first seen, if once was not enough."""
+    failing = int(decode_plain(event.data).get("failing", 0)) if '"failing"' in event.data else 0
+    return event.moment.plus(failing - event.at) if 0 < failing < event.at else None
 
 
 def _add_measure(raised: dict[str, Condition], answering: dict[str, tuple[str, int]], event: Event) -> None:

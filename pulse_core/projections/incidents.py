@@ -28,7 +28,7 @@ from pulse_core.model.names import (
 )
 from pulse_core.model.stored_data import damage_in, is_damaged
 from pulse_core.model.text import freed_text
-from pulse_core.projections.conditions import FOR, why_unwatched
+from pulse_core.projections.conditions import FOR, failing_since, why_unwatched
 from pulse_core.projections.control import death_words
 from pulse_core.projections.incident import (
     FADED_US,
@@ -316,9 +316,7 @@ class IncidentFold:
         daemon ran perhaps some time before it was found."""
         if story.since != row.moment:
             return
-        failing = int(decoded(row).get("failing", 0)) if '"failing"' in row.data else 0
-        if 0 < failing < row.at:
-            since = row.moment.plus(failing - row.at)
+        if since := failing_since(row):
             story.began = since if story.began == row.moment else story.began
             story.since = since
         last_seen = int(decoded(row).get("last_seen", 0)) if '"last_seen"' in row.data else 0

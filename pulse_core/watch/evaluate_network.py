@@ -7,6 +7,7 @@ from typing import NamedTuple
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
+from pulse_core.model.moment import Moment
 from pulse_core.model.names import DEGRADED, DNS_ONLY, DOWN, HTTP_ONLY, NETWORK, SLOW, WELL
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections.conditions import Condition
@@ -74,11 +75,16 @@ def state_of(seen: Sequence[TargetAnswer], slow_us: int) -> str | None:
 
 
 def conclude(
-    seen: Sequence[TargetAnswer], rounds: Sequence[str], stands: Condition | None, settings: NetworkSettings
+    seen: Sequence[TargetAnswer],
+    rounds: Sequence[str],
+    stands: Condition | None,
+    settings: NetworkSettings,
+    failing: Moment | None = None,
 ) -> tuple[Draft, ...]:
     """The drafts that follow from the newest round: a change, once enough rounds in a row agree on it.
 
-    rounds: the states of it and those before it, oldest first; stands: the raised condition.
+    rounds: the states of it and those before it, oldest first; stands: the raised condition; failing: when the first of
+    several bad rounds in a row was.
     """
     before, needed = stands.state if stands else WELL, settings.evidence
     agreed = agreed_state(rounds, needed, before)
@@ -88,7 +94,8 @@ def conclude(
     if agreed == WELL:
         return (Draft(ConditionCleared(evidence=f"every target answers, {times}"), subject=NETWORK),)
     words = network_words(agreed, settings, _answers(seen), times)
-    return (Draft(ConditionRaised(evidence=words, state=agreed), subject=NETWORK),)
+    since = failing.at if failing and not stands else 0
+    return (Draft(ConditionRaised(evidence=words, state=agreed, failing=since), subject=NETWORK),)
 
 
 def agreed_state(rounds: Sequence[str], needed: int, stands: str) -> str | None:

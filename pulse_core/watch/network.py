@@ -8,7 +8,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.model.event import Draft
 from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import ConditionCleared
-from pulse_core.model.moment import US_PER_SECOND
+from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NETWORK, WELL
 from pulse_core.model.vitals import Reading, Window
 from pulse_core.ports.prober import Prober, ProbeRequest, Trouble
@@ -32,9 +32,10 @@ ANSWERING_S = 15.0
 class Network:
     """The watcher `network`: one sample a round with every target, one event for every change.
 
-    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), and `targets`, by name or
-    URL: ok, latency_ms, trouble and detail, streak (rounds in a row in trouble). window: this watcher's last minute,
-    also of an earlier daemon: streaks go on from there.
+    A sample has the round's `state` (empty: well), for how many rounds it was so (`streak`), the moment of the first
+    of several bad rounds in a row (`failing`), and `targets`, by name or URL: ok, latency_ms, trouble and detail,
+    streak (rounds in a row in trouble). window: this watcher's last minute, also of an earlier daemon: streaks go on
+    from there.
     """
 
     name = key = NETWORK
@@ -86,8 +87,15 @@ class Network:
         if (state := state_of(seen, network.slow)) is not None:
             self._rounds = (*self._rounds[-max(network.evidence, 60) :], state)
             stands = self.current_state().conditions[NETWORK]
-            drafts = conclude(seen, self._rounds, stands, network)
+            drafts = conclude(seen, self._rounds, stands, network, self._failing())
         return Reading(self._data(seen), drafts)
+
+    def _failing(self) -> Moment | None:
+        """When the first of several bad rounds in a row was, of which this is the last."""
+        last = self.window().last
+        if last is None or len(self._rounds) < 2 or not all(self._rounds[-2:]):
+            return None
+        return Moment(*last.data["failing"]) if "failing" in last.data else last.moment
 
     def _go_on_with(self, asked: Sequence[ProbeRequest]) -> None:
         """Forget rounds with other targets; continue those of an earlier daemon with the same ones."""
@@ -123,7 +131,8 @@ class Network:
                 **({"status": answer.status} if answer.status is not None else {}),
                 **({"addresses": list(answer.addresses)} if answer.addresses else {}),
             }
-        return {"state": state, "streak": streak, "targets": targets}
+        failing: dict[str, Json] = {"failing": list(first)} if (first := self._failing()) else {}
+        return {"state": state, "streak": streak, **failing, "targets": targets}
 
 
 def probe_requests(network: NetworkSettings) -> Sequence[ProbeRequest]:

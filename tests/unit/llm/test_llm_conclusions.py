@@ -44,6 +44,15 @@ def test_failures_in_a_row_are_told_with_what_was_seen() -> None:
     )
 
 
+def test_it_begins_with_the_first_failure_in_a_row() -> None:
+    (raised,) = said([DEAD, GOOD, DEAD, DEAD, DEAD])
+    assert isinstance(raised, ConditionRaised)
+    assert raised.failing == 2
+    (raised,) = said([EXPIRED, EXPIRED, EXPIRED], "down")
+    assert isinstance(raised, ConditionRaised)
+    assert raised.failing == 0
+
+
 def test_as_many_as_the_settings_want() -> None:
     assert said([DEAD] * 4, evidence=5) == []
     assert len(said([DEAD], evidence=1)) == 1

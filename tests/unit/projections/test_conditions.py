@@ -28,6 +28,14 @@ def episode(seq: int, name: str = "llm:x", wishes: int = 1) -> list[Event]:
     return [event(seq + offset, payload, subject) for offset, (payload, subject) in enumerate(said)]
 
 
+def test_it_began_when_it_was_first_seen_wrong_and_was_raised_later() -> None:
+    late = RAISED.model_copy(update={"failing": event(3, RAISED, "a").at})
+    state = after(Conditions(), [event(seq, late, "a") for seq in (5, 7)])
+    assert (one := state["a"])
+    assert (one.since, one.began) == (event(5, RAISED, "a").moment, event(3, RAISED, "a").moment)
+    assert one.changed == one.began
+
+
 def test_what_was_tried_in_earlier_episodes_is_remembered() -> None:
     state = after(Conditions(), [*episode(1), *episode(5, wishes=2)])
     assert [moment.mono // 10**6 for moment in state.tried["llm:x"]] == [2, 6, 8]

@@ -1,5 +1,6 @@
 """What follows from rounds of questions to the network."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,9 +8,12 @@ import pytest
 
 from pulse_core.model.kinds import ConditionCleared, ConditionRaised
 from pulse_core.model.moment import Moment
+from pulse_core.model.vitals import Sample, Window
 from pulse_core.ports.prober import ProbeRequest, ProbeResult, Trouble
 from pulse_core.projections.conditions import Condition
+from pulse_core.projections.state import State
 from pulse_core.settings.network import NetworkSettings
+from pulse_core.settings.settings import Settings
 from pulse_core.watch.evaluate_network import (
     TargetAnswer,
     check_answer,
@@ -17,6 +21,7 @@ from pulse_core.watch.evaluate_network import (
     implausibility,
     state_of,
 )
+from pulse_core.watch.network import Network
 
 SLOW = 2_000_000
 GOOD = ProbeResult(took_ms=10)
@@ -84,6 +89,27 @@ def news(rounds: str, stands: str = "", evidence: int = 3) -> Mapping[str, Any] 
         case [ConditionCleared() as cleared]:
             return {"state": "", "evidence": cleared.evidence}
     return None
+
+
+async def test_an_outage_begins_with_the_first_of_the_bad_rounds() -> None:
+    said, window = list[Any](), Window()
+    answers = iter([GOOD, DEAD, DEAD, DEAD])
+
+    class Asked:
+        def ask(self, question: ProbeRequest) -> asyncio.Future[ProbeResult]:
+            (answer := asyncio.Future[ProbeResult]()).set_result(next(answers))
+            return answer
+
+    settings = Settings.model_validate({"network": {"dns": ["a.example"]}})
+    watcher = Network(Asked(), lambda: settings, State, lambda: window)
+    for second in range(4):
+        reading = await watcher.collect()
+        said += reading.conclusions
+        window = window.plus(
+            Sample(second, "network", Moment(second + 10, "boot", second + 10), reading.data)
+        )
+    (draft,) = said
+    assert (draft.payload.state, draft.payload.failing) == ("down", 11)
 
 
 @pytest.mark.parametrize(
