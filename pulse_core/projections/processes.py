@@ -22,7 +22,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import RESTART_PROCESS, SETTLING, STOP_PROCESS
 from pulse_core.model.payload import decode_plain
-from pulse_core.projections.effects import decode_plain_effect
+from pulse_core.projections.effects import Source, decode_plain_effect, source_of
 
 ATTEMPTS = 1_000
 SYSTEMD = "systemd"
@@ -195,7 +195,8 @@ class _ProcessTable(dict[str, _History]):
         name = str(wish.get("params", {}).get("process", ""))
         if action == RESTART_PROCESS:
             self.restarting[event.id] = name
-            _request_restart(self[name], event)
+            if source_of(event.data) is not Source.RULES:  # it could use up the budget of starts after deaths
+                _request_restart(self[name], event)
         else:
             self.stopping[event.id] = name
             if stop := self.before[name].stop if name not in self else self[name].stop:

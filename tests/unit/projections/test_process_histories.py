@@ -9,6 +9,7 @@ from pulse_core.model.kinds import (
     EffectFailed,
     EffectUnknown,
     ProcessDied,
+    ProcessRestartRequested,
     ProcessStartRequested,
     ProcessStopped,
     ProcessStopRequested,
@@ -29,6 +30,7 @@ from tests.events import SECOND, event
 
 HOUR = 3_600 * SECOND
 START = Effect(action="restart-process", key="restart-process:p", params={"process": "p"})
+OF_A_RULE = START.model_copy(update={"key": "mine", "rule": "mine", "tick": 1})
 STOP = Effect(action="stop-process", key="stop-process:p", params={"process": "p"})
 ACKED, ALREADY = EffectAcked(took_us=1, result={"pid": 5}), EffectAcked(took_us=1, result={"already": True})
 FAILED = EffectFailed(error="no")
@@ -77,6 +79,18 @@ def test_only_what_follows_the_first_start_is_a_restart(
 ) -> None:
     history = told(*said)
     assert (history.restarts, len(history.charged), history.stage) == (restarts, charged, stage)
+
+
+@pytest.mark.parametrize("outcome", [ALREADY, ACKED, FAILED], ids=["already", "acked", "failed"])
+def test_restarts_that_a_rule_wishes_for_cost_none_of_the_starts_after_a_death(outcome: Payload) -> None:
+    history = told(UP, *[OF_A_RULE, outcome] * 20, DIED)
+    assert (history.attempts, history.charged, history.recent) == ((), (), ())
+    assert history.restarts == (20 if outcome is ACKED else 0)
+
+
+def test_a_restart_that_a_rule_wishes_for_is_not_the_one_that_a_person_waits_for() -> None:
+    assert told(UP, ProcessRestartRequested(), OF_A_RULE, ALREADY).request
+    assert told(UP, ProcessRestartRequested(), START, ACKED).request is None
 
 
 def test_a_healthy_life_after_the_first_start_clears_what_was_free() -> None:

@@ -18,7 +18,11 @@ error_escalate = next(rule for rule in SURVIVAL if rule_name(rule) == "error_esc
 APP, KEY = "/var/log/app.log", "notify:log:/var/log/app.log"
 GATEWAY = {"process": [{"name": "gateway", "start": ["gateway"]}]}
 RESTART = Effect(
-    action="restart-process", key="restart-process:gateway", params={"process": "gateway"}, tick=1
+    action="restart-process",
+    key="restart-process:gateway",
+    params={"process": "gateway"},
+    tick=1,
+    survival=True,
 )
 OWN = "/root/.upulse/logs/gateway.log"
 
