@@ -90,7 +90,8 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     tried = tries_of(condition, RESTART_PROCESS if process else RUN_COMMAND)
     if not is_proven(check, curr):
         failed = bool(tried) and not tried[-1].worked
-        return CheckPlan("another look will say whether that helped", tell=failed)
+        what = "that helped" if tried else "it is still so"
+        return CheckPlan(f"another look will say whether {what}", tell=failed)
     if process is None:
         return plan_command(check, condition, curr)
     plan, name = plan_restart(process, name_of(check), condition, curr), name_of(check)

@@ -1,8 +1,11 @@
 """Restarts the process behind an LLM endpoint that fails, and notifies a person if that did not help."""
 
+from collections.abc import Mapping
+
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import LlmSettings, endpoints_of
 from pulse_core.model.durations import duration_text
+from pulse_core.model.json_types import Json
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.conditions import Condition
@@ -58,19 +61,22 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Res
     if held := restart_hold(process, curr):
         return RestartPlan(f"held back: {held}")
     tried = tries_of(condition)
-    if not is_proven(llm, curr):
-        failed = bool(tried) and not tried[-1].worked
-        return RestartPlan("held back: not yet proven since it was last well or restarted", tell=failed)
+    if not (seen := counted_answers(llm, curr)).get("proven"):
+        failed, words = bool(tried) and not tried[-1].worked, "it answered when it was asked last"
+        if not seen.get("ok"):
+            words = f"{seen.get('failures', 0)} of the {llm.evidence} questions in a row that are needed have failed"
+            words += f" since it last answered or {process.name} was started"
+        return RestartPlan(f"held back: {words}", tell=failed)
     return plan_restart(process, name_of(llm), condition, curr)
 
 
-def is_proven(llm: LlmSettings, curr: Snapshot) -> bool:
-    """Whether the newest sample has enough failures in a row, all of them after its process had its grace."""
-    newest = curr.window(KEY).last
-    if newest is None or not newest.data.get(llm.url, {}).get("proven"):
-        return False
-    start = process_started(llm, curr.state, curr.now)
-    return start is None or curr.now.since(newest.moment) <= curr.now.since(start) - llm.grace
+def counted_answers(llm: LlmSettings, curr: Snapshot) -> Mapping[str, Json]:
+    """What the newest sample says of it, if that is of after its process had its grace; empty if not."""
+    newest, start = curr.window(KEY).last, process_started(llm, curr.state, curr.now)
+    if newest is None or (start and curr.now.since(newest.moment) > curr.now.since(start) - llm.grace):
+        return {}
+    said: Mapping[str, Json] = newest.data.get(llm.url, {})
+    return said
 
 
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
