@@ -119,12 +119,13 @@ def incidents(
     from upulse_cli.time_args import moment_arg, when_words
 
     where = open_home(home)
-    told = [one.spelled() for one in app.incidents(where, moment_arg(since, "--since"))]
+    from_ = moment_arg(since, "--since")
+    told = [one.spelled() for one in app.incidents(where, from_)]
     if as_json:
         put_json(told)
     else:
         from upulse_cli.views.incidents import tree
 
-        draw(tree(told, when_words(since)))
+        draw(tree(told, when_words(since), from_ or 0))
     if words := unwritten_words(where):  # last, since a daemon that hangs is waited for
         say(f"Not in it: {words}")

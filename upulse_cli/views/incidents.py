@@ -8,6 +8,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
+from pulse_core.model.moment import iso
 from pulse_core.model.text import count, one_line, quoted
 from pulse_core.projections.incident import TOLD, without_id
 from pulse_core.projections.incidents import PULSE
@@ -18,8 +19,11 @@ SHOWN = 3
 """Lines that a process printed last which are shown; `--json` has more."""
 
 
-def tree(told: Sequence[Mapping[str, Any]], when: str) -> Tree:
-    """Every incident with what was done about it; when: `since 15:20`, or `in the last 24h`."""
+def tree(told: Sequence[Mapping[str, Any]], when: str, since: int = 0) -> Tree:
+    """Every incident with what was done about it; when: `since 15:20`, or `in the last 24h`; since: that in UTC
+    microseconds."""
+    if any(one["last_seen"] and one["last_seen"] < iso(since) for one in told):
+        when += ", or last seen before and not known to be over"
     drawn = Tree(
         Text(f"{count(len(told), 'incident')} {when}, times in {zone()}", style="bold"),
         guide_style="dim",

@@ -49,7 +49,7 @@ from pulse_core.model.stored_data import damage_marker
 from pulse_core.ports.readers import EventQuery
 from pulse_core.projections.incidents import MOST, SLACK, IncidentFold, Incidents, after, dump, load
 from tests.events import SECOND, event
-from upulse_cli.views.incidents import lines
+from upulse_cli.views.incidents import lines, tree
 
 MINUTE, HOUR = 60 * SECOND, 3_600 * SECOND
 LOG = "/srv/ok.log"
@@ -391,6 +391,17 @@ def test_a_measure_helped_if_it_was_begun_before_the_end_and_changed_something_a
 ) -> None:
     (one,) = told_of((0, FULL, "disk:/x"), *steps)
     assert (one["ended"] is not None, one["helped"]) == (True, helped)
+
+
+def test_the_heading_says_that_an_error_of_before_is_among_what_may_not_be_over() -> None:
+    told = told_of((0, ErrorReported(message="no"), "rule:mine"))
+    assert str(tree(told, "in the last 30s", 10**15).label).startswith(
+        "1 incident in the last 30s, times in "
+    )
+    label = str(tree(told, "in the last 30s", 10**15 + SECOND).label)
+    assert label.startswith(
+        "1 incident in the last 30s, or last seen before and not known to be over, times in "
+    )
 
 
 def test_an_incident_of_a_condition_begins_when_it_was_first_seen_not_when_that_was_enough() -> None:
