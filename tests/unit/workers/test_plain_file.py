@@ -55,6 +55,26 @@ def test_no_more_is_read_than_was_meant(tmp_path: Path) -> None:
         os.close(folder)
 
 
+def test_reading_writes_nothing_to_the_disk(tmp_path: Path) -> None:
+    """Not the time of the last read either: who reads would wait for a disk that hangs."""
+    (tmp_path / "one").write_bytes(b"x")
+    os.utime(tmp_path / "one", (1, 2))
+    assert read_plain(tmp_path / "one", 1) == b"x"
+    assert (tmp_path / "one").stat().st_atime == 1
+
+
+def test_a_file_of_another_user_is_read_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, flags: int, mode: int, *, dir_fd: int | None) -> int:
+        if flags & os.O_NOATIME:
+            raise PermissionError
+        return opened(path, flags, mode, dir_fd=dir_fd)
+
+    (tmp_path / "one").write_bytes(b"x")
+    opened = os.open
+    monkeypatch.setattr(os, "open", refused)
+    assert read_plain(tmp_path / "one", 1) == b"x"
+
+
 def test_it_is_made_where_that_is_asked_for_and_private(tmp_path: Path) -> None:
     os.close(open_plain(tmp_path / "one", os.O_WRONLY | os.O_CREAT))
     assert (tmp_path / "one").stat().st_mode & 0o777 == 0o600
