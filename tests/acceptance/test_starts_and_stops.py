@@ -141,6 +141,26 @@ def test_a_stop_that_does_not_last_is_made_again(
     served.eventually(lambda: served.status()["effects"]["acked"] >= 2, "both stops are acknowledged")
 
 
+def test_a_stop_of_a_dead_process_ends_what_is_left_of_it(served: Served, tmp_path: Path) -> None:
+    pid = tmp_path / "main"
+    script = f"setsid sleep {LASTING} & echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 1{LASTING}"
+    served.configure(
+        f'[[process]]\nname = "store"\nstart = ["sleep", "2{LASTING}"]\n{NO_LIMITS}\n'
+        f'[[process]]\nname = "worker"\nstart = ["sh", "-c", "{script}"]\ndepends_on = ["store"]\n{NO_LIMITS}\n'
+        '[watch]\nprocess_interval = "50ms"\n'
+    )
+    served.start()
+    served.pid_when_up("worker")
+    served.eventually(lambda: pid.exists() and len(alive("sleep", LASTING)) == 1, "it has a helper")
+    served.append("process-stop-requested", "store", expires_us=600_000_000)
+    served.eventually(lambda: served.process("store")["state"] == "stopped", "what it needs is down")
+    os.kill(int(pid.read_text()), signal.SIGKILL)
+    served.eventually(lambda: served.process("worker")["state"] == "waiting", "it is dead, and waits")
+    served.append("process-stop-requested", "worker", expires_us=600_000_000)
+    served.eventually(lambda: not alive("sleep", LASTING), "what is left of it has ended")
+    served.eventually(lambda: served.process("worker")["state"] == "stopped", "stopped")
+
+
 def test_a_stop_that_failed_says_why_and_is_made_again(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

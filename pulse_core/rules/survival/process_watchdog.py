@@ -239,10 +239,10 @@ def newest_look(name: str, curr: Snapshot) -> Mapping[str, Json]:
 def evaluate_status(
     process: ProcessSettings, curr: Snapshot, look: Mapping[str, Json] = MappingProxyType({})
 ) -> ProcessStatus:
-    """The status of the process at this moment; look: what its newest sample says, for the words alone."""
+    """The status of the process at this moment; look: what its newest sample says, for the words and for leftovers."""
     history = curr.process(process.name)
     if history.stop and history.stop.holds(curr.now):
-        return _unwanted_status(process, history, history.stop, curr)
+        return _unwanted_status(process, history, history.stop, look, curr)
     if history.request and not history.request.is_start and (history.up or history.down):
         return _requested_status(process, history, history.request, curr)
     if history.up is not None:
@@ -439,7 +439,11 @@ def _tries(number: int) -> str:
 
 
 def _unwanted_status(
-    process: ProcessSettings, history: ProcessHistory, stop: Intent, curr: Snapshot
+    process: ProcessSettings,
+    history: ProcessHistory,
+    stop: Intent,
+    look: Mapping[str, Json],
+    curr: Snapshot,
 ) -> ProcessStatus:
     """The status of a process while `stop`, which has not expired, wants it down."""
     left = stop.expires_us - curr.now.since(stop.moment)
@@ -448,7 +452,8 @@ def _unwanted_status(
         # It went down, stayed down, and is up again: notify instead of stopping it.
         why = f"{history.evidence}, though {stop.by} wants it down {rest}: somebody started it"
         return ProcessStatus(ProcessState.UP, left, why, tell=True)
-    if (history.up is None and history.starting is None) or stop.worked:
+    is_down = history.up is None and history.starting is None
+    if stop.worked or (is_down and not _has_left(process, stop, look)):
         lasting = (
             rest
             if process.autostart
@@ -463,7 +468,8 @@ def _unwanted_status(
     if stop.tried is None:
         return ProcessStatus(ProcessState.STOPPING, why=wanted, stop=True)
     times = "1 stop" if stop.tries == 1 else f"{stop.tries} stops"
-    story = f"{wanted}, and it is still up after {times}{f' ({stop.error})' if stop.error else ''}"
+    still = "what is left of it is not ended" if is_down else "it is still up"
+    story = f"{wanted}, and {still} after {times}{f' ({stop.error})' if stop.error else ''}"
     first = STOP_PAUSE + curr.settings.watch.process_interval
     if (wait := Backoff(first, first << STOP_TRIES).after(stop.tries) - curr.now.since(stop.tried)) > 0:
         why = f"{story}; looked at again in {duration_text(wait)}"
@@ -471,3 +477,9 @@ def _unwanted_status(
     if stop.tries < STOP_TRIES:
         return ProcessStatus(ProcessState.STOPPING, why=story, stop=True)
     return ProcessStatus(ProcessState.STOPPING, left, f"{story}; not tried again", tell=True)
+
+
+def _has_left(process: ProcessSettings, stop: Intent, look: Mapping[str, Json]) -> bool:
+    """Whether something of its lives is there that no stop has ended yet: it had died before this one was requested."""
+    is_left = bool(look.get("leftovers")) and process.kill == "tree"
+    return is_left and stop.tries < STOP_TRIES and (stop.tries == 0 or bool(stop.error))

@@ -1,5 +1,7 @@
 """How a process that somebody wants down is judged, from its history alone."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from pulse_core.model.moment import Moment
@@ -29,17 +31,23 @@ DOWN = UP._replace(up=None, down=at(105), stop=WANTED._replace(tries=1, tried=at
 
 
 def judged(
-    history: ProcessHistory, now: float, paused: bool = False, under_way: bool = False, look: str = "5s"
+    history: ProcessHistory,
+    now: float,
+    paused: bool = False,
+    under_way: bool = False,
+    look: str = "5s",
+    left: Sequence[int] = (),
+    kill: str = "tree",
 ) -> ProcessStatus:
     settings = Settings.model_validate(
-        {"process": [{"name": "p", "start": ["p"]}], "watch": {"process_interval": look}}
+        {"process": [{"name": "p", "start": ["p"], "kill": kill}], "watch": {"process_interval": look}}
     )
     facts = State(
         processes=Processes({"p": history}, stopping={"effect": "p"} if under_way else {}),
         control=Control(paused=at(1), by="bob") if paused else Control(),
     )
     process: ProcessSettings = settings.process[0]
-    return evaluate_status(process, Snapshot(1, at(now), settings, {}, facts))
+    return evaluate_status(process, Snapshot(1, at(now), settings, {}, facts), {"leftovers": [*left]})
 
 
 def tried(tries: int, error: str = "") -> ProcessHistory:
@@ -116,3 +124,21 @@ def test_what_was_down_and_is_being_started_by_somebody_is_not_stopped_in_advanc
     stopped = DOWN._replace(starting=at(4000), stop=WANTED._replace(tries=1, tried=at(105), worked=True))
     condition = judged(stopped, 4001)
     assert (condition.state, condition.stop) == (ProcessState.STOPPED, False)
+
+
+def test_what_is_left_of_a_process_that_was_dead_before_the_stop_is_ended_once() -> None:
+    dead = DOWN._replace(down=at(99), stop=WANTED)
+    assert judged(dead, 101).state is ProcessState.STOPPED
+    assert judged(dead, 101, left=[7], kill="main").state is ProcessState.STOPPED
+    status = judged(dead, 101, left=[7])
+    assert (status.state, status.stop, status.why) == (ProcessState.STOPPING, True, "ada wants it down")
+    assert judged(DOWN, 300, left=[7]).state is ProcessState.STOPPED
+
+
+def test_what_a_failed_stop_has_left_is_stopped_again_and_not_for_ever() -> None:
+    failed = WANTED._replace(tries=1, tried=at(200), error="refused")
+    status = judged(DOWN._replace(stop=failed), 300, left=[7])
+    words = "ada wants it down, and what is left of it is not ended after 1 stop (refused)"
+    assert (status.state, status.stop, status.why) == (ProcessState.STOPPING, True, words)
+    last = failed._replace(tries=STOP_TRIES)
+    assert judged(DOWN._replace(stop=last), 9_000, left=[7]).state is ProcessState.STOPPED
