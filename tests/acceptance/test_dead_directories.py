@@ -21,6 +21,7 @@ from pulse_core.model.errors import PulseError
 from tests.acceptance.conftest import Served
 from tests.dead_mount import dead
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sampled
 from upulse_cli.wiring.backup import backups_of
 from upulse_cli.wiring.daemon import LOCK_CHECK
 
@@ -55,7 +56,7 @@ async def test_a_repository_that_does_not_answer_or_fails_has_a_fault(tmp_path: 
             has_repository(tmp_path)
 
 
-@pytest.mark.parametrize("where", ["engine", "staging"])
+@pytest.mark.parametrize("where", sampled(["engine", "staging"], 2))
 def test_a_daemon_starts_beside_one_that_does_not_answer(served: Served, where: str) -> None:
     served.configure('[[process]]\nname = "it"\nstart = ["sleep", "1000"]\n')
     (place := served.home.path / where).mkdir()
@@ -99,7 +100,7 @@ def read(path: Path) -> bytes:
     return b""
 
 
-@pytest.mark.parametrize("key", ["start", "exec", "env_file", "unix"])
+@pytest.mark.parametrize("key", sampled(["start", "exec", "env_file", "unix"], 2))
 def test_a_daemon_that_is_killed_where_nobody_answers_keeps_no_lock(
     served: Served, tmp_path: Path, key: str
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from pulse_adapters.workers.proc import command_line, live_processes
 from tests.acceptance.conftest import Served
 from tests.integration.cli.cli_home import CliHome
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 from tests.processes import child_of_test
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
@@ -142,7 +142,7 @@ class Server:
         return main, alive
 
 
-@pytest.mark.parametrize(("worker", "way"), SERVERS)
+@pytest.mark.parametrize(("worker", "way"), sampled(SERVERS, 2))
 def test_workers_of_a_dead_server_are_never_taken_for_it(served: Served, worker: str, way: str) -> None:
     server = Server(served, worker, way)
     served.start()
@@ -156,7 +156,7 @@ def test_workers_of_a_dead_server_are_never_taken_for_it(served: Served, worker:
     served.eventually(lambda: not server.alive(), "all of it is ended")
 
 
-@pytest.mark.parametrize(("worker", "way"), SERVERS)
+@pytest.mark.parametrize(("worker", "way"), sampled(SERVERS, 3))
 def test_workers_are_not_taken_for_their_dead_server_by_the_next_daemon(
     served: Served, worker: str, way: str
 ) -> None:

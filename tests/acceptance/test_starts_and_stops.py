@@ -16,6 +16,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_adapters.workers.proc import command_line, live_processes
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
+from tests.long_form import sampled
 
 NO_LIMITS = 'restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "30s" }'
 """Limits that let through whatever a busy machine takes its time for."""
@@ -42,7 +43,7 @@ def alive(*argv: str) -> list[int]:
     return [one.pid for one in live_processes() if command_line(one.pid) == list(argv)]
 
 
-@pytest.mark.parametrize("argv", BACKGROUND.values(), ids=BACKGROUND)
+@pytest.mark.parametrize("argv", sampled(BACKGROUND.values(), 2), ids=sampled(BACKGROUND, 2))
 def test_what_a_start_leaves_in_the_background_is_the_process(served: Served, argv: list[str]) -> None:
     served.configure(f'[[process]]\nname = "victim"\nstart = {json.dumps(argv)}\n{NO_LIMITS}\n')
     served.start()
@@ -94,7 +95,7 @@ def supervised(tmp_path: Path) -> Iterator[Callable[[Path], "subprocess.Popen[by
         one.wait(timeout=60)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGQUIT])
+@pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGQUIT], 2))
 def test_a_terminals_signal_ends_the_daemon_unless_it_began_with_it_ignored(
     served: Served, number: signal.Signals
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pulse_core.capabilities import CAPABILITIES, NEEDS
 from tests.capabilities.capability_tree import LIST, PACKAGES, ROOT, Importer, Tree
-from tests.long_form import sample
+from tests.long_form import sampled
 
 STILL_GREEN = (
     "tests/unit/model/test_events.py",
@@ -28,7 +28,7 @@ def importer() -> Iterator[Importer]:
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", sample(CAPABILITIES[::3], CAPABILITIES))
+@pytest.mark.parametrize("name", sampled(CAPABILITIES, 5))
 def test_a_capability_can_be_deleted(tmp_path: Path, importer: Importer, name: str) -> None:
     tree = Tree(tmp_path / "tree")
     for above in (one for one in CAPABILITIES if name in NEEDS.get(one, ())):

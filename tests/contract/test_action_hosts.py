@@ -25,6 +25,7 @@ from pulse_core.ports.engine import (
 from pulse_core.ports.executor import GivenUp, Result, Safety, Unsure
 from pulse_core.ports.watcher import Watcher
 from tests.integration.action_host.action_host_scene import MEMORY, executor, until, watcher, wished, written
+from tests.long_form import sampled
 
 FINE = watcher("return Reading({'well': True})", "fine")
 WAITS = "os.mkdir(params.path + '-begun')\nwhile not os.path.exists(params.path):\n    await asyncio.sleep(0.01)\n"
@@ -146,13 +147,16 @@ async def test_of_two_with_one_name_the_first_stays(engines: Engines) -> None:
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [
-        ("raise ValueError('no')", "ValueError: no"),
-        ("raise SystemExit(3)", "SystemExit: 3"),
-        ("raise asyncio.CancelledError", "cancelled itself"),
-        ("await asyncio.Event().wait()", "not done"),
-        ("return 7", "int"),
-    ],
+    sampled(
+        [
+            ("raise ValueError('no')", "ValueError: no"),
+            ("raise SystemExit(3)", "SystemExit: 3"),
+            ("raise asyncio.CancelledError", "cancelled itself"),
+            ("await asyncio.Event().wait()", "not done"),
+            ("return 7", "int"),
+        ],
+        2,
+    ),
 )
 async def test_code_that_is_at_fault_is_told_from_a_world_that_is(
     engines: Engines, body: str, words: str
@@ -283,7 +287,8 @@ async def test_a_retired_host_breaks_off_what_takes_longer_than_it_has(
 
 
 @pytest.mark.parametrize(
-    ("safety", "lost"), [("AT_MOST_ONCE", Unsure), ("VERIFY_FIRST", Unsure), ("IDEMPOTENT", PulseError)]
+    ("safety", "lost"),
+    sampled([("AT_MOST_ONCE", Unsure), ("VERIFY_FIRST", Unsure), ("IDEMPOTENT", PulseError)], 2),
 )
 async def test_a_call_under_way_is_lost_with_its_host(
     engines: Engines, tmp_path: Path, safety: str, lost: type[Exception]

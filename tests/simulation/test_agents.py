@@ -22,6 +22,7 @@ from pulse_core.rules.onion import Inner
 from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.stats import STATS
 from pulse_core.tasks.task import Status
+from tests.long_form import sampled
 from tests.simulation.agent_scene import FOURTH, ONE, OTHER, THIRD, AgentScene
 from tests.simulation.world import RARE, World, simulate
 
@@ -509,7 +510,7 @@ FOLLOWS: list[tuple[str, int, RunAnswer, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "code", "answer", "attempts"), FOLLOWS)
+@pytest.mark.parametrize(("kind", "code", "answer", "attempts"), sampled(FOLLOWS, 2))
 def test_how_often_a_task_is_tried_depends_on_why_it_failed(
     kind: str, code: int, answer: RunAnswer, attempts: int
 ) -> None:
@@ -723,7 +724,7 @@ def test_all_agents_together_over_the_budget_of_a_day_get_nothing() -> None:
     told(story, ADA, {**ADA, "name": "bob"}, agents={"cost_per_day": 5.0})
 
 
-@pytest.mark.parametrize("by_person", [False, True])
+@pytest.mark.parametrize("by_person", sampled([False, True], 2))
 @pytest.mark.parametrize(("own", "whole"), [(7.0, 0.0), (0.0, 7.0), (9.0, 7.0)])
 def test_runs_that_work_at_the_same_time_do_not_go_over_a_budget_together(
     own: float, whole: float, by_person: bool
@@ -812,7 +813,7 @@ HELD: list[tuple[dict[str, Any], RunSample, str]] = [
 ]
 
 
-@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("goes_on", sampled([False, True], 2))
 @pytest.mark.parametrize(("bound", "progress", "words"), HELD)
 def test_a_run_that_gets_nowhere_is_held_then_ended_and_a_person_decides(
     bound: dict[str, Any], progress: RunSample, words: str, goes_on: bool

@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "process": [{"name": "gateway", "start": ["gateway"]}],
 }
 REST = 90.0
-EVERY, SEEDS = sample(16, 1), sample(12, 1_000)
+EVERY, SEEDS = sample(32, 1), sample(6, 1_000)
 Deed = Callable[[], Awaitable[None]]
 
 

@@ -22,6 +22,9 @@ from tests.simulation.world import World, simulate
 
 BEEP = Effect(action="beep", key="beep")
 
+SOON = {"daemon": {"executor_scan_interval_ms": 1_000}}
+"""The scan finds what an executor that is registered later is for."""
+
 
 def test_an_enlisted_watcher_is_attended_to_until_others_are() -> None:
     first, second = Probe("first", lambda: 1), Probe("second", lambda: 2)
@@ -133,7 +136,7 @@ def test_what_was_left_open_waits_for_its_executor(begun: bool) -> None:
             loop.stop()
             await running
 
-    simulate(story, {})
+    simulate(story, SOON)
 
 
 @pytest.mark.parametrize(("begun", "end"), [(True, "effect-unknown"), (False, "effect-failed")])
@@ -150,7 +153,7 @@ def test_what_nobody_will_carry_out_any_more_is_settled(begun: bool, end: str) -
             loop.stop()
             await running
 
-    simulate(story, {})
+    simulate(story, SOON)
 
 
 def test_the_gate_knows_who_is_enlisted() -> None:

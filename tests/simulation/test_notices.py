@@ -144,7 +144,7 @@ def test_a_notice_goes_where_its_severity_and_topic_lead_and_to_each_address_onc
             ("disk:/", PAGER), ("disk:/", CHAT), ("disk:/srv", PAGER), ("disk:/srv", CHAT), ("flapping:a", PAGER),
         ]  # fmt: skip
 
-    tell(story, ROUTED)
+    tell(story, {**ROUTED, "daemon": {"executor_scan_interval_ms": 1_000}})
 
 
 def test_a_notice_that_no_route_takes_is_only_logged_and_reaches_nobody() -> None:

@@ -20,6 +20,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.names import NETWORK, NOT_WATCHED
 from pulse_core.projections.incidents import Incidents, after
+from tests.long_form import sampled
 from tests.simulation.test_engine import promoted, raises, spares, started
 from tests.simulation.test_senses import Probe
 from tests.simulation.world import World, simulate
@@ -86,13 +87,16 @@ async def gateway_is_back(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("crashes", "left", "hosts", "watches"),
-    [
-        (2, [], (1, 0), True),
-        (3, ["plugins"], (0, 1), True),
-        (4, ["plugins", "engine"], (0, 0), True),
-        (5, ["plugins", "engine", "optional watchers"], (0, 0), False),
-        (7, ["plugins", "engine", "optional watchers"], (0, 0), False),
-    ],
+    sampled(
+        [
+            (2, [], (1, 0), True),
+            (3, ["plugins"], (0, 1), True),
+            (4, ["plugins", "engine"], (0, 0), True),
+            (5, ["plugins", "engine", "optional watchers"], (0, 0), False),
+            (7, ["plugins", "engine", "optional watchers"], (0, 0), False),
+        ],
+        2,
+    ),
 )
 def test_the_more_crashes_the_more_is_left_out_and_survival_goes_on(
     crashes: int, left: list[str], hosts: tuple[int, int], watches: bool
@@ -202,7 +206,7 @@ def test_stops_reboots_and_daemons_that_lived_a_minute_are_no_crashes() -> None:
     setup.tell(story)
 
 
-@pytest.mark.parametrize("crashes", [3, 4, 5])
+@pytest.mark.parametrize("crashes", sampled([3, 4, 5], 2))
 def test_after_a_healthy_hour_everything_is_run_again_without_a_restart(crashes: int) -> None:
     setup = Setup()
 

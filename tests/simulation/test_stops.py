@@ -15,6 +15,7 @@ from pulse_core.model.event import Event
 from pulse_core.model.kinds import Paused, ProcessStartRequested, ProcessStopRequested, Resumed
 from pulse_core.ports.executor import Policy, Safety, Unsure
 from pulse_core.rules.survival.process_watchdog import STOP_TRIES
+from tests.long_form import sampled
 from tests.simulation.world import RARE_SCANS, World, simulate
 
 ONE = {"process": [{"name": "gateway", "start": ["gateway"]}]}
@@ -64,7 +65,7 @@ def in_vain(world: World) -> None:
     world.executors["stop-process"] = MemoryExecutor("stop-process")
 
 
-@pytest.mark.parametrize("error", [PulseError, Unsure], ids=["failed", "unknown"])
+@pytest.mark.parametrize("error", sampled([PulseError, Unsure], 3), ids=sampled(["failed", "unknown"], 3))
 @pytest.mark.parametrize("times", range(1, STOP_TRIES))
 def test_a_stop_that_fails_is_tried_again_until_it_works(times: int, error: type[Exception]) -> None:
     async def story(world: World) -> None:

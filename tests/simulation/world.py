@@ -24,7 +24,7 @@ from pulse_core.record.view import View
 from pulse_core.rules import Rule
 from pulse_core.settings.settings import Settings
 
-RARE_SCANS = {"daemon": {"executor_scan_interval_ms": 60_000, "tick_ms": 60_000}}
+RARE_SCANS = {"daemon": {"tick_ms": 60_000}}
 """For stories of days: ticks come once a minute, as looks at the open wishes do, unless there is news of them."""
 RARE: Mapping[str, Any] = {
     **RARE_SCANS,
@@ -148,10 +148,16 @@ class World:
 
 
 def simulate(story: Callable[[World], Awaitable[None]], settings: dict[str, Any], **world: Any) -> World:
-    """Tell a story in virtual time; the world as it was at its end."""
+    """Tell a story in virtual time; the world as it was at its end.
+
+    The safety-net scan for due effects comes once a minute, unless the settings say otherwise: whoever is due is due by
+    news of it.
+    """
     loop = virtual_loop()
     try:
-        made = World(Settings.model_validate(settings), VirtualClock(loop.time), **world)
+        rare = {"executor_scan_interval_ms": 60_000, **settings.get("daemon", {})}
+        valid = Settings.model_validate({**settings, "daemon": rare})
+        made = World(valid, VirtualClock(loop.time), **world)
         loop.run_until_complete(_told(story, made))
         return made
     finally:

@@ -24,7 +24,7 @@ from tests.integration.action_host.action_host_scene import (
     watcher,
     written,
 )
-from tests.long_form import sample
+from tests.long_form import sampled
 
 FINE = watcher("return Reading({'well': True})", "fine")
 STAYS = {
@@ -106,7 +106,7 @@ async def test_a_look_that_fails_is_an_error_with_its_place_and_no_more(tmp_path
 
 
 @pytest.mark.wall_clock
-@pytest.mark.parametrize("name", sample(list(ENDS)[::3], list(ENDS)))
+@pytest.mark.parametrize("name", sampled(ENDS, 6))
 async def test_a_look_that_ends_or_hangs_its_host_is_named_and_the_host_replaced(
     name: str, tmp_path: Path
 ) -> None:
@@ -290,7 +290,7 @@ def sleepers() -> list[int]:
 
 
 @pytest.mark.usefixtures("patience")
-@pytest.mark.parametrize("how", SLEEPERS)
+@pytest.mark.parametrize("how", sampled(SLEEPERS, 3))
 async def test_what_a_call_began_ends_when_its_time_is_over(how: str, tmp_path: Path) -> None:
     before, begun = set(sleepers()), tmp_path / "begun"
     body = f"{SLEEPERS[how]}\nopen(params.path, 'w')\nawait asyncio.sleep(60)"

@@ -8,6 +8,7 @@ import pytest
 
 from pulse_core.ports.engine import CannotLoad, Revision
 from tests.integration.action_host.action_host_scene import HEAD, Scene, at_work, executor, watcher
+from tests.long_form import sampled
 
 FINE = watcher("return Reading({'well': True})", timeout=20.0)
 
@@ -110,7 +111,7 @@ WANTED = {
 }
 
 
-@pytest.mark.parametrize(("name", "first"), [*zip(WANTED, cycle([True, False]))])
+@pytest.mark.parametrize(("name", "first"), sampled([*zip(WANTED, cycle([True, False]))], 3))
 async def test_an_executor_that_imports_from_rules_is_refused_with_its_line(
     name: str, first: bool, tmp_path: Path
 ) -> None:
@@ -147,7 +148,7 @@ HELD = {
 }
 
 
-@pytest.mark.parametrize("name", HELD)
+@pytest.mark.parametrize("name", sampled(HELD, 2))
 async def test_what_is_listed_with_something_of_rules_is_left_out_and_told(name: str, tmp_path: Path) -> None:
     listing = HELD[name]
     async with at_work(engine(tmp_path, listing)) as scene:

@@ -26,6 +26,7 @@ from tests.integration.action_host.action_host_scene import (
     until,
     written,
 )
+from tests.long_form import sampled
 
 HIDES = {
     "in a session of its own": "os.setsid()",
@@ -96,7 +97,7 @@ async def begun(scene: Scene, path: Path) -> ProcessId:
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
-@pytest.mark.parametrize("how", HIDES)
+@pytest.mark.parametrize("how", sampled(HIDES, 2))
 async def test_what_hides_ends_with_a_host_that_is_told_to_end(
     how: str, is_replaced: bool, tmp_path: Path
 ) -> None:

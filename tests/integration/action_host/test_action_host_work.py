@@ -23,6 +23,7 @@ from tests.integration.action_host.action_host_scene import (
     watcher,
     written,
 )
+from tests.long_form import sampled
 
 
 async def test_a_watcher_brings_samples_and_says_when_one_is_worth_a_tick(tmp_path: Path) -> None:
@@ -97,15 +98,18 @@ async def failure(scene: Scene, **params: Any) -> type[BaseException]:
 
 @pytest.mark.parametrize(
     ("policy", "words"),
-    [
-        ("1 / (params.path == '')", "ZeroDivisionError: division by zero (own.py:"),
-        ("7 if params.path else Policy(Safety.IDEMPOTENT)", "its policy is int; return Policy(...)"),
-        (
-            "Policy(Safety.IDEMPOTENT, timeout=-1 if params.path else 1)",
-            "its policy makes no sense: timeout: ",
-        ),
-        ("time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)", "did not end within 1 s"),
-    ],
+    sampled(
+        [
+            ("1 / (params.path == '')", "ZeroDivisionError: division by zero (own.py:"),
+            ("7 if params.path else Policy(Safety.IDEMPOTENT)", "its policy is int; return Policy(...)"),
+            (
+                "Policy(Safety.IDEMPOTENT, timeout=-1 if params.path else 1)",
+                "its policy makes no sense: timeout: ",
+            ),
+            ("time.sleep(60) if params.path else Policy(Safety.IDEMPOTENT)", "did not end within 1 s"),
+        ],
+        3,
+    ),
 )
 async def test_who_cannot_say_its_policy_has_the_most_careful_one(
     policy: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -191,13 +195,16 @@ async def test_an_engine_without_hands_has_no_child(tmp_path: Path) -> None:
 @pytest.mark.wall_clock
 @pytest.mark.parametrize(
     ("source", "words"),
-    [
-        ("raise ValueError('no')  # here", "ValueError: no (own.py:"),
-        ("raise SystemExit(3)", "SystemExit: 3 (own.py:"),
-        ("os._exit(3)", "ended with status 3"),
-        ("time.sleep(60)  # here", "not loaded within 4 s (own.py:"),
-        ("def f(:", "SyntaxError"),
-    ],
+    sampled(
+        [
+            ("raise ValueError('no')  # here", "ValueError: no (own.py:"),
+            ("raise SystemExit(3)", "SystemExit: 3 (own.py:"),
+            ("os._exit(3)", "ended with status 3"),
+            ("time.sleep(60)  # here", "not loaded within 4 s (own.py:"),
+            ("def f(:", "SyntaxError"),
+        ],
+        3,
+    ),
 )
 async def test_an_engine_that_cannot_be_loaded_is_refused_with_its_place(
     source: str, words: str, tmp_path: Path

@@ -33,6 +33,7 @@ from pulse_core.ports.host import ProcessId
 from pulse_core.tasks.events import TaskAcked
 from pulse_core.tasks.task import Project, Status, TaskState
 from tests.engine_user import ROOT_ALONE, open_folder
+from tests.long_form import sampled
 
 NOW, TOKEN, PATIENCE_S = Moment(1_800_000_000_000_000, "boot", 1), 7, 60.0
 TASK = TaskState("task_000001", "app", "Mend it", NOW, "eve", status=Status.EXECUTING, token=TOKEN)
@@ -230,7 +231,7 @@ GARBAGE = (
 )
 
 
-@pytest.mark.parametrize("name", ILL)
+@pytest.mark.parametrize("name", sampled(ILL, 2))
 async def test_an_ill_program_is_ended_with_all_that_came_out_of_it(runs: Runs, name: str) -> None:
     script, more, words = ILL[name]
     run = await runs.start("sh", "-c", script, **more)
@@ -286,7 +287,7 @@ async def test_how_it_ended_is_known_to_a_daemon_that_did_not_start_it_unless_it
     assert await runs.files.exit_code(run) == code
 
 
-@pytest.mark.parametrize("kind", ["command", "claude", "codex", "cursor", "hermes"])
+@pytest.mark.parametrize("kind", sampled(["command", "claude", "codex", "cursor", "hermes"], 4))
 @pytest.mark.parametrize("script", GARBAGE)
 async def test_garbage_is_no_result_and_breaks_nothing(runs: Runs, kind: str, script: str) -> None:
     run = await runs.start("sh", "-c", script, kind=kind)

@@ -20,6 +20,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.settings.settings import Settings
 from pulse_core.tasks.task import Project
 from tests.integration.agents import fake_gh
+from tests.long_form import sampled
 
 TASK = "task_000001"
 BRANCH = f"feat/{TASK}-mend-it"
@@ -119,14 +120,17 @@ DEED = "from pulse_adapters.agents.worktrees import *; tree = Worktree(Project(r
 
 @pytest.mark.parametrize(
     ("deed", "kill", "at"),
-    [
-        ("make", "before", "worktree prune"),
-        ("make", "after", "worktree add"),
-        ("make", "before", "worktree move"),
-        ("make", "after", "worktree move"),
-        ("remove", "before", "worktree remove"),
-        ("remove", "after", "worktree remove"),
-    ],
+    sampled(
+        [
+            ("make", "before", "worktree prune"),
+            ("make", "after", "worktree add"),
+            ("make", "before", "worktree move"),
+            ("make", "after", "worktree move"),
+            ("remove", "before", "worktree remove"),
+            ("remove", "after", "worktree remove"),
+        ],
+        5,
+    ),
 )
 def test_who_is_killed_between_two_steps_leaves_what_the_next_one_goes_on_with(
     worktree: Worktree, repository: Path, tmp_path: Path, deed: str, kill: str, at: str

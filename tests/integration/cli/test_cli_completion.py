@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.cli_home import PATIENCE, CliHome
+from tests.long_form import sampled
 from upulse_cli.__main__ import main
 
 ASK = """
@@ -157,7 +158,7 @@ def test_what_was_sensed_is_offered_to_be_plotted(live: CliHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [b"[[process]]\nname = ", b"\xff\xfe", b"process = 7\n", b'process = ["x"]\n']
+    "content", sampled([b"[[process]]\nname = ", b"\xff\xfe", b"process = 7\n", b'process = ["x"]\n'], 3)
 )
 def test_settings_that_cannot_be_read_keep_nothing_from_being_completed(
     quiet: CliHome, content: bytes

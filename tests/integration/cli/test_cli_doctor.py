@@ -32,6 +32,7 @@ from pulse_core.model.kinds import DaemonStarted
 from pulse_core.model.moment import Moment
 from tests.campaign.broken_off import mortal, steps
 from tests.integration.cli.cli_home import ALLOW, CliHome
+from tests.long_form import sampled
 from upulse_cli.wiring.home import home_context
 
 ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
@@ -226,7 +227,7 @@ DAMAGE: dict[str, tuple[Callable[[CliHome], object], str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("damage", sorted(DAMAGE))
+@pytest.mark.parametrize("damage", sampled(sorted(DAMAGE), 2))
 def test_a_damaged_log_is_said_and_never_touched(quiet: CliHome, damage: str) -> None:
     quiet.configure("# nothing\n")
     written(quiet, 5)

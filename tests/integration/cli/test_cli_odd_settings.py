@@ -5,6 +5,7 @@ import os
 import pytest
 
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sampled
 
 ODD = {
     "digits": "[daemon]\ntick_ms = " + "9" * 5_000,
@@ -14,7 +15,7 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("odd", sampled(ODD, 2))
 def test_a_running_daemon_keeps_its_settings(live: CliHome, odd: str) -> None:
     config, pid = live.path / "config.toml", live.status()["daemon"]["pid"]
     good = config.read_text()

@@ -23,6 +23,7 @@ from pulse_core.model.tick import TickRecord
 from pulse_core.projections.state import Snapshot, State
 from pulse_core.tick.ticker import encode_snapshot
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sampled
 
 MINUTE = 60_000_000
 Spoil = Callable[[dict[str, Any]], None]
@@ -87,15 +88,20 @@ async def test_a_snapshot_of_later_than_that_moment_is_of_no_use(paused: CliHome
 
 @pytest.mark.parametrize(
     "spoil",
-    [
-        lambda whole: whole["folds"].update(control=-1),
-        lambda whole: whole["folds"].pop("control"),
-        lambda whole: whole.pop("folds"),
-        lambda whole: whole.update(supposed=2),
-        lambda whole: whole["projected"].pop("control"),
-        lambda whole: whole["projected"].update(control=7),
-    ],
-    ids=["other fold", "fold unknown", "no folds", "provisional events", "a part is missing", "no control"],
+    sampled(
+        [
+            lambda whole: whole["folds"].update(control=-1),
+            lambda whole: whole["folds"].pop("control"),
+            lambda whole: whole.pop("folds"),
+            lambda whole: whole.update(supposed=2),
+            lambda whole: whole["projected"].pop("control"),
+            lambda whole: whole["projected"].update(control=7),
+        ],
+        2,
+    ),
+    ids=sampled(
+        ["other fold", "fold unknown", "no folds", "provisional events", "a part is missing", "no control"], 2
+    ),
 )
 async def test_a_snapshot_that_cannot_be_trusted_is_not_used(paused: CliHome, spoil: Spoil) -> None:
     await kept(paused, "wrong", 1, spoil)

@@ -14,6 +14,7 @@ import pytest
 
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import CALM, WISHING, new_home, save
+from tests.long_form import sampled
 
 ARGV = (sys.executable, "-m", "upulse_cli", "dev", "--json")
 
@@ -63,7 +64,7 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
-@pytest.mark.parametrize(("by", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+@pytest.mark.parametrize(("by", "code"), sampled([(signal.SIGINT, 130), (signal.SIGTERM, 0)], 2))
 def test_it_ends_cleanly_and_takes_its_hosts_along(tmp_path: Path, by: signal.Signals, code: int) -> None:
     home = new_home(tmp_path / "home", CALM)
     with developing(home) as dev:

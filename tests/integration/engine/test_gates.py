@@ -14,6 +14,7 @@ from tests.integration.cli.cli_home import CliHome
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.engine_home import new_home, save
 from tests.integration.engine.gate_scene import another, candidate
+from tests.long_form import sampled
 
 UNTYPED = "def twice(x):\n    return x * 2\n"
 WRONG = "ONE: int = 'one'\n"
@@ -97,20 +98,23 @@ TEST = "def test_one():\n    assert True\n"
 
 @pytest.mark.parametrize(
     ("files", "words"),
-    [
-        ({"pytest.ini": "[pytest]\naddopts = --collect-only\n"}, "no test has passed: none was run"),
-        ({"pytest.ini": "[pytest]\naddopts = -k xyzzy\n"}, "no test has passed: 2 deselected"),
-        ({"conftest.py": "collect_ignore_glob = ['*']\n"}, "no test has passed: none was run"),
-        ({"conftest.py": "import pytest\npytest.exit('done', 0)\n"}, "conftest"),
-        (
-            {"conftest.py": "def pytest_collection_modifyitems(items):\n    del items[:]\n"},
-            "no test has passed: none was run",
-        ),
-        (
-            {"conftest.py": "import pytest\n\ndef pytest_runtest_setup(item):\n    pytest.skip('no')\n"},
-            "no test has passed: 2 skipped",
-        ),
-    ],
+    sampled(
+        [
+            ({"pytest.ini": "[pytest]\naddopts = --collect-only\n"}, "no test has passed: none was run"),
+            ({"pytest.ini": "[pytest]\naddopts = -k xyzzy\n"}, "no test has passed: 2 deselected"),
+            ({"conftest.py": "collect_ignore_glob = ['*']\n"}, "no test has passed: none was run"),
+            ({"conftest.py": "import pytest\npytest.exit('done', 0)\n"}, "conftest"),
+            (
+                {"conftest.py": "def pytest_collection_modifyitems(items):\n    del items[:]\n"},
+                "no test has passed: none was run",
+            ),
+            (
+                {"conftest.py": "import pytest\n\ndef pytest_runtest_setup(item):\n    pytest.skip('no')\n"},
+                "no test has passed: 2 skipped",
+            ),
+        ],
+        3,
+    ),
 )
 def test_tests_that_were_not_run_are_not_passed(
     home: Home, written: dict[str, str], files: dict[str, str], words: str
@@ -161,7 +165,7 @@ FAILS = {
 }
 
 
-@pytest.mark.parametrize("what", FAILS)
+@pytest.mark.parametrize("what", sampled(FAILS, 2))
 def test_a_failure_is_told_in_a_sentence_and_by_the_authors_own_lines(
     home: Home, written: dict[str, str], what: str
 ) -> None:

@@ -24,7 +24,7 @@ from tests import processes
 from tests.control_groups import skip_without_groups
 from tests.integration.engine import gate_scene as gates
 from tests.integration.engine.gate_scene import another, candidate, contents
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 
 SPACE = """
 import ctypes, mmap, os, resource, shutil, signal, socket, subprocess, sys, threading
@@ -249,7 +249,7 @@ WILD = [
 """What a test does, and what is said of it."""
 
 
-@pytest.mark.parametrize(("deed", "words"), sample(WILD[::2], WILD))
+@pytest.mark.parametrize(("deed", "words"), sampled(WILD, 4))
 def test_a_test_that_runs_wild_fails_its_gate(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deed: str, words: str
 ) -> None:

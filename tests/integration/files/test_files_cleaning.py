@@ -32,7 +32,7 @@ from tests.integration.files.files_scene import (
     program,
     use_up_small_numbers,
 )
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 from tests.processes import child_of_test
 from tests.small_disk import small_disk
 
@@ -81,7 +81,7 @@ def test_the_ledger_names_each_file_with_its_size_and_time(root: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    "name", [b"two\nlines", b"\xff\xfe", b"\xe2\x80\xa8", b'"quoted\\', b" ", b"-rf", b"a" * 255]
+    "name", sampled([b"two\nlines", b"\xff\xfe", b"\xe2\x80\xa8", b'"quoted\\', b" ", b"-rf", b"a" * 255], 3)
 )
 def test_no_name_is_too_odd(root: Path, tmp_path: Path, name: bytes) -> None:
     path = os.path.join(os.fsencode(root), name)
@@ -304,7 +304,10 @@ def test_two_runs_at_a_time_leave_each_other_alone(root: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/etc", "/etc/ssl", "/usr", "/var", "/home", "/home/ada", "/proc/self", "/sys/kernel", "/root"],
+    sampled(
+        ["/", "/etc", "/etc/ssl", "/usr", "/var", "/home", "/home/ada", "/proc/self", "/sys/kernel", "/root"],
+        3,
+    ),
 )
 def test_what_belongs_to_all_is_never_cleaned(path: str, tmp_path: Path) -> None:
     told = clean(tmp_path, path, dry_run=True)
@@ -312,7 +315,9 @@ def test_what_belongs_to_all_is_never_cleaned(path: str, tmp_path: Path) -> None
     assert told["faults"] or told["passed"] == {path: "is not there"}
 
 
-@pytest.mark.parametrize("path", [".", "work", "work/home", "work/home/pulse", "work/home/pulse/objects"])
+@pytest.mark.parametrize(
+    "path", sampled([".", "work", "work/home", "work/home/pulse", "work/home/pulse/objects"], 2)
+)
 def test_what_holds_a_home_is_never_cleaned(path: str, tmp_path: Path) -> None:
     grow(tmp_path / "work" / "home", "letter", "pulse/objects/blob")
     own = tmp_path / "work" / "home" / "pulse"
@@ -392,7 +397,7 @@ def test_a_directory_that_is_swapped_for_a_link_leads_nowhere(
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        went = sum(clean(tmp_path, root)["files"] for _ in range(sample(12, 80)))
+        went = sum(clean(tmp_path, root)["files"] for _ in range(sample(5, 80)))
     finally:
         over.set()
         thread.join(30)
@@ -402,14 +407,17 @@ def test_a_directory_that_is_swapped_for_a_link_leads_nowhere(
 
 @pytest.mark.parametrize(
     ("call", "name"),
-    [
-        ("open", "d"),
-        ("lstat", "precious"),
-        ("open", "precious"),
-        ("unlink", "precious"),
-        ("rmdir", "deep"),
-        ("rmdir", "d"),
-    ],
+    sampled(
+        [
+            ("open", "d"),
+            ("lstat", "precious"),
+            ("open", "precious"),
+            ("unlink", "precious"),
+            ("rmdir", "deep"),
+            ("rmdir", "d"),
+        ],
+        2,
+    ),
 )
 def test_a_swap_just_before_any_step_leads_nowhere(
     root: Path, tmp_path: Path, outside: Path, monkeypatch: pytest.MonkeyPatch, call: str, name: str
@@ -459,7 +467,7 @@ deeds = st.lists(
 )
 
 
-@settings(max_examples=sample(20, 150), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sample(8, 150), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(deeds=deeds, dry=st.booleans())
 def test_nothing_outside_of_the_roots_ever_changes(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, bool, str, str]], dry: bool

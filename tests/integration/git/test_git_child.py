@@ -17,6 +17,7 @@ from pulse_adapters.git.git_files import revision_folder
 from pulse_core.model.errors import PulseError
 from pulse_core.ports.engine import Revision
 from tests.integration.git.git_scene import ADA, FILES, edited, files, git, laid_out, made, newest, write
+from tests.long_form import sampled
 
 
 async def test_the_daemons_verbs_do_what_the_repositorys_do(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ SEEN_BY_GIT: Mapping[str, Callable[[Path, str], object]] = {
 }
 
 
-@pytest.mark.parametrize("words", [*SEEN_IN_FILES, *SEEN_BY_GIT])
+@pytest.mark.parametrize("words", sampled([*SEEN_IN_FILES, *SEEN_BY_GIT], 3))
 async def test_a_repository_that_is_broken_is_found_out(tmp_path: Path, words: str) -> None:
     repository = made(tmp_path)
     child, commit, folder = GitClient(repository.home), repository.head(), repository.home / "engine" / ".git"

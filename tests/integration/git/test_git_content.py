@@ -14,6 +14,7 @@ from pulse_adapters.git.repository import Repository
 from pulse_adapters.git.revisions import altered_revisions, ensure_revision, remove
 from pulse_core.ports.engine import Revision
 from tests.integration.git.git_scene import FILES, edited, files, git, laid_out, made, write
+from tests.long_form import sampled
 
 
 def varied(place: Path) -> tuple[Repository, str]:
@@ -62,7 +63,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("change", sampled(CHANGES, 3))
 def test_whatever_is_changed_it_is_made_anew_and_what_was_found_is_kept(tmp_path: Path, change: str) -> None:
     repository, commit = varied(tmp_path)
     path = laid_out(repository, commit)

@@ -62,7 +62,7 @@ def test_made_again_it_leaves_everything_as_it_is(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_killed_at_any_call_of_git_the_next_one_finishes_it(tmp_path: Path, after: bool) -> None:
-    source, each = template(tmp_path / "template"), sample(4, 1)
+    source, each = template(tmp_path / "template"), sample(8, 1)
     calls = sample(2 * after - each + 1, 0)
     while True:
         calls += each

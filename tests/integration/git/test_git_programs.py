@@ -19,7 +19,7 @@ from pulse_adapters.git.checks import RepositoryChecks
 from pulse_adapters.git.repository import Repository
 from pulse_core.model.errors import PulseError
 from tests.integration.git.git_scene import ADA, files, git, made, promoted, template, write
-from tests.long_form import sample
+from tests.long_form import sampled
 
 LINES = [f"L{number} = 0" for number in range(20)]
 EDIT = "A = '$Id$'\r\n"
@@ -449,7 +449,7 @@ def look(repository: Repository) -> None:
     repository.resolve(repository.recent_commits(5)[0][:9])
 
 
-@pytest.mark.parametrize("plant", sample(list(CORPUS)[::2], list(CORPUS)), ids=lambda plant: plant.__name__)
+@pytest.mark.parametrize("plant", sampled(CORPUS, 4), ids=lambda plant: plant.__name__)
 def test_no_program_that_a_repository_names_is_run(
     scene: Scene, plant: Callable[[Scene], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -31,7 +31,7 @@ from tests.integration.git.git_scene import (
 )
 from tests.long_form import sample
 
-EACH = sample(8, 1)
+EACH = sample(16, 1)
 """Of the calls of git, one in so many is killed."""
 
 

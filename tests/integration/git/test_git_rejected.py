@@ -25,7 +25,7 @@ from tests.integration.git.git_scene import (
 )
 from tests.long_form import sample
 
-EACH = sample(16, 1)
+EACH = sample(32, 1)
 """How many calls of git one lives longer than the last."""
 HOT = "rules/hot.py"
 LISTED = "RULES = ['hot']\n"

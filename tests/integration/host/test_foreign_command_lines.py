@@ -28,6 +28,7 @@ from pulse_adapters.workers.proc import program_name, read_stat
 from pulse_core.ports.host import ProcessId
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until
+from tests.long_form import sampled
 
 SERVER = """
 import os, socket, sys, time
@@ -102,7 +103,7 @@ WAYS: Mapping[str, Callable[[Scene], Awaitable[object]]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", sampled(WAYS, 2))
 async def test_nothing_that_is_told_of_a_stranger_has_its_arguments_or_its_environment(
     way: str, spawner: Spawner, table: LinuxProcessTable, log: Path, tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ from pulse_core.model.errors import PulseError
 from pulse_core.ports.host import Life, ProcessId
 from pulse_core.settings.settings import Settings
 from tests.integration.host.host_scene import said, until, wished
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 from tests.process_trees import ESCAPES, PROGRAMS, is_of_program, script_of
 
 
@@ -141,7 +141,7 @@ def groups(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LifeGroup
     assert folder.remove()
 
 
-@pytest.mark.parametrize("program", sample([*PROGRAMS][::2], [*PROGRAMS]))
+@pytest.mark.parametrize("program", sampled(PROGRAMS, 4))
 async def test_nothing_is_left_of_a_killed_life_and_nobody_else_is_touched(
     spawner: Spawner, table: LinuxProcessTable, tmp_path: Path, program: str, groups: LifeGroups | None
 ) -> None:
@@ -326,9 +326,7 @@ async def test_what_is_left_of_a_renamed_process_is_that_of_its_new_name(
 
 
 @pytest.mark.parametrize("way", ["start", "stop"])
-@pytest.mark.parametrize(
-    "program", ["fork", "double fork and setsid", *sample([], ["setsid", "double fork"])]
-)
+@pytest.mark.parametrize("program", sampled(["double fork and setsid", "fork", "setsid", "double fork"], 4))
 async def test_what_is_left_of_a_life_that_the_log_does_not_know_is_ended(
     spawner: Spawner,
     table: LinuxProcessTable,

@@ -31,7 +31,7 @@ from tests.integration.rule_host.rule_host_engines import (
     rule,
     written,
 )
-from tests.long_form import sample
+from tests.long_form import sampled
 
 GOOD = rule("return (await inner(prev, curr)).plus(Effect(action='note', key='good'))", "good")
 SLACK = 5.0
@@ -49,7 +49,7 @@ def no_callback_is_long() -> Iterator[None]:
 
 
 @pytest.mark.wall_clock
-@pytest.mark.parametrize("name", sample(list(ATTACKS)[::5], list(ATTACKS)))
+@pytest.mark.parametrize("name", sampled(ATTACKS, 10))
 async def test_an_attack_costs_one_deadline_and_is_named(name: str, tmp_path: Path) -> None:
     attack = ATTACKS[name]
     async with host_supervisor(written(tmp_path, attack.source + GOOD)) as host:
@@ -93,7 +93,7 @@ def judge(attack: Attack, faults: object) -> None:
 
 
 @pytest.mark.wall_clock
-@pytest.mark.parametrize("name", AT_IMPORT)
+@pytest.mark.parametrize("name", sampled(AT_IMPORT, 3))
 async def test_an_engine_that_attacks_at_import_is_not_loaded(name: str, tmp_path: Path) -> None:
     source, words = AT_IMPORT[name]
     revision = written(tmp_path, source, "from rules.own import x\nRULES = []\n")

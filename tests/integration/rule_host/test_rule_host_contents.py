@@ -25,6 +25,7 @@ from tests.integration.rule_host.rule_host_engines import (
     rule,
     written,
 )
+from tests.long_form import sampled
 
 SHOWS = "async def shows(prev, curr, inner):\n    return Verdict(notes=(repr(prev.own), repr(curr.own)))\n"
 COUNTS = """
@@ -115,7 +116,7 @@ BAD_STEPS = {
 }
 
 
-@pytest.mark.parametrize("body", BAD_STEPS)
+@pytest.mark.parametrize("body", sampled(BAD_STEPS, 2))
 async def test_a_bad_step_is_named_and_the_rules_go_on(body: str, tmp_path: Path) -> None:
     await bad_step(body, *BAD_STEPS[body], tmp_path)
 
@@ -231,7 +232,7 @@ FAULTY = {
 }
 
 
-@pytest.mark.parametrize("text", FAULTY)
+@pytest.mark.parametrize("text", sampled(FAULTY, 3))
 async def test_what_is_wrong_with_an_engine_is_said(text: str, tmp_path: Path) -> None:
     with pytest.raises(CannotLoad) as caught:
         await ChildHosts().start(written(tmp_path, SHOWS, text), at(1), history_of(()), {})

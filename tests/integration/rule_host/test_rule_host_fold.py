@@ -37,6 +37,7 @@ from tests.integration.rule_host.rule_host_engines import (
     rule,
     written,
 )
+from tests.long_form import sample
 
 SAMPLE_RULES = '''
 async def tells(prev, curr, inner):
@@ -121,7 +122,7 @@ def ticks(events: Sequence[Event], cuts: Sequence[int], readings: Sequence[int])
     return made
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=sample(5, 60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=histories,
     cuts=st.lists(st.integers(0, 60), max_size=5),

@@ -22,6 +22,7 @@ from pulse_adapters.workers.spawn import spawn
 from pulse_adapters.workers.worker import Program, Worker
 from pulse_core.model.backoff import Backoff, Restarts
 from pulse_core.model.errors import PulseError
+from tests.long_form import sampled
 from tests.processes import TRACER, child_of_test
 
 HEAD = """
@@ -164,7 +165,7 @@ NONSENSE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("what", NONSENSE)
+@pytest.mark.parametrize("what", sampled(NONSENSE, 3))
 async def test_nonsense_is_that_workers_fault_and_ends_it(what: str, before: set[int]) -> None:
     code, words = NONSENSE[what]
     with pytest.raises(WorkerFault, match=f"^said .*{words}"):

@@ -4,12 +4,13 @@ import tomllib
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.config.errors import value_at
 from pulse_adapters.config.toml_lines import locate, nearest
 from pulse_adapters.config.toml_writer import inline, key
+from tests.long_form import sample
 
 TEXT = '''# [not.a.table]
 title = """two
@@ -82,6 +83,7 @@ def paths(value: Any, path: tuple[str | int, ...] = ()) -> set[tuple[str | int, 
     return {path} | {found for name, held in pairs for found in paths(held, (*path, name))}
 
 
+@settings(max_examples=sample(40, 400))
 @given(st.dictionaries(texts, st.dictionaries(texts, values, max_size=4), max_size=4))
 def test_every_key_of_every_valid_text_is_found_and_no_other(tables: dict[str, dict[str, Any]]) -> None:
     rows: list[str] = []

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pulse_core.model.errors import PulseError, Refused
 from pulse_core.model.payload import Role
 from pulse_core.tasks.task import TaskState
+from tests.long_form import sample
 from tests.simulation.world import World
 from tests.unit.tasks.test_tasks_in_a_daemon import ONE, OTHER, begun, say, task, told
 
@@ -132,7 +133,7 @@ def expired(model: Model, now: float) -> Model:
     return model.moved("failed" if model.attempts >= ATTEMPTS else "pending", agent="", beat=0.0)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=sample(25, 250), suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(DEED, max_size=25))
 def test_tasks_stand_as_a_simple_model_says(deeds: list[tuple[str, str, str]]) -> None:
     async def story(world: World) -> None:
