@@ -319,7 +319,7 @@ def of_another_user() -> Iterator[Files]:
 def attacking() -> Iterator[Files]:
     """Engines of one hostile rule each: some, or all of them."""
     listed = "from rules.own import bad\nRULES = [bad]\n"
-    for one in itertools.islice(ATTACKS.values(), 0, None, sample(20, 1)):
+    for one in itertools.islice(ATTACKS.values(), 0, None, sample(35, 1)):
         yield {"engine.py": listed, "rules/own.py": RULE_HEAD + one.source}
 
 

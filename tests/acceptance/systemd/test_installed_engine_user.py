@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.systemd.systemd_machine import CHECKOUT, Machine, eventually
-from tests.hostile_suite import ACTIONS_APART, CLASSES, RULES_THAT_ATTACK, Outcome, config
+from tests.hostile_suite import ACTIONS_APART, CLASSES, Outcome, config
 from tests.long_form import sample
 
 HOME, OTHER, OF_A_PERSON, VENV = "/root/.upulse", "/root/.upulse-other", "/home/ada/.upulse", "/opt/pulse"
@@ -174,7 +174,7 @@ def test_what_is_guarded_is_back_as_soon_as_beside_a_harmless_engine(
         install.upulse("daemon", "install", *flags, home=home)
     assert [install.engine(home)["sandbox"]["user"] for home in (HOSTILE, HARMLESS)] == [not flags] * 2
     how = sample((), ("env", "PULSE_CAMPAIGN=1"))
-    short = (RULES_THAT_ATTACK, ACTIONS_APART)  # the others ask nothing of a user
+    short = (ACTIONS_APART,)  # `test_hostile_suite` has the others
     for name in sample(short, [one for one in CLASSES if one != ACTIONS_APART or not flags]):
         argv = [*how, f"{VENV}/bin/python", "-m", "tests.hostile_suite", name, HOSTILE, HARMLESS]
         outcome = Outcome(**json.loads(install.machine.run(argv, timeout=sample(120, 1500)).stdout))
