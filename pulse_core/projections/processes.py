@@ -249,7 +249,8 @@ def _request_restart(history: _History, event: Event) -> None:
         if asked and not asked.is_start:  # what a person asks for is charged to no budget
             history.free = True
         else:
-            history.more.append(Restart(now, history.lived_us))
+            lives = 0 if history.up is None else now.since(history.up)
+            history.more.append(Restart(now, max(history.lived_us, lives)))
         history.lived_us = 0
     if history.stage < Stage.STARTED:
         history.free = history.free or history.stage is Stage.NEW
@@ -308,17 +309,21 @@ def _up(history: _History, event: Event, data: Mapping[str, Json]) -> None:
 
 
 def _died(history: _History, event: Event, data: Mapping[str, Json]) -> None:
-    down, history.cause = event.moment, event.id
+    down, up, history.cause = event.moment, history.up, event.id
     # What died after its replacement was started was replaced: the new one has its grace.
     replaced = history.pid is not None and data.get("pid") not in (None, history.pid)
     history.starting = down if replaced or data.get("recovering") else None
-    if history.up is not None:
-        history.lived_us = max(history.lived_us, down.since(history.up))
+    history.intended, history.last_seen = data.get("intended", False), data.get("last_seen", 0)
+    replacing: tuple[Moment, ...] = ()  # the restart of one that lived, wished before that ended it
+    if up is not None and history.intended:
+        replacing = tuple(wish for wish in history.attempts[-1:] if down.since(wish) <= down.since(up))
+    if up is not None and not replacing:
+        history.lived_us = max(history.lived_us, down.since(up))
     history.up, history.down, history.evidence = None, down, data.get("evidence", "")
     history.printed = data.get("printed", "")
-    history.intended, history.last_seen = data.get("intended", False), data.get("last_seen", 0)
     if data.get("healthy"):
-        history.attempts, history.free, history.error = (), False, ""
+        history.free, history.error = history.free and replacing == history.attempts, ""
+        history.attempts = replacing
 
 
 def _stopped(history: _History, event: Event, data: Mapping[str, Json]) -> None:

@@ -25,7 +25,10 @@ def task_report(name: str, curr: Snapshot, fold_without: FoldWithout) -> Mapping
     """How the task of this id is, and why; None if there is none."""
     if (task := curr.of(TASKS).find(name)) is None:
         return None
-    words = "; ".join(filter(None, (task.title, task.error, f"attempts: {task.attempts}")))
+    error = task.error or ""
+    if error and task.standing in (Status.ASSIGNED, Status.EXECUTING):  # it is of the attempt before this one
+        error = f"the attempt before: {error}"
+    words = "; ".join(filter(None, (task.title, error, f"attempts: {task.attempts}")))
     since = iso((task.since or task.created).at)
     return {"kind": "task", "name": name, "state": str(task.standing), "since": since, "why": words}
 

@@ -7,7 +7,6 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import Moment
 from pulse_core.model.names import NOTIFY
-from pulse_core.model.text import quoted
 from pulse_core.projections.notices import DEFAULT_SEVERITY, HOUR, PREFIX
 from pulse_core.projections.state import Snapshot
 
@@ -43,7 +42,7 @@ def notify_unless_told(
     """A notice, unless one about this topic was sent and no reminder is due yet.
 
     keys: the watchers whose newest samples are the notice's evidence; news: since when there is something new, so
-    that a notice is sent again if the last one is older; printed: what a process printed last, told beside the text;
+    that a notice is sent again if the last one is older; printed: what a process printed, under its heading;
     severity: if not that of the topic.
     """
     told = curr.notices[topic_text(topic)]
@@ -112,7 +111,7 @@ def _notice(
     printed: str = "",
     **more: bool,
 ) -> Effect:
-    whole = f"{text}\nIt printed last:\n{quoted(printed)}" if printed else text
+    whole = f"{text}\n{printed}" if printed else text
     params = {
         "title": _encodable(title)[:TITLE],
         "text": _encodable(whole)[:TEXT],

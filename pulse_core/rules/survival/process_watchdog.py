@@ -15,7 +15,7 @@ from pulse_core.model.json_types import Json
 from pulse_core.model.kinds import Effect
 from pulse_core.model.moment import US_PER_SECOND, Moment, iso
 from pulse_core.model.names import RESTART_PROCESS, STOP_PROCESS
-from pulse_core.model.text import count, with_port_holder
+from pulse_core.model.text import count, quoted, with_port_holder
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.effects import Phase
 from pulse_core.projections.processes import (
@@ -172,7 +172,14 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
     if status.tell and status.state not in ALIVE:
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
-        text, printed = f"{name}: {status.words(curr.now)}", history.printed
+        text, printed = f"{name}: {status.words(curr.now)}", ""
+        if (
+            history.printed
+        ):  # by the life that died last: what a later one prints that never came up is in its log alone
+            last = (
+                "It printed last:" if history.starting is None else "Before it was restarted it had printed:"
+            )
+            printed = f"{last}\n{quoted(history.printed)}"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER, news=began, printed=printed))
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()

@@ -16,6 +16,7 @@ from pulse_core.rules.survival.process_watchdog import (
     BETWEEN_RESTARTS,
     OWN_BUDGET,
     attempts_at_exhaustion,
+    charged_restarts,
     restart_key,
 )
 from pulse_core.settings.processes import ProcessSettings
@@ -68,7 +69,7 @@ def plan_restart(process: ProcessSettings, name: str, condition: Condition, curr
     restart = process.restart
     if restart.max == 0:
         return RestartPlan(f"the budget of {process.name} allows no restart (max = 0)", tell=True)
-    charged = charged_restarts(process, name, condition, curr)
+    charged = restarts_for(process, name, condition, curr)
     spent_at, left = attempts_at_exhaustion(restart, charged), 0
     if charged:  # the pauses are those of a dead process
         pause = restart.pauses.after(len(charged))
@@ -144,10 +145,8 @@ def _tried(measures: Sequence[Measure]) -> str:
     return ""
 
 
-def charged_restarts(
-    process: ProcessSettings, name: str, condition: Condition, curr: Snapshot
-) -> list[Moment]:
-    """The restarts that its budget is charged with, oldest first: of this episode, and of those before it.
+def restarts_for(process: ProcessSettings, name: str, condition: Condition, curr: Snapshot) -> list[Moment]:
+    """The restarts that its budget is charged with, oldest first: those of a death, of this episode, and of those before it.
 
     Those before a person last requested a start or restart are forgotten; those before this episode, and those of a process
     that died again and again, also if the condition was over for `healthy_after` in between; and so is what was tried long
@@ -155,6 +154,7 @@ def charged_restarts(
     """
     now, renewed = curr.now, curr.process(process.name).renewed
     charged = {measure.wished for measure in tries_of(condition)}
+    charged.update(charged_restarts(process.restart, curr.process(process.name)))
     well = curr.conditions.cleared.get(name)
     if well is None or now.since(well) - now.since(condition.since) < process.restart.healthy_after:
         charged.update(curr.process(process.name).charged, curr.conditions.tried.get(name, ()))

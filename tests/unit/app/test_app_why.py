@@ -325,6 +325,9 @@ def test_a_task_says_how_it_is_before_what_was_done_about_it(
     assert head.startswith(f"task {task}  {state}  since ")
     assert why_ == "mend it; no such branch; attempts: 1"
     assert effect.startswith(wish.key)
+    if retry_us:
+        scene.at(70, parse("task-executing", {"agent": "ada", "lease_us": HOUR}), task)
+        assert shown(scene, task)[1] == "mend it; the attempt before: no such branch; attempts: 2"
 
 
 def test_a_silenced_process_says_the_silence_once_and_no_effect_of_an_earlier_death(scene: Scene) -> None:

@@ -24,7 +24,7 @@ from pulse_core.testing import Story, given
 MINUTE = 60_000_000
 NAME, TOPIC = "check:it", "notify:check:it"
 RESTART, COMMAND = "restart-process:gateway", "run-command:check:it"
-GATEWAY = {
+GATEWAY: dict[str, Any] = {
     "name": "gateway",
     "start": ["gateway"],
     "restart": {"max": 3, "within": "1h", "backoff": "5m", "backoff_max": "10m", "healthy_after": "20m"},
@@ -157,6 +157,37 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     story.cleared(NAME)
     story.tick()
     story.expect("notify", over=True, text="it is well; tried before: 2 restarts")
+
+
+def restarts_in_an_hour(healthy_after: int, *names: str) -> int:
+    """How often a process, healthy after so many minutes, is restarted if the first of these checks fails all the time, and
+    each other one since the first has spent its budget."""
+    process = {**GATEWAY, "restart": {**GATEWAY["restart"], "healthy_after": f"{healthy_after}m"}}
+    checks = [{"name": name, "file": "/x", **RESTARTS} for name in names]
+    looks = {name: {"ok": False, "history": [1, [], None], "proven": "1 look"} for name in names}
+    story, number = given(check_watchdog, settings={"process": [process], "check": checks}), 0
+    story.event(ProcessUp(pid=7, started=7, evidence="there"), "gateway")
+    story.after("1h")
+    story.raised(f"check:{names[0]}", "failing", "/x is not there")
+    for _ in range(45):
+        story.sample("checks", **looks).tick()
+        if any(effect.key == RESTART for effect in story.emitted):
+            up, number = story.snapshot.process("gateway").up, number + 1
+            for name in names[1:] if number == 3 else ():
+                story.raised(f"check:{name}", "failing", "/x is not there")
+            assert up is not None
+            healthy = story.now.since(up) >= healthy_after * MINUTE
+            story.event(ProcessDied(pid=7, evidence="ended", healthy=healthy, intended=True), "gateway")
+            story.after("1s").acked(RESTART, pid=7, started=number)
+            story.event(ProcessUp(pid=7, started=number, evidence="there"), "gateway")
+        story.after("90s")
+    return number
+
+
+@pytest.mark.parametrize("healthy_after", [1, 20])
+def test_checks_that_restart_the_same_process_share_its_budget(healthy_after: int) -> None:
+    alone = restarts_in_an_hour(healthy_after, "it")
+    assert restarts_in_an_hour(healthy_after, "it", "other") == alone > 3
 
 
 def test_proof_of_before_a_restart_is_none_after_it() -> None:

@@ -18,7 +18,7 @@ from pulse_core.model.kinds import (
     ProcessUp,
 )
 from pulse_core.projections.conditions import Condition, Measure
-from pulse_core.rules.survival.restart_plan import RestartPlan, charged_restarts, since_last_restart
+from pulse_core.rules.survival.restart_plan import RestartPlan, restarts_for, since_last_restart
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 
@@ -523,7 +523,7 @@ def test_what_was_tried_long_before_anything_else_is_not_charged(
     others = (Measure("collect", story.now.plus(-MINUTE), story.now),)
     condition = Condition(story.now, "down", story.now, "no answer", measures=(*others, *tried_then))
     story.after("300m")
-    found = charged_restarts(story.settings.process[0], NAME, condition, story.snapshot)
+    found = restarts_for(story.settings.process[0], NAME, condition, story.snapshot)
     assert found == [moments[minute] for minute in charged]
 
 

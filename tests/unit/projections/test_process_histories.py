@@ -98,6 +98,18 @@ def test_a_healthy_life_after_the_first_start_clears_what_was_free() -> None:
     assert (history.attempts, history.free) == ((), False)
 
 
+@pytest.mark.parametrize(
+    ("before", "charged"),
+    [((START,), 1), ((START, FAILED, START), 1), ((ProcessRestartRequested(), START), 0)],
+)
+def test_the_restart_that_replaces_a_healthy_life_is_charged(
+    before: tuple[Payload, ...], charged: int
+) -> None:
+    replaced = DIED_OLD.model_copy(update={"intended": True})
+    history = told(ABSENT, START, ACKED, UP, *before, replaced, ACKED)
+    assert (len(history.attempts), len(history.charged)) == (1, charged)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 6])
 @pytest.mark.parametrize(
     "news", [UP, EffectAcked(took_us=1, result={"already": True, "pid": 5, "started": 50})]

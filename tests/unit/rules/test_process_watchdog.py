@@ -242,6 +242,22 @@ def test_a_budget_of_nothing_allows_no_restart_but_a_word() -> None:
     assert notes(story) == ["gateway: down: dead, and its budget allows no restart (max = 0)"]
 
 
+@pytest.mark.parametrize(
+    ("is_started", "heading"),
+    [(True, "Before it was restarted it had printed:"), (False, "It printed last:")],
+)
+def test_what_a_life_before_the_last_one_printed_is_not_told_as_the_last(
+    is_started: bool, heading: str
+) -> None:
+    story = up(a_story(restart={"max": 1, "within": "1h", "grace": "10s"}))
+    story.event(ProcessDied(pid=7, evidence="killed", healthy=True, printed="no config"), "gateway")
+    story.tick()
+    story.acked(KEY, pid=8, started=80) if is_started else story.failed(KEY)
+    story.after("20s").sample("process-alive", gateway={"up": False, "pid": 8 if is_started else None}).tick()
+    story.expect("notify", key="notify:flapping:gateway")
+    assert str(story.emitted[0].params["text"]).endswith(f"\n{heading}\n> no config")
+
+
 def test_starts_that_failed_are_no_restarts_of_what_dies_later() -> None:
     story = die(a_story(restart={"max": 2, "within": "10m", "backoff": "0s"}), pid=None)
     for number in range(3):
