@@ -78,7 +78,8 @@ def plan_check(check: CheckSettings, condition: Condition, curr: Snapshot) -> Ch
     excuse = excuse_for(check, curr.state, curr.now)
     if held := excuse or (outage_reason(check.http, condition, curr) if check.http else ""):
         return CheckPlan(f"held back: {held}")
-    if not curr.has_looked(KEY):
+    newest = curr.window(KEY).last
+    if not curr.has_looked(KEY) or (newest and check.name not in newest.data):
         return CheckPlan("held back: nobody has looked since the daemon began")
     if check.then == TELL:
         return CheckPlan("nothing but a notice follows", tell=True)

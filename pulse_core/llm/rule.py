@@ -52,7 +52,8 @@ def plan_endpoint(llm: LlmSettings, condition: Condition, curr: Snapshot) -> Res
     excuse = excuse_for(llm, curr.settings, curr.state, curr.now)
     if held := excuse or outage_reason(llm.url, condition, curr):
         return RestartPlan(f"held back: {held}")
-    if not curr.has_looked(KEY):
+    newest = curr.window(KEY).last
+    if not curr.has_looked(KEY) or (newest and llm.url not in newest.data):
         return RestartPlan("held back: nobody has asked since the daemon began")
     if process is None:
         return RestartPlan("no process is named that could be restarted", tell=True)

@@ -35,7 +35,7 @@ T = TypeVar("T")
 DOUBT_INTERVAL = 0.5
 STARTING_INTERVAL = 0.1
 SOON = 0.02
-SLOWEST, STOOD_STILL_US = 4, 30 * US_PER_SECOND
+SLOWEST, LATE_US, STOOD_STILL_US = 4, 30 * US_PER_SECOND, 5 * US_PER_SECOND
 """How many intervals may lie between two looks, and how late one is that nobody else can be blamed for."""
 OTHERS_US = 60 * US_PER_SECOND
 """The time between two searches for those that match beside the process that is known."""
@@ -73,7 +73,7 @@ class ProcessAlive:
     _is_whole_due: bool = field(default=False, init=False)
     _leftovers: Mapping[str, tuple[ProcessId, ...]] = field(default_factory=dict, init=False)
     _searched: Moment | None = field(default=None, init=False)
-    _concluded: Moment | None = field(default=None, init=False)
+    _concluded: tuple[Moment, int] | None = field(default=None, init=False)
     _needs_search: bool = field(default=False, init=False)
     _others: Mapping[tuple[str, ProcessId | None], str] = field(default_factory=dict, init=False)
     _compared: Moment | None = field(default=None, init=False)
@@ -193,13 +193,15 @@ class ProcessAlive:
         """Since when nobody has looked (UTC microseconds), and why; 0 while looks follow each other as they should.
 
         One is due after each interval at the latest, four of them while Pulse does less than usual: if it is late by half a
-        minute, a death was not seen through its pidfd either.
+        minute, a death was not seen through its pidfd either; nor while the loop stood still, which its time leaves out.
         """
-        last, self._concluded = self._concluded, now
+        turned = round(asyncio.get_running_loop().time() * US_PER_SECOND)
+        last, self._concluded = self._concluded, (now, turned)
         if last is None:
             return self.current_state().control.unwatched, NO_DAEMON
-        longest, gap = SLOWEST * self.settings().watch.process_interval + STOOD_STILL_US, now.since(last)
-        return (now.at - gap, "nobody looked") if gap > longest else (0, "")
+        gap, longest = now.since(last[0]), SLOWEST * self.settings().watch.process_interval + LATE_US
+        is_unwatched = gap > longest or gap - (turned - last[1]) > STOOD_STILL_US
+        return (now.at - gap, "nobody looked") if is_unwatched else (0, "")
 
     def _others_of(self, look: ProcessLook, kept: Mapping[str, T]) -> dict[str, T]:
         """What is kept of those of which this look tells nothing."""

@@ -570,8 +570,10 @@ def test_a_clock_that_jumps_causes_neither_storm_nor_stall(jump: int) -> None:
     simulate(story, ONE)
 
 
-@pytest.mark.parametrize("stood_still", [0, 80], ids=["looked", "stood still"])
-def test_a_death_while_the_daemon_stood_still_says_between_when(stood_still: int) -> None:
+@pytest.mark.parametrize(
+    ("late", "stood_still"), [(0, 0), (80, 0), (0, 8)], ids=["looked", "looked late", "stood still"]
+)
+def test_a_death_while_the_daemon_stood_still_says_between_when(late: int, stood_still: int) -> None:
     """As one that is suspended: neither a look nor the kernel's notice of the death came about."""
 
     async def story(world: World) -> None:
@@ -579,11 +581,13 @@ def test_a_death_while_the_daemon_stood_still_says_between_when(stood_still: int
         await asyncio.sleep(12)
         world.host.kill("gateway")
         time = asyncio.get_running_loop().time
-        time.__self__._now += stood_still  # type: ignore[attr-defined]  # of the virtual loop
+        time.__self__._now += late  # type: ignore[attr-defined]  # of the virtual loop
+        world.clock._booted -= stood_still  # which the time of the loop leaves out
+        world.clock.jump(stood_still * 1_000_000)
         await asyncio.sleep(1)
         died = json.loads(world.events("process-died", subject="gateway")[-1].data)
         told = ("while nobody looked" in died["evidence"], bool(died.get("last_seen")))
-        assert told == (stood_still > 0, stood_still > 0), died
+        assert told == (late + stood_still > 0, late + stood_still > 0), died
         world.host.kill("gateway")
         await asyncio.sleep(1)
         assert "nobody looked" not in world.events("process-died", subject="gateway")[-1].data

@@ -123,6 +123,13 @@ def test_an_outage_of_the_network_explains_a_page_elsewhere() -> None:
     story.expect_note("held back: the network is down")
 
 
+def test_what_was_not_looked_at_yet_is_not_told_though_another_was() -> None:
+    story = a_story().sample("checks", other={"ok": True})
+    story.tick()
+    story.expect_nothing()
+    story.expect_note("held back: nobody has looked since the daemon began")
+
+
 # Restart
 
 
