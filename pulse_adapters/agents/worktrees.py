@@ -10,6 +10,7 @@ from pathlib import Path
 from pulse_adapters.workers.owned_git import OwnedGit
 from pulse_core.agents.run_files import Workspace
 from pulse_core.model.errors import PulseError
+from pulse_core.model.text import count
 from pulse_core.tasks.task import Project
 
 SLUG = 40
@@ -88,10 +89,10 @@ class Worktree:
         if not self._is_whole():
             return f"it is no worktree of {self._repository} any more"
         if changed := self._git("status", "--porcelain", "--untracked-files=all", at=self._path):
-            return f"{len(changed.splitlines())} files in it are not committed"
+            return f"it has {count(len(changed.splitlines()), 'file')} not committed"
         known = ["--remotes", *([self._base] if self._has(f"refs/heads/{self._base}") else [])]
-        if (count := int(self._git("rev-list", "--count", "HEAD", "--not", *known, at=self._path))) > 0:
-            return f"{count} commits of it are neither pushed nor on {self._base}"
+        if (own := int(self._git("rev-list", "--count", "HEAD", "--not", *known, at=self._path))) > 0:
+            return f"it has {count(own, 'commit')} neither pushed nor on {self._base}"
         self._git("worktree", "remove", str(self._path))
         return ""
 

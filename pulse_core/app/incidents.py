@@ -53,7 +53,8 @@ def incidents_in(log: EventReader, since: int | None, now: Moment) -> Sequence[I
 
 def told_since(state: Incidents, since: int | None, now: Moment) -> Sequence[Incident]:
     """Those that were not over before that time."""
-    return [one for one in state.at(now) if since is None or one.last.at >= since or not one.over]
+    told = [one for one in state.at(now) if since is None or one.last.at >= since or not one.over]
+    return sorted(told, key=lambda one: one.began.at)  # which may be before it was found, and others were
 
 
 def kept_incidents(home: HomeContext, log: EventReader) -> Incidents | None:

@@ -91,8 +91,8 @@ def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None
     late = [batch for batch in seen if now.since(batch.moment) <= span]
     lines = sum(batch.number for batch in late)
     words = f"{count(lines, 'matching line')} in {check.log} within {duration_text(check.within)}"
-    if late:
-        words = f"{words}: {min(late, key=lambda batch: now.since(batch.moment)).line[:SHOWN]}"
+    if told := [batch for batch in late if batch.line]:  # of a storm most are only counted
+        words = f"{words}: {min(told, key=lambda batch: now.since(batch.moment)).line[:SHOWN]}"
     return _measured(check, lines, words, str(check.lines), {"lines": lines})
 
 

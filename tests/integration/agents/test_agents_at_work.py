@@ -103,7 +103,7 @@ def test_a_task_is_done_by_its_agent_whatever_becomes_of_the_daemon_meanwhile(
         lambda: [one for one in task(home, id_)["events"] if one["kind"] == "workspace-kept"],
         "the worktree to be looked at",
     )
-    assert kept[0]["data"]["why"] == "2 files in it are not committed"
+    assert kept[0]["data"]["why"] == "it has 2 files not committed"
     (commit,) = task(home, id_)["data"]["commits"]
     assert commit.endswith(" mend it")
     assert commit in home.upulse("task", "show", id_).out

@@ -157,8 +157,8 @@ def test_who_is_killed_between_two_steps_leaves_what_the_next_one_goes_on_with(
 
 
 KEPT = [
-    ("untracked", "1 files in it are not committed"),
-    ("committed", "1 commits of it are neither pushed nor on main"),
+    ("untracked", "it has 1 file not committed"),
+    ("committed", "it has 1 commit neither pushed nor on main"),
 ]
 
 
@@ -187,7 +187,7 @@ def test_of_a_project_that_nobody_remembers_it_is_looked_at_and_removed_all_the_
     path = Path(worktree.make(TASK, "Mend it").path)
     forgotten = Worktree(Project(), path)
     (path / "work.txt").write_text("work")
-    assert forgotten.remove() == "1 files in it are not committed"
+    assert forgotten.remove() == "it has 1 file not committed"
     (path / "work.txt").unlink()
     assert forgotten.remove() == ""
     assert not path.exists()

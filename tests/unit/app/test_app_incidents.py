@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pulse_adapters.memory.clock import VirtualClock
-from pulse_core.app.incidents import incident, incidents_in
+from pulse_core.app.incidents import incident, incidents_in, told_since
 from pulse_core.composition import OWN_NAMES
 from pulse_core.model.errors import UnknownName
 from pulse_core.model.event import Event
@@ -408,6 +408,16 @@ def test_an_incident_of_a_condition_begins_when_it_was_first_seen_not_when_that_
     late = FULL.model_copy(update={"failing": 10**15 + SECOND})
     (one,) = told_of((5 * SECOND, late, "disk:/x"), (7 * SECOND, FREE, "disk:/x"))
     assert (one["began"], one["lasted_ms"], one["wrong_ms"]) == (iso(10**15 + SECOND), 6_000, 6_000)
+
+
+def test_they_are_told_by_when_they_began_which_may_be_before_others_that_were_found_earlier() -> None:
+    late = FULL.model_copy(update={"failing": 10**15 + SECOND})
+    rows = ((2 * SECOND, DIED, "web"), (5 * SECOND, late, "disk:/x"))
+    fold = IncidentFold(own=OWN_NAMES)
+    for row in log_of(*rows):
+        fold.take(row)
+    told = told_since(fold.state, None, Moment(10**15 + MINUTE, "boot", MINUTE))
+    assert [one.subject for one in told] == ["disk:/x", "web"]
 
 
 def test_what_may_have_become_well_while_no_daemon_ran_is_not_known_to_be_helped() -> None:

@@ -109,6 +109,9 @@ def test_matching_lines_are_counted_by_what_the_log_has_recorded() -> None:
     assert (found.value, found.numbers) == (7, {"lines": 7})
     assert found.words == "7 matching lines in /log/*.log within 1 min: ERROR 10 s ago (good: under 5)"
     assert of_lines(one, logs, NOW, NOW.plus(-20 * SECOND)).value == 1
+    counted = LogSource({}, (batch(50, 2), MatchBatch(NOW, "error", 99, "")))
+    found = of_lines(one, Logs({"/log/a.log": counted}), NOW, None)  # of a storm most are only counted
+    assert found.words == "101 matching lines in /log/*.log within 1 min: ERROR 50 s ago (good: under 5)"
     assert of_lines(one, Logs(), NOW, None)[:2] == (
         0,
         "0 matching lines in /log/*.log within 1 min (good: under 5)",
