@@ -90,7 +90,11 @@ def of_lines(check: CheckSettings, logs: Logs, now: Moment, after: Moment | None
     seen = [batch for name, source in logs.of.items() if is_source_of(check, name) for batch in source.seen]
     late = [batch for batch in seen if now.since(batch.moment) <= span]
     lines = sum(batch.number for batch in late)
-    words = f"{count(lines, 'matching line')} in {check.log} within {duration_text(check.within)}"
+    asked = f"within {duration_text(check.within)}"
+    if after and span < check.within:
+        what = f"the start of {check.restart}" if check.restart else "its command was run"
+        asked = f"since {what}, {duration_text(span)} ago"
+    words = f"{count(lines, 'matching line')} in {check.log} {asked}"
     if told := [batch for batch in late if batch.line]:  # of a storm most are only counted
         words = f"{words}: {min(told, key=lambda batch: now.since(batch.moment)).line[:SHOWN]}"
     return _measured(check, lines, words, str(check.lines), {"lines": lines})

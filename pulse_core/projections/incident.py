@@ -169,6 +169,11 @@ class Incident:
         self.held[by] = self.held.get(by, 0) + us
         self.held_by, self.held_since = "", 0
 
+    def end_hold(self, at: int) -> None:
+        """What holds answers to it back has ended at this time (UTC microseconds), if anything does."""
+        if self.held_by:
+            self.hold(self.held_by, max(0, at - self.held_since))
+
     def end(self, at: Moment, by: str = "") -> None:
         """It is over; by: why, if it did not recover."""
         lasted = 0 if self.over else at.since(self.since)

@@ -42,7 +42,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 20
+VERSION = 21
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -392,6 +392,7 @@ class IncidentFold:
         story.worked, story.by_person = None, True
         self._follow(story, row)
         if verb == "stop":
+            story.end_hold(row.at)  # the row that says so follows the stop, and is no part of this
             story.end(row.moment, f"{row.actor} wanted it down")
             self._try(row.subject, row, story.evidence)
 
@@ -414,8 +415,7 @@ class IncidentFold:
     def _end_holds(self, at: Moment) -> None:
         """The holds that were not said to be over have ended with the daemon."""
         for story in (*self._newest(), *self.state.trials.values()):
-            if story.held_by:
-                story.hold(story.held_by, max(0, at.at - story.held_since))
+            story.end_hold(at.at)
 
     def _guarded(self, row: Event, names: frozenset[str]) -> None:
         """Settings are in force that guard these processes: what was wrong with others is over."""

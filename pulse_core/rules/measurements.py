@@ -23,7 +23,7 @@ from pulse_core.model.vitals import Sample
 from pulse_core.projections.conditions import Condition
 from pulse_core.projections.gauges import FixedBound, Gauge
 from pulse_core.projections.processes import ProcessHistory
-from pulse_core.projections.state import Snapshot
+from pulse_core.projections.state import Snapshot, State
 from pulse_core.settings.network import NetworkSettings
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.settings.resources import ResourcesSettings
@@ -154,6 +154,13 @@ def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], gone: str =
         allowed = _allowed(f"{most:g}", f"{CLEAR * most:g}", used is not None and CLEAR * most <= used < most)
         words = f"{name} uses {_cores(used)} ({allowed})"
         yield Gauge(cpu, FixedBound(most, CLEAR * most, process.for_), used, words, unwatched=gone)
+
+
+def is_too_early(gauge: Gauge, process: ProcessSettings, state: State, now: Moment) -> bool:
+    """Whether what this process takes does not end its condition yet: it takes little, and still has time to come up."""
+    up = state.processes[process.name].up
+    is_new = up is None or now.since(up) < process.start_grace
+    return is_new and gauge.name in state.conditions.raised and not gauge.is_over(gauge.bound.clear)
 
 
 def _allowed(most: str, clear: str, is_between: bool) -> str:

@@ -585,6 +585,14 @@ def test_what_held_something_back_when_the_daemon_was_killed_is_told_up_to_its_l
     assert one["delays"] == ["held back for 49 s by a pause of ada"]
 
 
+def test_what_held_a_restart_back_is_told_up_to_the_stop_that_a_person_requested() -> None:
+    lasts = RestartDelayed(held_by="its own budget", since=10**15 + SECOND, held_us=SECOND, lasts=True)
+    ended = lasts.model_copy(update={"held_us": 11 * SECOND, "lasts": False})
+    stopped = ((12 * SECOND, STOP, "web", PERSON), (12 * SECOND, ended, "web"), (HOUR, STOPPED, ""))
+    one = told_of((0, STARTED, ""), (SECOND, DIED, "web"), (2 * SECOND, lasts, "web"), *stopped)[0]
+    assert one["delays"] == ["held back for 11 s by its own budget"]
+
+
 def test_each_cause_that_held_a_restart_back_is_told_with_its_time_also_if_it_healed_by_itself() -> None:
     def delayed(by: str, began: int, ended: int) -> tuple[int, Payload, str]:
         since, held_us = 10**15 + began * SECOND, (ended - began) * SECOND

@@ -108,7 +108,14 @@ def test_matching_lines_are_counted_by_what_the_log_has_recorded() -> None:
     found = of_lines(one, logs, NOW, None)
     assert (found.value, found.numbers) == (7, {"lines": 7})
     assert found.words == "7 matching lines in /log/*.log within 1 min: ERROR 10 s ago (good: under 5)"
-    assert of_lines(one, logs, NOW, NOW.plus(-20 * SECOND)).value == 1
+    again = of_lines(
+        check(log="/log/*.log", lines=5, within="1m", then="restart web"), logs, NOW, NOW.plus(-20 * SECOND)
+    )
+    assert (again.value, again.words) == (
+        1,
+        "1 matching line in /log/*.log since the start of web, 20 s ago: ERROR 10 s ago (good: under 5)",
+    )
+    assert of_lines(one, logs, NOW, NOW.plus(-70 * SECOND)).words == found.words
     counted = LogSource({}, (batch(50, 2), MatchBatch(NOW, "error", 99, "")))
     found = of_lines(one, Logs({"/log/a.log": counted}), NOW, None)  # of a storm most are only counted
     assert found.words == "101 matching lines in /log/*.log within 1 min: ERROR 50 s ago (good: under 5)"

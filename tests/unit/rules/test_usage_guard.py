@@ -18,7 +18,7 @@ from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
-from pulse_core.rules.measurements import unmeasured_reason, usage_gauges
+from pulse_core.rules.measurements import is_too_early, unmeasured_reason, usage_gauges
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
@@ -279,6 +279,31 @@ def test_a_process_that_is_down_keeps_its_condition_until_it_is_measured_again()
         ("condition-raised", 0.0),
         ("condition-cleared", 30.0),
     ]
+
+
+@pytest.mark.parametrize("by_pulse", [True, False])
+def test_what_a_start_takes_before_it_has_come_up_does_not_end_the_condition(by_pulse: bool) -> None:
+    story = a_story(restart={"grace": "30s"})
+    process = story.settings.process[0]
+
+    def is_early(memory: float) -> bool:
+        (gauge,) = usage_gauges(process, {"memory": memory * GIB})
+        return is_too_early(gauge, process, story.snapshot.state, story.now)
+
+    assert not is_early(0.1)  # it has been up for an hour
+    if by_pulse:
+        story.tick()
+        restarted(story)
+    else:
+        story.event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+        assert is_early(0.1)
+        story.event(ProcessUp(pid=8, started=8, evidence="there"), "agent")
+    assert (is_early(0.1), is_early(1.9), is_early(2.5)) == (True, False, False)
+    story.after("31s")
+    assert not is_early(0.1)
+    story.event(ProcessUp(pid=9, started=9, evidence="there"), "agent")
+    story.cleared(NAME)
+    assert not is_early(0.1)
 
 
 def test_a_bound_that_is_taken_out_of_the_settings_ends_the_condition() -> None:
