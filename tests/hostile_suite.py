@@ -467,7 +467,7 @@ CLASSES: Mapping[str, Callable[[], Sequence[Attack]]] = {
     RULES_THAT_ATTACK: lambda: [*map(promoted, attacking())],
     LOGS: lambda: [told(number) for number in range(sample(2, 20))],
 }
-KILLS = sample(5, 12)
+KILLS = sample(4, 12)
 """How often what is guarded is killed during each attack of a class, beside the same number where there is none."""
 MORE, ROUNDS = 10, sample(4, 0)
 """How often it is killed beyond that where too many of so few recoveries were slow, and in how many rounds at most: of a

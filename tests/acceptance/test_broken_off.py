@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from tests.campaign.broken_off import broken_backups, broken_restores
+from tests.long_form import sample
 
 
 @pytest.mark.timeout(600)
 def test_a_backup_that_is_killed_is_whole_or_not_there(tmp_path: Path) -> None:
-    assert len(list(broken_backups(tmp_path, stride=20))) > 2
+    assert len(list(broken_backups(tmp_path, stride=sample(40, 20)))) > 2
 
 
 @pytest.mark.timeout(600)

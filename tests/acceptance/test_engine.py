@@ -167,6 +167,7 @@ def test_a_promote_whose_rules_raise_is_taken_back_by_itself_and_kept_with_its_e
     assert (status["runs"], status["rules"]) == (rolled["subject"], ["good"])
 
 
+@in_campaign  # `test_promote_kills` has the same
 def test_killed_between_the_wish_and_the_answer_the_next_daemon_answers_it(engine: Engine) -> None:
     """It is carried out if the daemon had not begun it, and else refused: it may be what killed the daemon."""
     engine.begin()
@@ -483,6 +484,7 @@ def test_an_engines_own_watcher_and_executor_sense_and_act_and_go_with_their_com
         engine.served.append("effect", "beep", action="beep", key="beep-by-hand")
 
 
+@in_campaign  # the simulation has the same
 def test_a_promote_whose_host_ends_again_and_again_is_taken_back_by_itself(engine: Engine) -> None:
     """On a busy machine a host that is late is replaced, too, and that counts: then fewer are killed."""
     engine.begin()

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
@@ -83,11 +84,17 @@ def test_fifty_that_die_together_all_come_back(served: Served) -> None:
     rows = [f'[[process]]\nname = "{name}"\nstart = ["sleep", "9003"]\n{NO_LIMITS}\n' for name in names]
     served.configure("".join(rows) + "[budget]\nactions_per_minute = 0\n")
     served.start()
-    pids = {name: served.pid_when_up(name) for name in names}
-    for pid in pids.values():
+
+    def up(others: Collection[int]) -> dict[str, int]:
+        """The pids of all, once they are up with others than these; one look sees all of them."""
+        found = served.status()["processes"]
+        pids = {one["name"]: one["pid"] for one in found if one["state"] == "up" and one["pid"] not in others}
+        return pids if len(pids) == len(names) else {}
+
+    first = served.eventually(lambda: up(()), "all are up").values()
+    for pid in first:
         os.kill(pid, signal.SIGKILL)
-    for name, pid in pids.items():
-        served.pid_when_up(name, other_than=pid)
+    served.eventually(lambda: up(first), "all are back")
     assert served.status()["effects"]["failed"] == 0
 
 

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from pulse_core.model.kinds import Paused
-from tests.long_form import sampled
+from tests.long_form import sample, sampled
 from tests.simulation.chaos import live
 from tests.simulation.world import World, simulate
 
@@ -42,7 +42,7 @@ def test_a_seed_is_lived_the_same_way_twice_also_by_another_python() -> None:
 
 
 def test_a_long_life_holds_the_laws_too() -> None:
-    assert live(7, deeds=300).daemon is not None
+    assert live(7, deeds=sample(150, 600)).daemon is not None
 
 
 def test_the_dead_write_nothing() -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from pulse_core.projections.effects import decode_effect, decode_plain_effect
+from tests.long_form import sample
 from tests.simulation.day import Day, lived
 
-pytestmark = pytest.mark.usefixtures("usual_rounds")
+pytestmark = pytest.mark.usefixtures(sample("rare_rounds", "usual_rounds"))
 
 HOURS = 4
 """The third fills what the fourth empties again."""

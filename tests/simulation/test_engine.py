@@ -17,6 +17,7 @@ from pulse_core.model.payload import Role
 from pulse_core.model.verdict import Verdict
 from pulse_core.projections.state import Snapshot
 from pulse_core.rules import Inner, Rule
+from tests.long_form import sampled
 from tests.simulation.world import World, simulate
 from upulse_cli.views.status import engine_line
 
@@ -238,12 +239,15 @@ def moody(*words: str) -> Rule:
 
 @pytest.mark.parametrize(
     ("raised", "changed", "is_taken_back"),
-    [
-        ("the table is missing", ("rules/moody.py",), True),
-        ("the table is missing", ("rules/other.py",), True),
-        ("no answer", ("rules/moody.py",), True),
-        ("no answer", ("rules/other.py",), False),
-    ],
+    sampled(
+        [
+            ("the table is missing", ("rules/moody.py",), True),
+            ("the table is missing", ("rules/other.py",), True),
+            ("no answer", ("rules/moody.py",), True),
+            ("no answer", ("rules/other.py",), False),
+        ],
+        3,
+    ),
 )
 def test_one_error_of_a_rule_excuses_the_same_one_of_the_same_code_in_a_later_promote_and_nothing_else(
     raised: str, changed: tuple[str, ...], is_taken_back: bool

@@ -769,7 +769,7 @@ def test_group_sets_how_long_a_notice_waits(group: str) -> None:
     tell(story, {"notify": {"urls": [ONE], "group": group}})
 
 
-@pytest.mark.parametrize("seed", range(sample(2, 30)))
+@pytest.mark.parametrize("seed", range(sample(1, 30)))
 def test_whatever_happens_the_newest_notice_of_each_topic_arrives_everywhere(seed: int) -> None:
     dice, wishes, number = Random(seed), dict[str, str](), count()
 

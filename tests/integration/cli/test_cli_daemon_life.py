@@ -19,6 +19,7 @@ from pulse_adapters.workers.process_tree import end_chosen, in_tree
 from pulse_core.model.moment import iso
 from pulse_core.projections.incidents import NAME
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually, sleeper
+from tests.long_form import sampled
 
 
 @pytest.fixture
@@ -55,7 +56,7 @@ def test_a_daemon_comes_and_goes_and_what_it_guards_stays(home: CliHome, tmp_pat
     assert status["vitals"].keys() >= {"process-alive", "system-resource"}
 
 
-@pytest.mark.parametrize("has_group", [True, False])
+@pytest.mark.parametrize("has_group", sampled([True, False], 2))
 async def test_a_daemon_that_a_guarded_process_of_another_home_starts_outlives_it(
     home: CliHome, tmp_path: Path, has_group: bool
 ) -> None:

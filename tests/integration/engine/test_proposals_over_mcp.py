@@ -12,6 +12,7 @@ from pulse_adapters.config.home import Home
 from tests.integration.cli.cli_home import eventually
 from tests.integration.engine.engine_home import PATIENT, engine_of, new_home
 from tests.integration.engine.test_proposals import RULE, TEST
+from tests.long_form import in_campaign
 from tests.unit.mcp.test_mcp_command import entry
 
 GATES = ["compiles", "types", "loads", "tests", "replay"]
@@ -27,6 +28,7 @@ async def proposed(params: StdioServerParameters, code: str) -> Any:
         return json.loads(text.partition("\n")[2])
 
 
+@in_campaign  # `test_proposals` and `test_mcp_clients` have what it is made of
 @pytest.mark.timeout(240)
 def test_a_proposal_comes_into_force_where_the_settings_allow_it_and_else_waits_for_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

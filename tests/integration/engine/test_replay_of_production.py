@@ -19,8 +19,11 @@ from pulse_core.projections.state import Snapshot
 from tests.integration.cli.cli_home import ALLOW, CliHome, eventually
 from tests.integration.engine.engine_home import PATIENT, new_home
 from tests.integration.rule_host.rule_host_engines import written
+from tests.long_form import sample
 from upulse_cli.wiring.home import home_context
 
+TICKS = sample(10, 20)
+"""In each of three parts: after a quarantine, after a promote, after a restart."""
 CONFIG = f"""
 [daemon]
 tick_ms = 100
@@ -122,15 +125,15 @@ def replayed(home: CliHome, *words: str, code: int = 0) -> dict[str, Any]:
 @pytest.mark.timeout(600)
 def test_a_replay_of_what_was_in_force_says_exactly_what_was_emitted(served: CliHome) -> None:
     eventually(lambda: served.status()["engine"]["quarantined"], "the rule to be quarantined")
-    some_ticks(served, 20)
+    some_ticks(served, TICKS)
     written(served.path / "staging", RULES.replace("NAME", "your"), listed(NAMES))
     second = served.upulse("promote", "--gate", "loads").out.strip()
-    some_ticks(served, 20)
+    some_ticks(served, TICKS)
     os.kill(served.status()["daemon"]["pid"], signal.SIGKILL)
     control = home_context(Home(served.path)).daemon
     eventually(lambda: control.lock_holder() is None, "the killed daemon to let go of the home")
     served.start_daemon()
-    some_ticks(served, 20)
+    some_ticks(served, TICKS)
     served.upulse("daemon", "stop")
 
     told = replayed(served, "--engine", "in-force", "--against", "recorded")

@@ -9,6 +9,7 @@ from pathlib import Path
 from pulse_adapters.host.clock import SystemClock
 from pulse_core.model.event import Event
 from pulse_core.model.kinds import Effect
+from tests.processes import pauses
 
 EVENT_ID = f"0198c0de-0000-7000-8000-{os.getpid():012x}"
 """Of this test process alone: who bears the mark of an effect is searched on the whole machine."""
@@ -16,10 +17,10 @@ EVENT_ID = f"0198c0de-0000-7000-8000-{os.getpid():012x}"
 
 async def until(true: Callable[[], object], seconds: float = 60.0) -> None:
     """Poll until it holds; only for what real processes do in their own time."""
-    deadline = time.monotonic() + seconds
+    deadline, pause = time.monotonic() + seconds, pauses()
     while not true():
         assert time.monotonic() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.005)
+        await asyncio.sleep(next(pause))
 
 
 def said(path: Path) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -20,6 +20,7 @@ from pulse_adapters.config.toml_writer import settings_as_toml, value_as_toml
 from pulse_core.settings.groups import AS_WRITTEN
 from pulse_core.settings.processes import ProcessSettings, RestartSettings
 from pulse_core.settings.settings import Settings
+from tests.long_form import sample
 
 COMPANIONS: dict[str, dict[str, Any]] = {
     "process": {"start": ["a"]},
@@ -163,6 +164,7 @@ anything = table(
 )  # fmt: skip
 
 
+@settings(max_examples=sample(40, 400))
 @given(anything)
 def test_what_is_shown_loads_to_the_same_settings(data: dict[str, Any]) -> None:
     settings = Settings.model_validate(data)
