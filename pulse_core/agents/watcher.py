@@ -143,11 +143,10 @@ class AgentRunsWatcher:
 
     def _conditions(self) -> Iterator[Draft]:
         """What has changed about who fails."""
-        failing, state = self._failing(), self._context.state()
-        raised = [name for name in state.conditions.raised if name.startswith(CONDITION)]
+        failing, raised = self._failing(), self._context.state().conditions.raised
         for name, why in failing.items():
             if name not in raised:
                 yield Draft(ConditionRaised(evidence=why, state=FAILING), name)
         for name in raised:
-            if name not in failing:
+            if name.startswith(CONDITION) and name not in failing:
                 yield Draft(ConditionCleared(evidence="it works again, or a person has resumed it"), name)

@@ -15,14 +15,12 @@ def agent_table(agents: Sequence[Mapping[str, Any]]) -> Table:
     """One line an agent."""
     drawn = PlainTable("name", "kind", "labels", "projects", "tasks", "note")
     for one in agents:
-        drawn.line(
-            one["name"],
-            one["kind"],
-            ", ".join(one["labels"]) or "any",
-            ", ".join(one["projects"]) or "all",
+        may_do = ", ".join(one["labels"]) or "any", ", ".join(one["projects"]) or "all"
+        tasks, note = (
             f"{len(one['tasks'])}/{one['concurrency']}",
             one["unavailable"] or ", ".join(one["tasks"]),
         )
+        drawn.line(one["name"], one["kind"], *may_do, tasks, note)
     return drawn
 
 
