@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 export UPULSE_HOME ?= $(HOME)/.upulse
 # Images often forbid bytecode: then each of the thousands of processes of a run compiles what it imports.
 export PYTHONDONTWRITEBYTECODE :=
+# Of long tables each run does a share, and another one each hour; pytest by itself does the whole: tests/long_form.py.
+export PULSE_SAMPLE ?= $(shell expr $$(date +%s) / 3600)
 
 .PHONY: run test check style types collect bench campaign setup setup-dev docs clean
 

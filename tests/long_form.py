@@ -18,5 +18,11 @@ def sample(short: T, long: T) -> T:
 
 
 def sampled(rows: Iterable[T], every: int) -> list[T]:
-    """Every so many-th case of a table, the first one first, or all of them where `PULSE_CAMPAIGN` is set."""
-    return [*rows][:: sample(every, 1)]
+    """A share of a table, one case of so many, and with each `PULSE_SAMPLE` another one.
+
+    All of it where that is not set, as for who runs a test by hand, and in the campaign.
+    """
+    table = [*rows]
+    if (number := os.environ.get("PULSE_SAMPLE")) is None or "PULSE_CAMPAIGN" in os.environ:
+        return table
+    return table[int(number) % every :: every] or table[:1]
