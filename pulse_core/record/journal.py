@@ -215,7 +215,7 @@ class Journal:
         for draft in held:
             self._held.remove(draft.id)
         if held or events:
-            self._tell_available(len(held))
+            self._tell_available(len(held) + len(self._held))
         return events
 
     async def _sort_out(self, held: Sequence[Draft]) -> None:

@@ -268,3 +268,19 @@ async def test_what_is_recorded_in_the_moment_in_which_patience_ends_is_not_held
     await desk.journal.append_or_hold(DEATH)
     assert (desk.kinds(), desk.heard) == (["process-died"], ["process-died"])
     assert (desk.journal.held, desk.journal.hangs) == ({}, False)
+
+
+async def test_all_that_was_held_is_counted_when_what_hung_is_recorded_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pulse_core.record.journal.PATIENCE", 0)
+    desk, told = Desk(), list[str]()
+    desk.journal.recovered = told.append
+    desk.free.clear()
+    asked = asyncio.create_task(desk.journal.append(ASKED))
+    await asyncio.sleep(0)
+    await desk.journal.append_or_hold(DEATH)
+    desk.journal.hold(WISH)
+    desk.free.set()
+    await asked
+    assert [words.partition("; ")[2] for words in told] == ["2 events were held"]
