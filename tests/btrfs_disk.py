@@ -1,9 +1,9 @@
-"""A directory on a btrfs of its own, which writes what changes to another place."""
+"""A directory on a btrfs of its own, which writes what changes to another place, or on one whose blocks are small."""
 
 import errno
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -44,17 +44,17 @@ class BtrfsDisk:
 
 
 @contextmanager
-def btrfs_disk(place: Path) -> Iterator[BtrfsDisk]:
-    """Such a disk; skips where nobody can make one."""
+def btrfs_disk(place: Path, mkfs: Sequence[str] = ("mkfs.btrfs", "-q", "-f")) -> Iterator[BtrfsDisk]:
+    """Such a disk, or another one that this makes; skips where nobody can make one."""
     with small_disk(place / "below", "140m") as below:
         image, path = below / "image", place / "btrfs"
         path.mkdir()
         with image.open("wb") as file:
             file.truncate(128 << 20)
         with suppress(OSError):
-            subprocess.run(["mkfs.btrfs", "-q", "-f", image], capture_output=True, check=False, timeout=60)
+            subprocess.run([*mkfs, image], capture_output=True, check=False, timeout=60)
         if subprocess.run(["mount", "-o", "loop", image, path], check=False, timeout=60).returncode:
-            pytest.skip("no btrfs can be mounted of a file here")
+            pytest.skip(f"nothing that {mkfs[0]} makes can be mounted of a file here")
         try:
             yield BtrfsDisk(path)
         finally:

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from pulse_adapters.sqlite.chain import START
 from pulse_adapters.sqlite.errors import is_disk_full
 from pulse_adapters.sqlite.last_write import was_rebooted_since_written
-from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, has_room, is_copied_on_write
+from pulse_adapters.sqlite.shared_memory import MendingConnection, SharedMemory, has_room, may_need_room
 from pulse_adapters.sqlite.wal import HEADER, read_index, scan
 from pulse_adapters.sqlite.wal_watch import WalWatch, own_descriptor
 from pulse_adapters.workers.database_files import files_of, left_beside_link
@@ -111,7 +111,7 @@ def read_schema(connection: sqlite3.Connection) -> None:
 def read_mode_for(path: Path) -> ReadMode:
     """How this user can read the database. Where a -shm can be neither used nor made, nobody has it open."""
     database, wal, shm = files_of(path)
-    if is_copied_on_write(database.parent):
+    if may_need_room(database.parent):
         if _is_open(shm, by_others=True):
             return ReadMode.BESIDE
         if not has_room(database.parent) and not _is_open(shm):

@@ -3,11 +3,15 @@
 That is one to what somebody has cut away; and a write to a page that is on the disk already, where the file system writes
 what changes to another place (btrfs), and has no room.
 
+And one to a page of which SQLite has made the last byte alone, where blocks are smaller than pages, as on an ext4 of less
+than 512 MiB.
+
 One that has to wait, for a disk that hangs, holds up the whole process as soon as another thread forks or maps memory: the
 kernel keeps the map locked meanwhile. So the file system is asked for a write first, in which nobody but the thread waits.
 """
 
 import errno
+import mmap
 import os
 import sqlite3
 from contextlib import suppress
@@ -37,7 +41,7 @@ class SharedMemory:
         self._mapped: list[tuple[int, int]] = []
         self.mend()
         self._folder = files_of(path).shm.parent
-        self._needs_room = _magic(self._folder) in (_BTRFS, _TMPFS)
+        self._needs_room = _magic(self._folder) == _TMPFS or may_need_room(self._folder)
 
     def mend(self) -> None:
         """Give it the length that it had: SQLite finds zeros in it, and makes it anew of the -wal.
@@ -92,14 +96,19 @@ class SharedMemory:
         return []
 
 
-def is_copied_on_write(folder: Path) -> bool:
-    """Whether its file system writes what changes to another place, so that this needs room."""
-    return _magic(folder) == _BTRFS
+def may_need_room(folder: Path) -> bool:
+    """Whether a write to a page of a -shm that is there may need room: its file system writes what changes to another
+    place, or blocks that are smaller than pages."""
+    if _magic(folder) == _BTRFS:
+        return True
+    with suppress(OSError):
+        return os.statvfs(folder).f_bsize < mmap.PAGESIZE
+    return False
 
 
 def has_room(folder: Path) -> bool:
     """Whether there is room for a writer of a database in this folder, where that must be known beforehand."""
-    if not is_copied_on_write(folder):
+    if not may_need_room(folder):
         return True
     try:
         file = os.open(folder, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, 0o600)

@@ -1,6 +1,7 @@
 """The -shm of the log or of the vitals is cut under the daemon, or has no room: it lives, and all rows are there."""
 
 import errno
+import mmap
 import os
 import subprocess
 import sys
@@ -54,6 +55,17 @@ def test_a_shared_memory_that_is_cut_ends_nobody_and_loses_nothing(tmp_path: Pat
     assert verify(tmp_path / "events.db", tmp_path / "objects")[:2] == (4, "")
 
 
+OPENED = """
+import sqlite3, sys
+from contextlib import suppress
+from pathlib import Path
+from pulse_adapters.sqlite.connect import connect_readonly
+from pulse_adapters.sqlite.open_log import Opening, open_writer
+
+with suppress(sqlite3.OperationalError):
+    open_writer(Path(sys.argv[1]), Opening())
+print(*connect_readonly(Path(sys.argv[1])).execute("SELECT count(*) FROM event").fetchone(), "rows")
+"""
 FULL = """
 import asyncio, os, sys
 from pathlib import Path
@@ -129,6 +141,29 @@ def test_a_full_disk_that_writes_what_changes_to_another_place_ends_neither_writ
         assert said(daemon, "last") == "ready\n"
         assert said(daemon, "") == "22 20\n"
         assert verify(disk.path / "events.db", disk.path / "objects")[:2] == (22, "")
+
+
+@pytest.mark.skipif(mmap.PAGESIZE <= 1_024, reason="no blocks are smaller than pages")
+@pytest.mark.parametrize("room", [10_240, 16_384])
+def test_where_blocks_are_smaller_than_pages_a_full_disk_ends_nobody_who_opens_the_log(
+    tmp_path: Path, room: int
+) -> None:
+    """SQLite makes the last byte of each page of the -shm, which takes a block, and writes the others as to memory."""
+    with btrfs_disk(tmp_path, ("mkfs.ext4", "-q", "-b", "1024", "-m", "0")) as disk:
+        path = disk.path / "events.db"
+        open_writer(path, Opening())[0].close()
+        disk.fill()
+        for _ in range(5):  # what was set aside for metadata is room again after a sync
+            with (disk.path / "rest").open("ab", buffering=0) as rest, suppress(OSError):
+                while True:
+                    rest.write(bytes(1_024))
+            subprocess.run(["sync", "-f", disk.path], check=False, timeout=60)
+        os.truncate(disk.path / "ballast", os.path.getsize(disk.path / "ballast") - room)
+        subprocess.run(["sync", "-f", disk.path], check=False, timeout=60)
+        files_of(path).shm.unlink(missing_ok=True)
+        argv = [sys.executable, "-c", OPENED, str(path)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stdout) == (0, "0 rows\n"), done.stderr
 
 
 def test_where_such_a_disk_has_hardly_any_room_no_shared_memory_is_made_to_open_a_log(
