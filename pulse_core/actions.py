@@ -3,7 +3,7 @@
 Nothing acts here: an executor carries an action out, in an adapter, and takes its name and params from its declaration.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -259,6 +259,9 @@ class RestartParams(ActionParams):
     only_start: bool = Field(
         False, description="the newest look found none of it alive: it is charged to the budget of starts"
     )
+    needs: tuple[str, ...] = Field(
+        (), description="what it depends on: it is not begun while one of these is down"
+    )
     for_condition: str = Field("", description="the condition that this answers, as `memory`")
 
 
@@ -285,9 +288,12 @@ class StopParams(ActionParams):
 
 
 def restart_objection(effect: Effect, state: State, now: Moment) -> str:
-    """Object if the process was requested to be down by now."""
-    stop = _requested_stop(effect, state, now)
-    return f"stopped by {stop.by} in the meantime" if stop else ""
+    """Object if the process was requested to be down by now, or what it depends on has died, as before a daemon's start."""
+    if stop := _requested_stop(effect, state, now):
+        return f"stopped by {stop.by} in the meantime"
+    needs: Iterable[str] = effect.params.get("needs", ())
+    down = ", ".join(name for name in needs if state.processes[name].up is None)
+    return f"{down}, on which it depends, went down in the meantime" if down else ""
 
 
 def stop_objection(effect: Effect, state: State, now: Moment) -> str:

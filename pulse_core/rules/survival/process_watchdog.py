@@ -149,6 +149,8 @@ def restart_effect(process: ProcessSettings, why: str, look: Mapping[str, Json],
     # Seen to die a moment ago: another probe before the restart would only cost time.
     fresh = history.down is not None and curr.now.since(history.down) < FRESH_US
     params |= {"instead_of": dead, "if_dead": True, "fresh": fresh}
+    if process.depends_on:
+        params["needs"] = [*process.depends_on]
     return survival_effect(RESTART_PROCESS, key, params, reason, curr.samples(WATCHER))
 
 

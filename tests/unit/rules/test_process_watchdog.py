@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from pulse_core.actions import restart_objection
 from pulse_core.model.kinds import (
+    EffectCancelled,
     Paused,
     ProcessDied,
     ProcessStartRequested,
@@ -169,6 +171,23 @@ def test_a_process_waits_for_those_it_depends_on() -> None:
     up(story, "mq", pid=9).tick()
     assert "gateway: waiting: died just now, as what it depends on may have" in notes(story)
     story.after("50ms").tick()
+    story.expect("restart-process", key=KEY)
+
+
+def test_a_restart_that_was_wished_before_what_it_depends_on_died_is_not_begun() -> None:
+    """As when a daemon was killed between the two: the next one has the wish, and knows of the death."""
+    story = up(a_story({"name": "db", "start": ["d"]}, depends_on=["db"], restart={"backoff": "0s"}))
+    up(story, "db", pid=8)
+    die(story).after("50ms").tick()
+    wish = story.expect("restart-process", key=KEY)
+    assert restart_objection(wish, story.snapshot.state, story.now) == ""
+    die(story, "db", pid=8).tick()
+    why = restart_objection(wish, story.snapshot.state, story.now)
+    assert why == "db, on which it depends, went down in the meantime"
+    story.event(EffectCancelled(why=why), story._open(KEY))
+    story.tick()
+    assert "gateway: waiting: waits for db" in notes(story)
+    up(story, "db", pid=9).after("1h").tick()
     story.expect("restart-process", key=KEY)
 
 
