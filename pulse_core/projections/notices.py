@@ -21,7 +21,7 @@ from pulse_core.model.kinds import (
 from pulse_core.model.moment import US_PER_SECOND, Moment
 from pulse_core.model.names import NOTIFY, SETTLING
 from pulse_core.model.payload import decode_plain
-from pulse_core.projections.effects import decode_plain_effect
+from pulse_core.projections.effects import Source, decode_plain_effect, source_of
 
 PREFIX = f"{NOTIFY}:"
 TOPICS = 1_000
@@ -32,13 +32,17 @@ DEFAULT_SEVERITY = "warning"
 
 
 class Notice(NamedTuple):
-    """A topic with notices: when first and last, how often, whether it is over by the last one, and how severe."""
+    """A topic with notices: when first and last, how often, whether it is over by the last one, and how severe.
+
+    of_rules: whether a rule of an engine or plugin told the last one.
+    """
 
     first: Moment
     last: Moment
     times: int = 1
     over: bool = False
     severity: str = DEFAULT_SEVERITY
+    of_rules: bool = False
 
 
 class ReplacedNotices(NamedTuple):
@@ -59,7 +63,7 @@ class ReplacedNotices(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notices:
-    """By topic, the newest at the end (the last 1,000); open: topics of unsettled notices by effect id;
+    """By topic, the newest at the end (1,000; the oldest of rules go first); open: topics of unsettled notices by effect id;
     failed: when the last attempt of an unsettled one failed, by effect id; reached: when one was last delivered;
     sent: when each message of the last hour before the newest one was begun (at most 10,000), less those that only
     bring to a further address what another one got, and those that reached none. Notices that go out as one message begin
@@ -166,9 +170,11 @@ def _add_notice(of: dict[str, Notice], open_: dict[str, str], event: Event) -> N
         bool(params.get("over") or params.get("once")),
         str(params.get("severity", DEFAULT_SEVERITY)),
     )
+    of_rules = source_of(event.data) is Source.RULES
     if before is None or before.over:
-        of[topic] = Notice(now, now, over=over, severity=severity)
+        of[topic] = Notice(now, now, over=over, severity=severity, of_rules=of_rules)
     else:
-        of[topic] = before._replace(last=now, times=before.times + 1, over=over, severity=severity)
-    if len(of) > TOPICS:
-        del of[next(iter(of))]
+        times = before.times + 1
+        of[topic] = before._replace(last=now, times=times, over=over, severity=severity, of_rules=of_rules)
+    if len(of) > TOPICS:  # what survival has told is not forgotten for what rules tell
+        del of[next((known for known, one in of.items() if one.of_rules), next(iter(of)))]

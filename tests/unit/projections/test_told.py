@@ -11,7 +11,7 @@ from pulse_core.model.kinds import (
 )
 from pulse_core.model.moment import Moment
 from pulse_core.model.payload import Payload
-from pulse_core.projections.notices import Notice, Notices, ReplacedNotices, after
+from pulse_core.projections.notices import TOPICS, Notice, Notices, ReplacedNotices, after
 from tests.events import SECOND, event
 
 HOUR_S = 3_600
@@ -29,6 +29,22 @@ def log(*rows: tuple[int, Payload, str]) -> list[Event]:
 
 def wish(topic: str, **params: object) -> tuple[Effect, str]:
     return Effect(action="notify", key=f"notify:{topic}", params={"title": "t", **params}), f"notify:{topic}"
+
+
+def test_rules_that_tell_thousands_of_topics_have_none_of_survival_forgotten() -> None:
+    (told, key), rules = wish("flapping:p", severity="critical"), range(2, 2_500)
+    survival = told.model_copy(update={"survival": True, "tick": 1})
+    mine = [
+        (
+            number,
+            wish(f"mine:{number}")[0].model_copy(update={"rule": "mine", "tick": 1}),
+            f"notify:mine:{number}",
+        )
+        for number in rules
+    ]
+    state = after(Notices(), log((1, survival, key), *mine))
+    assert state["flapping:p"] == Notice(at(1), at(1), severity="critical")
+    assert (len(state.of), state["mine:2"], state["mine:2499"] is not None) == (TOPICS, None, True)
 
 
 def test_a_topic_is_told_reminded_of_over_and_told_anew() -> None:
