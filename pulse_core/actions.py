@@ -78,7 +78,7 @@ class ActionDeclaration:
     exclusive_by: the param whose value only one open effect may have at a time, or nothing;
     concurrency: how many that rules, or people, request may execute at a time, where that is less than the settings say;
     is_reserved: whether only survival rules may request effects whose key begins with its name;
-    objection: why an effect of survival's must not begin now, though it was right when it was requested;
+    objection: why an effect that a rule requested must not begin now, though it was right when it was requested;
     refusal: why a rule of the engine may never request such an effect;
     too_soon: why a rule of the engine may not request it yet. All three are pure, and say nothing if it may.
     """
@@ -318,13 +318,15 @@ def stop_refusal(effect: Effect, curr: Snapshot) -> str:
 
 
 def restart_too_soon(effect: Effect, curr: Snapshot) -> str:
-    """Leave a process to survival until it has been up for its `healthy_after`.
+    """Leave a process to survival until it has been up for its `healthy_after`, and to whoever wants it down.
 
     Otherwise a rule could keep it down by restarting it repeatedly.
     """
     process = _guarded_process(effect, curr)
     if process is None:
         return ""  # the append is refused, and says why
+    if stop := _requested_stop(effect, curr.state, curr.now):
+        return f"{stop.by} wants {process.name} down"
     up = curr.process(process.name).up
     if up is None:
         return f"{process.name} is not up: that is survival's to mend"

@@ -28,7 +28,7 @@ from pulse_core.model.payload import Payload, encode
 from pulse_core.ports.clock import Clock
 from pulse_core.ports.executor import Executor, GivenUp, PartlyDone, Policy, Result, Safety, Unsure
 from pulse_core.projections.conditions import FOR
-from pulse_core.projections.effects import OpenEffect, Phase, Source
+from pulse_core.projections.effects import OpenEffect, Phase, Source, source_of
 from pulse_core.projections.state import CurrentState, State
 from pulse_core.record.journal import Journal
 
@@ -44,10 +44,10 @@ def objection(effect: OpenEffect, state: State, now: Moment) -> str | None:
     wish, wished = effect.wish, effect.event
     if wish.not_after is not None and now.since(wished.moment) > wish.not_after - wished.at:
         return "its time was over before it could be begun"
-    if not wish.survival:
+    if source_of(wished.data) is Source.PEOPLE:
         return None
     condition = wish.params.get(FOR)
-    if condition and state.conditions[str(condition)] is None:
+    if wish.survival and condition and state.conditions[str(condition)] is None:
         return f"{condition} is over in the meantime"
     return declaration_of(wish.action).objection(wish, state, now) or None
 

@@ -8,6 +8,7 @@ import pytest
 from pulse_core.actions import BUDGET
 from pulse_core.composition import is_reserved
 from pulse_core.engine.effect_filter import filter_effects
+from pulse_core.execute.effect_tasks import objection
 from pulse_core.llm import endpoint
 from pulse_core.model.kinds import Effect, EffectAcked
 from pulse_core.model.names import ARCHIVE_SESSIONS, CLEAN_PATHS, ROLLBACK_ENGINE, STOP_PROCESS
@@ -120,6 +121,26 @@ def test_a_rule_restarts_nothing_twice_a_minute_however_soon_it_is_healthy() -> 
     restart = wishing("restart-process", process="gateway")
     assert keys(filter_effects(restart, told.after("59s").snapshot)) == []
     assert keys(filter_effects(restart, told.after("1s").snapshot)) == ["mine"]
+
+
+def test_a_rule_does_not_restart_what_a_person_wants_down() -> None:
+    restart, told = wishing("restart-process", process="gateway"), up().after("1h")
+    assert keys(filter_effects(restart, told.snapshot)) == ["mine"]
+    told.happened("process-stop-requested", "gateway", expires_us=3_600 * 10**6)
+    found = filter_effects(restart, told.snapshot)
+    assert [one.why for one in found.withheld] == ["pulse wants gateway down"]
+    assert keys(filter_effects(restart, told.after("2h").snapshot)) == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("tick", "why"), [(1, "stopped by pulse in the meantime"), (None, None)], ids=["rule", "person"]
+)
+def test_a_rules_restart_is_not_begun_once_a_person_wants_it_down(tick: int | None, why: str | None) -> None:
+    told = up().after("1h")
+    told.event(Effect(action="restart-process", key="mine", params={"process": "gateway"}, tick=tick), "mine")
+    told.happened("process-stop-requested", "gateway", expires_us=3_600 * 10**6)
+    (open_,) = told.snapshot.effects.open.values()
+    assert objection(open_, told.snapshot.state, told.now) == why
 
 
 def test_a_restart_of_what_nobody_knows_is_left_to_be_refused() -> None:
