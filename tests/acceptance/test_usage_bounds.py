@@ -24,7 +24,14 @@ os.fork()
 os.fork()
 time.sleep(600)
 """
-SPINS = "while True: pass"
+HALF_A_CORE = """
+import time
+while True:
+    until = time.thread_time() + 0.02
+    while time.thread_time() < until:
+        pass
+    time.sleep(0.02)
+"""
 
 
 def configure(served: Served, name: str, program: str, *more: str) -> None:
@@ -89,7 +96,7 @@ def test_what_processes_share_counts_once_and_cores_are_told(served: Served) -> 
 
 
 def test_too_many_cores_are_told_to_a_person(served: Served) -> None:
-    configure(served, "agent", SPINS, "-", "cpu_max = 0.2", 'for = "200ms"')
+    configure(served, "agent", HALF_A_CORE, "-", "cpu_max = 0.2", 'for = "200ms"')
     served.start()
     pid = served.pid_when_up("agent")
     told = served.eventually(

@@ -269,7 +269,7 @@ def test_the_next_worst_is_stopped_only_if_it_is_still_short() -> None:
         assert all(60 <= gap < 75 for gap in gaps)
         assert story.titles() == ["memory is short", "memory is short, and nothing helped"]
         assert story.texts()[1].startswith(
-            "Tried: stop-process (done), stop-process (done), stop-process (done). It lasts for 4.1 min;"
+            "Tried: stop-process (done), stop-process (done), stop-process (done). It lasts for 4.6 min;"
         )
 
     live(tell)

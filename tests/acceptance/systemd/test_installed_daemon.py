@@ -12,6 +12,7 @@ import pytest
 from pulse_adapters.ipc.client import Client
 from pulse_core.model.errors import PulseError
 from tests.acceptance.systemd.systemd_machine import Machine, eventually
+from tests.long_form import in_campaign
 
 HOME = "/srv/h"
 CONFIG = f"{HOME}/config.toml"
@@ -268,6 +269,7 @@ def test_a_daemon_that_works_is_not_touched_by_the_watchdog_and_one_whose_loop_h
     assert home.pid_when_up("sleeper") == sleeper
 
 
+@in_campaign  # `test_cli_live_home` reloads, and `test_systemd_unit` has it called
 def test_a_reload_takes_changed_settings_into_force_and_with_invalid_ones_it_fails(daemon: Installed) -> None:
     before = daemon.main_pid()
     daemon.configure(SLEEPER, SECOND)
