@@ -159,7 +159,7 @@ def usage_gauges(process: ProcessSettings, said: Mapping[str, Json], gone: str =
 def is_too_early(gauge: Gauge, process: ProcessSettings, state: State, now: Moment) -> bool:
     """Whether what this process takes does not end its condition yet: it takes little, and still has time to come up."""
     up = state.processes[process.name].up
-    is_new = up is None or now.since(up) < process.start_grace
+    is_new = up is None or now.since(up) < min(process.start_grace, process.for_)
     return is_new and gauge.name in state.conditions.raised and not gauge.is_over(gauge.bound.clear)
 
 

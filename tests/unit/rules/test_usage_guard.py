@@ -281,9 +281,11 @@ def test_a_process_that_is_down_keeps_its_condition_until_it_is_measured_again()
     ]
 
 
-@pytest.mark.parametrize("by_pulse", [True, False])
-def test_what_a_start_takes_before_it_has_come_up_does_not_end_the_condition(by_pulse: bool) -> None:
-    story = a_story(restart={"grace": "30s"})
+@pytest.mark.parametrize(("by_pulse", "grace", "for_"), [(True, "30s", "5m"), (False, "1m", "30s")])
+def test_what_a_start_takes_before_it_has_come_up_does_not_end_the_condition(
+    by_pulse: bool, grace: str, for_: str
+) -> None:
+    story = a_story(restart={"grace": grace}, **{"for": for_})
     process = story.settings.process[0]
 
     def is_early(memory: float) -> bool:
