@@ -26,7 +26,7 @@ from pulse_core.tasks.projection import TASKS
 from pulse_core.tasks.task import TaskState
 
 OFTEN_S, FAILING_S, IDLE_S = 1.0, 10.0, 3_600.0
-FAILING = "failing"
+FAILING, GONE = "failing", "it is no agent of the settings any more"
 
 
 class AgentRunsWatcher:
@@ -149,4 +149,6 @@ class AgentRunsWatcher:
                 yield Draft(ConditionRaised(evidence=why, state=FAILING), name)
         for name in raised:
             if name.startswith(CONDITION) and name not in failing:
-                yield Draft(ConditionCleared(evidence="it works again, or a person has resumed it"), name)
+                gone = name.removeprefix(CONDITION) not in agents_of(self._context.settings())
+                words = GONE if gone else "it works again, or a person has resumed it"
+                yield Draft(ConditionCleared(evidence=words, unwatched=gone), name)

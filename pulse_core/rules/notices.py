@@ -31,5 +31,9 @@ def told_while(
     new = islice((of for of in standing if of not in told), room)
     ended = sorted(told - standing.keys())
     news = {of: {"title": title(of), "text": standing[of], "over": False} for of in new}
-    news |= {of: {"title": f"resolved: {title(of)}", "text": over, "over": True} for of in ended}
+    gone = curr.conditions.unwatched  # what nobody looks at any more, which is not known to be over
+    for of in ended:
+        head = "no longer watched" if f"{beginning}{of}" in gone else "resolved"
+        text = gone.get(f"{beginning}{of}", over)
+        news[of] = {"title": f"{head}: {title(of)}", "text": text, "over": True}
     return verdict.plus(*(NOTIFY.wish(f"{beginning}{of}", one, str(one["text"])) for of, one in news.items()))

@@ -438,6 +438,27 @@ def test_an_agent_that_meets_the_full_disk_in_the_middle_of_its_work_is_not_to_b
     told(story, agents={"failures": 1})
 
 
+def test_an_agent_that_is_taken_out_of_the_settings_is_not_told_to_work_again() -> None:
+    async def story(scene: AgentScene) -> None:
+        await scene.begin()
+        await asyncio.sleep(1)
+        scene.finish(1)
+        await asyncio.sleep(20)
+        assert "agent:ada" in scene.state().conditions.raised
+        scene.world.settings = scene.world.settings.model_copy(update={"agent": ()})
+        assert scene.world.daemon is not None
+        scene.world.daemon.request_reload()
+        await asyncio.sleep(30)
+        (cleared,) = scene.world.events("condition-cleared", subject="agent:ada")
+        words = "it is no agent of the settings any more"
+        assert json.loads(cleared.data) == {"evidence": words, "unwatched": True}
+        notices = [one for one in scene.world.events("effect") if one.subject == "notify:agent:ada"]
+        params = json.loads(notices[-1].data)["params"]
+        assert (params["title"], params["text"]) == ("no longer watched: agent ada fails", words)
+
+    told(story, agents={"failures": 1})
+
+
 def test_an_agent_that_fails_repeatedly_is_set_aside_told_of_and_tried_again() -> None:
     async def story(scene: AgentScene) -> None:
         await scene.start()
