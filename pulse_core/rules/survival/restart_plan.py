@@ -58,6 +58,9 @@ def restart_hold(process: ProcessSettings, curr: Snapshot) -> str:
     """Why a process that lives need not be well, or can't be restarted, at this moment; empty if it can."""
     if excuse := excuse_of(process.name, 0, curr.state, curr.now):
         return excuse
+    request = curr.process(process.name).request
+    if request and not request.is_start:
+        return f"{process.name} is restarted since {request.by} asked for it"
     if missing := [other for other in process.depends_on if curr.process(other).up is None]:
         return f"{process.name} depends on {', '.join(missing)}, which is not up"
     return ""

@@ -13,11 +13,13 @@ from pulse_core.model.kinds import (
     LogMatched,
     Paused,
     ProcessDied,
+    ProcessRestartRequested,
     ProcessStopRequested,
     ProcessUp,
     SafeModeEntered,
 )
 from pulse_core.rules.survival.error_escalate import error_escalate
+from pulse_core.rules.survival.process_watchdog import process_watchdog
 from pulse_core.silences.events import SilenceAdded
 from pulse_core.testing import Story, given
 
@@ -164,6 +166,16 @@ def test_a_restart_that_did_not_help_is_told_and_repeated_with_the_pauses_of_a_d
     story.cleared(NAME)
     story.tick()
     story.expect("notify", over=True, text="it is well; tried before: 2 restarts")
+
+
+def test_a_restart_that_a_person_requested_is_that_and_none_for_the_check() -> None:
+    story = a_story(process_watchdog, check_watchdog, **RESTARTS)
+    story.event(ProcessRestartRequested(), "gateway", actor="ann")
+    story.tick()
+    assert (
+        story.expect("restart-process", key=RESTART).reason == "gateway is to be restarted: ann asked for it"
+    )
+    story.expect_note("gateway is restarted since ann asked for it")
 
 
 def restarts_in_an_hour(healthy_after: int, *names: str) -> int:

@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from pulse_core.model.kinds import (
     DaemonStarted,
+    Effect,
     ProcessDied,
     ProcessRestartRequested,
     ProcessStartRequested,
@@ -129,6 +130,9 @@ def test_a_person_who_requests_a_restart_or_start_gives_a_fresh_budget(request_:
     story.event(request_, "agent", actor="root")
     if request_.kind == ProcessRestartRequested.kind:
         story.tick()
+        story.expect_note("agent is restarted since root asked for it")
+        wish = Effect(action="restart-process", key=KEY, params={"process": "agent"}, survival=True)
+        story.event(wish, KEY)
         restarted(story, 30)
     story.after("6m").tick()
     assert story.expect("restart-process", key=KEY).params["for_condition"] == NAME
