@@ -4,6 +4,7 @@ import asyncio
 import re
 import sqlite3
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import watchfiles
 from watchfiles.main import FileChange
 
+from pulse_adapters.rule_host import hosts
 from pulse_core.app.engine.dev_reports import DevRemark, LoadRefused, RulesLoaded, TickSeen
 from tests.integration.cli.cli_home import CliHome
 from tests.integration.engine.engine_home import CALM, WISHING, Ear, author, new_home, save, spoil
@@ -127,7 +129,11 @@ async def test_rules_that_never_loaded_are_live_as_soon_as_they_are_mended(tmp_p
         assert (await ear.next(RulesLoaded)).loaded.rules == ("calm",)
 
 
-async def test_rules_that_take_for_ever_to_load_hold_up_nobody(tmp_path: Path) -> None:
+async def test_rules_that_take_for_ever_to_load_hold_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_less = partial(hosts.ChildHosts, load=4.0)  # than ten seconds
+    monkeypatch.setattr(hosts, "ChildHosts", in_less)
     home = new_home(tmp_path / "home", CALM, QUICK)
     async with author(home) as ear:
         await ear.next(RulesLoaded)
