@@ -282,8 +282,7 @@ class Spawner:
         try:
             handle = os.pidfd_open(found.pid)
         except OSError as error:
-            os.kill(found.pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
-            raise PulseError(f"cannot keep watch over a new process: {error.strerror}") from error
+            raise _unwatched(found.pid, error) from error
         loop = asyncio.get_running_loop()
         child = _Child(found, handle, loop.create_future(), time.monotonic(), effect)
         self._children[found.pid] = child
@@ -499,8 +498,17 @@ def launch(
     # Reading its start time would wait until it is executed, half a millisecond; so it is read only if a clock tick
     # went by in between. It can be read even if it has died already: nobody has reaped it.
     after = ticks_now()
-    born = read_stat(pid) if before != after else None
+    try:
+        born = read_stat(pid) if before != after else None
+    except OSError as error:
+        raise _unwatched(pid, error) from error
     return ProcessId(pid, born.started if born else after)
+
+
+def _unwatched(pid: int, error: OSError) -> PulseError:
+    """End a new process that can't be watched, as for want of descriptors: its start has failed, and is made again."""
+    os.kill(pid, signal.SIGKILL)  # not reaped yet, so it is surely our child
+    return PulseError(f"cannot keep watch over a new process: {error.strerror}")
 
 
 def start_failure(program: str, cwd: str | None, error: OSError | ValueError) -> PulseError:

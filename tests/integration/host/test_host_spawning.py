@@ -9,6 +9,7 @@ import time
 from collections.abc import Collection
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,27 @@ async def test_a_started_process_leads_its_own_session_and_keeps_its_identity(
 async def test_start_times_are_the_kernels_own(spawner: Spawner, log: Path) -> None:
     found = [await spawner.start(["sleep", "1000"], output=log) for _ in range(50)]
     assert [one for one in found if not is_alive(one)] == []
+
+
+@pytest.mark.parametrize("where", ["spawner.read_stat", "spawner.os.pidfd_open"])
+async def test_a_start_that_finds_no_descriptor_to_watch_it_leaves_no_process(
+    spawner: Spawner, log: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    """Nobody would know of it, and a second one be started beside it."""
+
+    def full(pid: int) -> None:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    pids = list[int]()
+    with monkeypatch.context() as here:
+        here.setattr(f"pulse_adapters.host.{where}", full)
+        here.setattr("pulse_adapters.host.spawner.ticks_now", partial(next, count()))
+        if "pidfd" in where:
+            here.setattr("pulse_adapters.host.spawner.ticks_now", lambda: 1)
+        with pytest.raises(PulseError, match="cannot keep watch over a new process: Too many open files"):
+            await spawner.start(["sleep", "1000"], output=log)
+    assert os.WTERMSIG(os.waitpid(pids[0], 0)[1]) == signal.SIGKILL
 
 
 def is_said(log: Path, word: str) -> bool:
