@@ -18,6 +18,7 @@ from tests.acceptance.conftest import Served
 from tests.btrfs_disk import btrfs_disk
 from tests.campaign.bad_disk import HangingDisk, NoSuchDisk, campaign
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sampled
 from tests.read_only_mount import read_only
 
 VICTIM = """
@@ -29,7 +30,7 @@ restart = { max = 1000, backoff = "0s", healthy_after = "0s", grace = "1s" }
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("kind", ["full", "read-only"])
+@pytest.mark.parametrize("kind", sampled(["full", "read-only"], 2))
 def test_every_death_is_answered_and_said_while_the_disk_takes_nothing(tmp_path: Path, kind: str) -> None:
     try:
         seen = campaign(kind, tmp_path, seconds=1.0, seed=int(os.environ.get("PULSE_SEED", "7")))

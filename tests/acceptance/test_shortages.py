@@ -14,6 +14,7 @@ from pulse_adapters.sqlite.event_reader import SqliteEventReader
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.dead_mount import dead
+from tests.long_form import sampled
 
 GUARDED = "".join(
     f'[[process]]\nname = "{name}"\nstart = ["sleep", "86400"]\n'
@@ -70,7 +71,7 @@ def no_threads(pid: int) -> Iterator[None]:
             group.rmdir()
 
 
-@pytest.mark.parametrize("shortage", [no_descriptors, no_threads])
+@pytest.mark.parametrize("shortage", sampled([no_descriptors, no_threads], 2))
 def test_a_daemon_that_gets_nothing_more_takes_nobody_for_dead_and_restarts_who_is_once_it_can(
     served: Served, tmp_path: Path, shortage: Callable[[int], AbstractContextManager[None]]
 ) -> None:

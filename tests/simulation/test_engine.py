@@ -300,10 +300,13 @@ def test_a_program_that_is_missing_is_not_held_against_commits_that_it_was_missi
 
 @pytest.mark.parametrize(
     ("failure", "rejected"),
-    [
-        (PulseError("ghost did not come up"), ["second"]),
-        (NotStartable("ghost: there is no such program in PATH"), []),
-    ],
+    sampled(
+        [
+            (PulseError("ghost did not come up"), ["second"]),
+            (NotStartable("ghost: there is no such program in PATH"), []),
+        ],
+        2,
+    ),
 )
 def test_survival_that_begins_to_fail_after_a_promote_takes_it_back_unless_a_program_is_missing(
     failure: PulseError, rejected: list[str]

@@ -13,6 +13,7 @@ from pulse_core.model.kinds import EffectCancelRequested, Paused, Resumed
 from pulse_core.rules.survival.resource_guard import BUDGET, STOPS
 from pulse_core.settings.settings import Settings
 from pulse_core.silences.events import SilenceAdded
+from tests.long_form import sampled
 from tests.simulation.machine import Machine, Story, consumer, failing, live
 
 MINUTE, HOUR = 60, 3_600
@@ -491,7 +492,7 @@ def tight(machine: Machine) -> None:
     machine.consumers = [consumer(pid, 9 - pid) for pid in range(2, 8)]
 
 
-@pytest.mark.parametrize("machine", [full, tight])
+@pytest.mark.parametrize("machine", sampled([full, tight], 2))
 def test_restarts_in_between_neither_forget_nor_repeat(machine: Callable[[Machine], None]) -> None:
     without, within = outcome(False, machine, 900), outcome(True, machine, 900)
     assert [action for action, _ in within] == [action for action, _ in without]

@@ -9,6 +9,7 @@ from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import GcDone, GcRequested
 from pulse_core.model.payload import decode
 from pulse_core.ports.stores import SweepResult
+from tests.long_form import sampled
 from tests.simulation.world import World, simulate
 
 WATCH: dict[str, Any] = {
@@ -63,7 +64,7 @@ def test_who_asks_is_answered_with_what_went() -> None:
 
 
 @pytest.mark.parametrize(
-    "failing", [LogUnavailable("the log can't be read"), OSError(5, "input/output error")]
+    "failing", sampled([LogUnavailable("the log can't be read"), OSError(5, "input/output error")], 2)
 )
 def test_a_sweep_that_fails_is_reported_and_tried_again(failing: Exception) -> None:
     broom = Broom(failing)

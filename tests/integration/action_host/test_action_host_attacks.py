@@ -212,7 +212,7 @@ async def test_an_idempotent_action_under_way_has_failed_and_may_be_tried_again(
         assert (await scene.act(path=str(tmp_path / "out"))).data == {"n": 2}
 
 
-@pytest.mark.parametrize("has_happened", [True, False])
+@pytest.mark.parametrize("has_happened", sampled([True, False], 2))
 async def test_a_verify_first_action_under_way_is_looked_at(has_happened: bool, tmp_path: Path) -> None:
     verify = f"return Result({{'seen': True}}) if {has_happened} else None"
     source = executor(WORKS, policy="Policy(Safety.VERIFY_FIRST, timeout=30)", verify=verify)

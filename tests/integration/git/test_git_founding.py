@@ -24,7 +24,7 @@ from tests.integration.git.git_scene import (
     template,
     write,
 )
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 
 
 def is_whole(home: Path) -> bool:
@@ -60,7 +60,7 @@ def test_made_again_it_leaves_everything_as_it_is(tmp_path: Path) -> None:
     assert (repository.home / "engine" / "engine.py").read_text() == "RULES = [1]\n"
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", sampled([False, True], 2))
 def test_killed_at_any_call_of_git_the_next_one_finishes_it(tmp_path: Path, after: bool) -> None:
     source, each = template(tmp_path / "template"), sample(8, 1)
     calls = sample(2 * after - each + 1, 0)

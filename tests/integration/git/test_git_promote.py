@@ -29,7 +29,7 @@ from tests.integration.git.git_scene import (
     promoted,
     write,
 )
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 
 EACH = sample(16, 1)
 """Of the calls of git, one in so many is killed."""
@@ -182,7 +182,7 @@ def test_repeated_it_does_nothing_more(tmp_path: Path) -> None:
     assert refs(repository) == before
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", sampled([False, True], 2))
 def test_killed_at_any_call_of_git_the_same_call_finishes_it(tmp_path: Path, after: bool) -> None:
     repository = made(tmp_path)
     expected = {**FILES, "rules/a.py": "A = 0\n"}

@@ -23,7 +23,7 @@ from tests.integration.git.git_scene import (
     promoted,
     write,
 )
-from tests.long_form import sample
+from tests.long_form import sample, sampled
 
 EACH = sample(32, 1)
 """How many calls of git one lives longer than the last."""
@@ -75,7 +75,7 @@ def test_a_rule_that_was_mended_before_it_was_taken_back_is_promoted_with_its_li
 
 @pytest.mark.parametrize(
     ("mend", "left", "unchanged", "changed"),
-    [
+    sampled([
         (lambda staging: (staging / HOT).unlink(), {HOT: None}, ("engine.py", "tests/test_hot.py"), ()),
         (lambda staging: write(staging / "engine.py", "RULES = []\n"), {"engine.py": "RULES = []\n"},
          (HOT, "tests/test_hot.py"), ()),
@@ -83,8 +83,8 @@ def test_a_rule_that_was_mended_before_it_was_taken_back_is_promoted_with_its_li
          ("engine.py", HOT, "tests/test_hot.py"), ()),
         (lambda staging: write(staging / "engine.py", "RULES = ['cold']\n"), {"engine.py": "RULES = ['cold']\n"},
          (HOT, "tests/test_hot.py"), ("engine.py",)),
-    ],
-    ids=["deleted", "as it was", "something else", "another way"],
+    ], 2),
+    ids=sampled(["deleted", "as it was", "something else", "another way"], 2),
 )  # fmt: skip
 @pytest.mark.parametrize("is_committed", [True, False])
 def test_staging_as_it_stands_is_what_is_promoted(
@@ -242,7 +242,7 @@ def test_a_rejected_work_comes_back_into_a_staging_that_followed(tmp_path: Path)
     assert files(repository.home / "engine") == {**WHOLE, HOT: "MENDED = 1\n"}
 
 
-@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("after", sampled([False, True], 2))
 @pytest.mark.parametrize("is_edited", [False, True])
 def test_killed_at_any_call_of_git_a_rollback_is_finished_by_the_same_call(
     tmp_path: Path, after: bool, is_edited: bool

@@ -297,7 +297,9 @@ async def test_a_later_daemon_ends_what_is_left_by_what_the_log_says(
     later.lives.spawner.close()
 
 
-@pytest.mark.parametrize("is_same", [False, True], ids=["another start", "the same start"])
+@pytest.mark.parametrize(
+    "is_same", sampled([False, True], 2), ids=sampled(["another start", "the same start"], 2)
+)
 async def test_what_is_left_of_a_renamed_process_is_that_of_its_new_name(
     spawner: Spawner,
     table: LinuxProcessTable,
@@ -405,8 +407,8 @@ async def test_a_life_whose_main_process_stands_for_another_one_is_let_be(
 
 @pytest.mark.parametrize(
     ("effect", "is_busy"),
-    [("", False), ("", True), ("01a21e3b-0000-72ef-912b-741543353a9b", False)],
-    ids=["of a life before", "of a life before, on a busy machine", "invented"],
+    sampled([("", False), ("", True), ("01a21e3b-0000-72ef-912b-741543353a9b", False)], 2),
+    ids=sampled(["of a life before", "of a life before, on a busy machine", "invented"], 2),
 )
 async def test_who_was_given_the_environment_of_another_life_later_is_no_leftover(
     spawner: Spawner,

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.integration.cli.cli_home import CliHome
+from tests.long_form import sampled
 from upulse_cli.capabilities.agents.commands import agents
 from upulse_cli.capabilities.tasks.commands import tasks
 from upulse_cli.capabilities.tasks.projects import projects
@@ -47,7 +48,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> CliHome:
     return made
 
 
-@pytest.mark.parametrize(("command", "before", "expected"), CASES, ids=lambda one: str(one)[:40])
+@pytest.mark.parametrize(("command", "before", "expected"), sampled(CASES, 3), ids=lambda one: str(one)[:40])
 def test_a_change_is_told_as_json(
     home: CliHome, command: str, before: tuple[str, ...], expected: Mapping[str, Any]
 ) -> None:

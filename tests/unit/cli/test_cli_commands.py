@@ -12,6 +12,7 @@ import pytest
 import typer
 from typer.main import get_command
 
+from tests.long_form import sampled
 from upulse_cli.__main__ import main, tree_for
 from upulse_cli.app import app
 
@@ -121,7 +122,7 @@ def test_the_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"{__version__}\n"
 
 
-@pytest.mark.parametrize("buffering", ["", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize("buffering", sampled(["", "PYTHONUNBUFFERED=1"], 3))
 @pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
 @pytest.mark.parametrize("words", ["--version", "--help", "config path"])
 def test_a_stdout_that_takes_nothing_is_one_sentence(words: str, redirection: str, buffering: str) -> None:
