@@ -177,7 +177,7 @@ class Operator:
         text = re.sub(r"\bpid=\d+ version=[^ ,]+", "pid=N version=V", text)
         text = re.sub(r"\b\d+(\.\d+)? [KMG]iB\b", "SIZE", text)
         # The disk may be seen to be free before the cleaning has said what it freed.
-        text = text.replace("over after clean-paths (under way)", "over after clean-paths (freed SIZE)")
+        text = text.replace("tried before: clean-paths (under way)", "tried before: clean-paths (freed SIZE)")
         text = re.sub(r"\bfull to [\d.]+%", "full to X%", text)
         text = re.sub(r"\b(error|table.*\)), \d+ times", r"\1, X times", text)
         text = re.sub(r"\braised at least \d+ errors", "raised at least X errors", text)
