@@ -81,7 +81,7 @@ async def test_beside_a_process_that_hangs_the_others_are_found(hog: int) -> Non
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
 async def test_the_processes_of_a_user_are_read_at_once_while_those_of_another_one_hang() -> None:
     memory = ProcessMemory()
-    with memory_hog(NOBODY) as process:
+    with memory_hog(NOBODY, gib=24) as process:  # so that a fast machine is held for as long as counts, too
         async with asyncio.timeout(20):
             while not memory.is_slow(NOBODY):
                 memory.read_all("environ", [process.pid])
