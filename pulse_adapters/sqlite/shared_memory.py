@@ -14,6 +14,7 @@ import errno
 import mmap
 import os
 import sqlite3
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,13 @@ class SharedMemory:
                 self._known = found
 
     def await_disk(self) -> None:
-        """Return once its file system takes a write, by one that changes nothing that matters."""
-        with suppress(OSError):  # who may not write, or finds it gone, has nothing to wait for
-            os.utime(self._path, follow_symlinks=False)
+        """Return once its file system takes a write, by one that changes nothing that matters.
+
+        A process of one thread holds up nobody else: its reads may need no write.
+        """
+        if threading.active_count() > 1:
+            with suppress(OSError):  # who may not write, or finds it gone, has nothing to wait for
+                os.utime(self._path, follow_symlinks=False)
 
     def claim(self, *, to_write: bool = False) -> None:
         """Have its file system set aside room for its pages; raises sqlite3.OperationalError if there is none.
