@@ -41,15 +41,11 @@ def lines(told: Mapping[str, Any]) -> Iterator[str]:
     """One incident in words, for a person at three in the morning."""
     verb, lasted = "ended" if told["ended_by"] else "resolved", ", ongoing"
     if told["ended"]:
-        whole, wrong = (
-            _span(told["lasted_ms"], _unsure_ms(told)),
-            _span(told["wrong_ms"], told["unsure_ms"]),
-        )
+        whole = _span(told["lasted_ms"], _unsure_ms(told))
+        wrong = _span(told["wrong_ms"], told["unsure_ms"])
         is_part = told["wrong_ms"] < told["lasted_ms"] and wrong != whole
         lasted = f", {verb} after {whole}" + (f", wrong for {wrong} of it" if is_part else "")
-    if (
-        told["lasted_ms"] == 0 and not told["began_after"]
-    ):  # what happened at once, as a rollback, was over with it
+    if told["lasted_ms"] == 0 and not told["began_after"]:  # as a rollback, which is over at once
         lasted = ""
     if (told["about"], told["subject"], told["times"]) == ("daemon", PULSE, 1) and told["began_after"]:
         lasted = f", last sign of life {local(told['began_after'])}, found at {local(told['began'])}"

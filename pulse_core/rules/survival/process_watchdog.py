@@ -175,13 +175,11 @@ def still_down_notice(process: ProcessSettings, status: ProcessStatus, curr: Sna
         tried = charged_restarts(process.restart, history) or history.attempts
         began = tried[0] if tried else history.down
         text, printed = f"{name}: {status.words(curr.now)}", ""
-        if (
-            history.printed
-        ):  # by the life that died last: what a later one prints that never came up is in its log alone
-            last = (
-                "It printed last:" if history.starting is None else "Before it was restarted it had printed:"
-            )
-            printed = f"{last}\n{quoted(history.printed)}"
+        if history.printed:
+            # By the life that died last: what a later one prints that never came up is in its log alone.
+            is_latest = history.starting is None
+            heading = "It printed last:" if is_latest else "Before it was restarted it had printed:"
+            printed = f"{heading}\n{quoted(history.printed)}"
         return Verdict(notify_unless_told(topic, title, text, curr, WATCHER, news=began, printed=printed))
     if status.state is not ProcessState.UP or history.up is None or not is_told(topic, curr):
         return Verdict()
