@@ -39,10 +39,17 @@ CLEAR = 0.9
 
 def described(name: str, condition: Condition, curr: Snapshot) -> str:
     """What is wrong by the newest sample, if that is newer than what raised the condition by a second; else by that."""
-    sample = _newest_sample(name, curr)
-    if sample and sample.moment.since(condition.seen or condition.changed) >= US_PER_SECOND:
-        return described_by_sample(name, curr) or condition.described(curr.now)
-    return condition.described(curr.now)
+    sample, words = _newest_sample(name, curr), condition.described(curr.now)
+    measured = condition.seen or condition.changed
+    if sample and sample.moment.since(measured) >= US_PER_SECOND and (now := described_by_sample(name, curr)):
+        measured, words = sample.moment, now
+    if not name.startswith(USAGE):
+        return words
+    history = curr.process(name.removeprefix(USAGE).rpartition(":")[0])
+    changed = history.up or history.down
+    if changed is None or changed.since(measured) <= 0:
+        return words
+    return f"{words}, measured before it {'came up' if history.up else 'went down'}"
 
 
 def described_by_sample(name: str, curr: Snapshot) -> str:

@@ -19,7 +19,7 @@ from pulse_core.model.names import PROCESS_USAGE, USAGE
 from pulse_core.model.payload import Payload
 from pulse_core.projections.conditions import Conditions
 from pulse_core.projections.gauges import History, Streak, conclude_gauges, streaks, streaks_to_json
-from pulse_core.rules.measurements import is_too_early, unmeasured_reason, usage_gauges
+from pulse_core.rules.measurements import described, is_too_early, unmeasured_reason, usage_gauges
 from pulse_core.rules.survival.usage_guard import usage_guard
 from pulse_core.settings.processes import ProcessSettings
 from pulse_core.testing import Story, given
@@ -188,6 +188,28 @@ def test_the_newest_measurement_is_told_from_the_first_one_after_the_condition_w
     story = a_story(then="tell")
     story.after("10s").sample(PROCESS_USAGE, agent={"memory": 3 * GIB}).tick()
     assert "takes 3.0 GiB of memory" in story.expect("notify").params["text"]
+
+
+def test_what_the_life_before_took_is_told_as_such() -> None:
+    story = a_story(then="tell")
+
+    def words() -> str:
+        condition = story.snapshot.conditions[NAME]
+        assert condition
+        return described(NAME, condition, story.snapshot)
+
+    assert words() == "agent takes 2.1 GiB of memory"
+    story.after("1s").event(ProcessDied(pid=7, evidence="was killed", healthy=True), "agent")
+    assert words() == "agent takes 2.1 GiB of memory, measured before it went down"
+    story.after("1s").event(ProcessUp(pid=8, started=8, evidence="there"), "agent")
+    assert words() == "agent takes 2.1 GiB of memory, measured before it came up"
+    story.after("1s").sample(PROCESS_USAGE, agent={"memory": 3 * GIB})
+    assert words() == "agent takes 3.0 GiB of memory (allowed: 2.0 GiB)"
+    story.after("1s").event(ProcessDied(pid=8, evidence="was killed", healthy=True), "agent")
+    assert words().endswith("takes 3.0 GiB of memory (allowed: 2.0 GiB), measured before it went down")
+    # It may live and not serve: then it is measured all the same.
+    story.after("1s").sample(PROCESS_USAGE, agent={"memory": 4 * GIB})
+    assert words() == "agent takes 4.0 GiB of memory (allowed: 2.0 GiB)"
 
 
 def test_nobody_is_told_what_a_process_takes_that_is_down() -> None:
