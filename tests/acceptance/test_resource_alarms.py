@@ -17,6 +17,8 @@ import psutil
 import pytest
 
 from pulse_adapters.sqlite.event_reader import SqliteEventReader
+from pulse_adapters.sqlite.vitals_reader import SqliteVitalsReader
+from pulse_core.model.vitals import Sample
 from pulse_core.ports.readers import EventQuery
 from tests.acceptance.conftest import Served
 from tests.integration.files.files_scene import use_up_small_numbers
@@ -71,6 +73,11 @@ def results(served: Served) -> list[dict[str, Any]]:
         ]
 
 
+def samples(served: Served) -> list[Sample]:
+    with SqliteVitalsReader(served.home.path) as vitals:
+        return vitals.last_samples()
+
+
 def fill(directory: Path, leave: int = 0) -> None:
     """Files until nothing is left but this many bytes."""
     directory.mkdir(exist_ok=True)
@@ -110,6 +117,8 @@ def test_it_works_on_a_home_whose_own_disk_is_the_full_one(small: Path) -> None:
     try:
         configure(served, small, f'clean = ["{small}/cache"]\nclean_age = "0s"')
         served.start()
+        # What it needs for its own files as it begins, and gives back if there is no more, must not be what fills the disk.
+        served.eventually(lambda: samples(served), "its own files are made")
         fill(small / "cache")
         # Told more before, if it was cleaned while it was filled.
         resolved = [f"resolved: {small} is nearly full"]
