@@ -518,10 +518,11 @@ return verdict.plus(wish)
 
 def restarted_by_a_rule(it: Operator) -> None:
     """A minute after its start, as rules may not do it sooner; and its new life ends at once."""
-    stuck = it.directory / "stuck"
-    it.write("program", f"if [ -e {stuck} ]; then rm {stuck}; exit 3; fi\nexec sleep 9001\n")
+    stuck, ready = it.directory / "stuck", it.directory / "ready"
+    it.write("program", f"if [ -e {stuck} ]; then rm {stuck}; exit 3; fi\ntouch {ready}\nexec sleep 9001\n")
     promoted(it, STUCK, UNSTICK)
     pid = it.up()
+    ready.unlink()
     it.write("stuck", "")
     it.happened("condition-cleared")
     it.up("victim", other_than=pid)
@@ -687,7 +688,9 @@ IN_SAFE_MODE = (
 )
 ROLLED_BACK = f"COMMIT was rolled back: {HARM}. COMMIT is in force; see: upulse engine log"
 LINE = "ERROR: no space in the queue"
-STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"), PATIENT)
+READY = 'exec = ["test", "-e", "DIR/ready"]\nevery = "200ms"\nevidence = 1000'
+"""Nothing that ends before it is ready is found alive by a look, and nothing that is up counts as hung."""
+STUCK = "[daemon]\ntick_ms = 200\n" + process("victim", argv("sh", "DIR/program"), READY, PATIENT)
 STUCK += check(
     "queue", 'command = ["/bin/sh", "-c", "test ! -e DIR/stuck || { echo 40 letters wait; exit 2; }"]'
 )
