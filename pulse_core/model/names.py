@@ -57,6 +57,9 @@ USAGE = "usage:"
 PLUGINS, ENGINE, OPTIONAL_WATCHERS = "plugins", "engine", "optional watchers"
 """What safe mode leaves out, in this order: each stays left out when the next one is, too."""
 
+PROCESS_TOPICS = ("flapping", "stop", "doubt")
+"""With what the topics of notices of processes begin; the process follows."""
+
 OF_MEMORY = ("memory", "pressure:memory", "swap")
 """The conditions that are answered by stopping a process; an earlier one explains those behind it."""
 
@@ -67,3 +70,8 @@ def subjects_of(key: str) -> Iterator[str]:
     yield from (":".join(rest[place:]) for place in range(len(rest)))
     if ":".join(rest) == QUALITY:
         yield NETWORK
+
+
+def is_of_process(key: str) -> bool:
+    """Whether the key is that of a notice of a process, which may have the name of a condition, as `network`."""
+    return key.partition(":")[2].partition(":")[0] in PROCESS_TOPICS

@@ -24,6 +24,7 @@ from pulse_core.model.names import (
     ONLY_LOGGED,
     RESTART_PROCESS,
     SETTLING,
+    is_of_process,
     subjects_of,
 )
 from pulse_core.model.stored_data import damage_in, is_damaged
@@ -42,7 +43,7 @@ from pulse_core.projections.incident import (
     is_idle,
 )
 
-VERSION = 21
+VERSION = 22
 """Raised whenever the same events would give another value."""
 NAME = "incidents"
 """Under which its checkpoint is kept."""
@@ -61,7 +62,7 @@ REQUESTS = {
     "process-start-requested": "start",
     "process-restart-requested": "restart",
 }
-ABOUTS = ("process", "condition", "log", "error")
+ABOUTS = ("condition", "process", "log", "error")
 STARTED, STOPPED, SETTINGS = "daemon-started", "daemon-stopped", "settings-loaded"
 DELAYED = {"restart-delayed": "process", "answer-delayed": "condition"}
 ATTEMPTED = "effect-attempt-failed"
@@ -575,7 +576,9 @@ class IncidentFold:
         current, key = self.state.current, row.subject
         named = (("condition", params.get(FOR)), ("process", params.get("process")))
         keys = [f"{about} {subject}" for about, subject in named if subject]
-        keys += [f"{about} {subject}" for subject in subjects_of(key) for about in ABOUTS]
+        for subject in subjects_of(key):  # a process may have the name of a condition
+            is_process = subject == params.get("process") or is_of_process(key)
+            keys += [f"{about} {subject}" for about in (ABOUTS[1:] if is_process else ABOUTS)]
         if begins := OF_PULSE.get(key):
             told = (self.state.all[id_] for about, id_ in current.items() if about.startswith(begins))
             return max(told, key=lambda one: one.last.at, default=None)

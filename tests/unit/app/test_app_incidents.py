@@ -108,6 +108,27 @@ def test_a_notice_belongs_to_the_incident_that_it_tells_of(
     assert [one["subject"] for one in told(MINUTE, *said, notice) if one["measures"]] == [about]
 
 
+def test_a_process_may_have_the_name_of_a_condition() -> None:
+    def wish(action: str, key: str, **params: str) -> tuple[int, Payload, str]:
+        return 3 * SECOND, Effect(action=action, key=key, reason="look", params=params), key
+
+    raised = ConditionRaised(evidence="nothing answers", state="down")
+    for said in (
+        [(0, DIED, "network"), (0, raised, "network")],
+        [(0, raised, "network"), (0, DIED, "network")],
+    ):
+        restart = wish("restart-process", "restart-process:network", process="network")
+        notices = [wish("notify", key) for key in ("notify:flapping:network", "notify:network")]
+        known = {
+            one["about"]: [what["key"] for what in one["measures"]]
+            for one in told(MINUTE, *said, restart, *notices)
+        }
+        assert known == {
+            "process": ["restart-process:network", "notify:flapping:network"],
+            "condition": ["notify:network"],
+        }
+
+
 def test_an_error_that_comes_again_and_again_goes_on_or_is_another_one() -> None:
     (one,) = told(30 * MINUTE, error(0), error(18 * MINUTE))
     assert (one["times"], one["ended"]) == (2, None)

@@ -35,6 +35,22 @@ def test_an_effect_follows_from_its_condition_or_from_what_happened_to_its_proce
     assert cause_of_effect(Effect(action=action, key=key, params=params), story().snapshot) == event
 
 
+@pytest.mark.parametrize(
+    ("action", "key", "params"),
+    [
+        ("restart-process", "restart-process:network", {"process": "network"}),
+        ("notify", "notify:flapping:network", {}),
+        ("notify", "notify:network", {}),
+    ],
+)
+def test_a_process_may_have_the_name_of_a_condition(action: str, key: str, params: dict[str, str]) -> None:
+    told = given(settings={"process": [{"name": "network", "start": ["n"]}]})
+    told.happened("process-died", "network", pid=7, evidence="gone", healthy=True)
+    told.happened("condition-raised", "network", evidence="nothing answers", state="down")
+    expected = "event-2" if key == "notify:network" else "event-1"
+    assert cause_of_effect(Effect(action=action, key=key, params=params), told.snapshot) == expected
+
+
 def test_a_request_of_a_person_is_the_cause_of_what_follows_it() -> None:
     told = story()
     told.happened("process-restart-requested", "web")
