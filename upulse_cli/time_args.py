@@ -87,18 +87,26 @@ def _usage_error(words: str, option: str) -> Exception:
     return BadParameter(words, param_hint=option)
 
 
-def local(at: str | None, *, date: bool = False) -> str:
-    """An ISO 8601 time as the local clock of today, or with its date if it is of another day."""
+def local(at: str | None, *, date: bool = False, named: bool = False) -> str:
+    """An ISO 8601 time as the local clock of today, or with its date if it is of another day.
+
+    With the name of its zone if it is to be named, or if it is another one than now, as before a change of summer time.
+    """
     if not at:
         return "-"
-    then = datetime.fromisoformat(at).astimezone()
-    today = then.date() == datetime.now().astimezone().date()
-    return then.strftime("%H:%M:%S" if today and not date else "%Y-%m-%d %H:%M:%S")
+    then, now = datetime.fromisoformat(at).astimezone(), datetime.now().astimezone()
+    today = then.date() == now.date()
+    words = then.strftime("%H:%M:%S" if today and not date else "%Y-%m-%d %H:%M:%S")
+    return f"{words} {_zone_name(then)}" if named or then.utcoffset() != now.utcoffset() else words
 
 
 def zone() -> str:
-    """The name of the zone that `local` times are of, as `CET` or `UTC+03`."""
-    name = datetime.now().astimezone().tzname() or "UTC"
+    """The name of the zone that `local` times are of, as `CET` or `UTC+03`, unless they name another one."""
+    return _zone_name(datetime.now().astimezone())
+
+
+def _zone_name(then: datetime) -> str:
+    name = then.tzname() or "UTC"
     return f"UTC{name}" if name.startswith(("+", "-")) else name
 
 

@@ -103,9 +103,9 @@ def restore(
 def restored_in_words(restored: "Restored") -> Iterator[str]:
     """What came of a restore, in words."""
     from pulse_core.model.moment import iso
-    from upulse_cli.time_args import local, zone
+    from upulse_cli.time_args import local
 
-    made = f"{local(iso(restored.made_at), date=True)} {zone()}"
+    made = local(iso(restored.made_at), date=True, named=True)
     yield f"Restored: {count(restored.rows, 'row')} from the backup of {made}."
     if restored.salvaged:
         yield f"{count(restored.salvaged, 'row')} after them were still sound and are kept."

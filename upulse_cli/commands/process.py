@@ -29,12 +29,12 @@ Names = Annotated[
 def list_(as_json: AsJson = False, home: HomeDir = None) -> None:
     """List what is guarded, and how it stands."""
     from pulse_core.app.status import home_status, why_last_known
-    from upulse_cli.time_args import local, zone
+    from upulse_cli.time_args import local
 
     stands = home_status(open_home(home))
     if words := why_last_known(daemon := stands["daemon"]):
         since = daemon["since"] if daemon["state"] == "stopped" else None
-        say(f"{words}, of {local(since)} {zone()}" if since else words)
+        say(f"{words}, of {local(since, named=True)}" if since else words)
     if damage := stands["log"]["damage"]:
         say(f"DAMAGED LOG {damage}")
     nothing = "No process is guarded; add [[process]] to the settings (upulse config path)."

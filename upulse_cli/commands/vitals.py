@@ -116,7 +116,7 @@ def draw_table(found: "Sequence[Series]") -> None:
 def draw_plot(one: "Series") -> None:
     """A series as a plot, with its first and last time below."""
     from pulse_core.model.moment import iso
-    from upulse_cli.time_args import local, zone
+    from upulse_cli.time_args import local
     from upulse_cli.views.plot import LABEL, WIDTH, plot, vital
 
     values, width = [point.value for point in one.points], min(WIDTH, console().width - LABEL)
@@ -125,5 +125,5 @@ def draw_plot(one: "Series") -> None:
     put(f"{one.name}: last {last}, lowest {lowest}, highest {highest}")
     for line in plot(values, width, form=lambda value: vital(one.name, value)):
         put(line)
-    begin, end = local(iso(one.points[0].at)), f"{local(iso(one.points[-1].at))} {zone()}"
+    begin, end = local(iso(one.points[0].at)), local(iso(one.points[-1].at), named=True)
     put(f"{'':>{LABEL}}{begin}{'':>{max(2, min(len(values), width) - len(begin) - len(end))}}{end}")

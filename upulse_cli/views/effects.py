@@ -69,6 +69,6 @@ def details(effect: Mapping[str, Any]) -> RenderableType:
         drawn.add_row("params", one_line(json.dumps(effect["params"], ensure_ascii=False)))
     drawn.add_row("attempts", str(effect["attempts"]))
     if again := effect.get("next_try"):
-        drawn.add_row("next try", f"{local(again, date=True)} {zone()}")
+        drawn.add_row("next try", local(again, date=True, named=True))
     drawn.add_row("took", duration(effect) or "-")
     return Group(drawn, Text(), *(Text(one_line(line(event))) for event in effect["events"]))

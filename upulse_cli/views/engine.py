@@ -23,7 +23,7 @@ def shown(now: Mapping[str, Any]) -> RenderableType:
     if now["moved"]:
         table.add_row("main", Text(clean(now["moved"]), style="red"))
     if disabled := now["disabled"]:
-        words = f"by {disabled['by']} since {local(disabled['since'])} {zone()}: {disabled['why'] or 'no reason given'}"
+        words = f"by {disabled['by']} since {local(disabled['since'], named=True)}: {disabled['why'] or 'no reason given'}"
         table.add_row("disabled", Text(one_line(words), style="yellow"))
     table.add_row("runs", _runs(now["running"]))
     if (running := now["running"]) and running["sandbox"]:

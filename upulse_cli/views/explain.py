@@ -7,14 +7,14 @@ from rich.text import Text
 from rich.tree import Tree
 
 from pulse_core.model.text import one_line
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local
 
 COLOURS = {"added": "green", "dropped": "yellow", "bypassed": "magenta", "error": "red", "passed": "dim"}
 
 
 def tree(told: Mapping[str, Any]) -> Tree:
     """One branch a rule, its notes below; then what would be recorded, and what is not known."""
-    head = f"at {local(told['at'])} {zone()}, tick {told['tick']}, after row {told['seq']}"
+    head = f"at {local(told['at'], named=True)}, tick {told['tick']}, after row {told['seq']}"
     drawn = Tree(Text(head, style="bold"), guide_style="dim")
     width = max((len(layer["rule"]) for layer in told["rules"]), default=0) + 2
     for layer in told["rules"]:

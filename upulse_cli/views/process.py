@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, format_size, one_line
-from upulse_cli.time_args import ago, local, zone
+from upulse_cli.time_args import ago, local
 from upulse_cli.views.events import said
 from upulse_cli.views.status import coloured_state, held_words
 from upulse_cli.views.table import PlainTable
@@ -24,7 +24,7 @@ def _parts(one: Mapping[str, Any]) -> Iterator[RenderableType]:
     head = Text.assemble((one["name"], "bold"), "  ", coloured_state(one))
     head.append(f"  process {one['pid']}" if one["pid"] else "")
     if one["since"] and one["state"] != "unknown":
-        head.append(f"  since {local(one['since'])} {zone()} ({ago(one['since'])})")
+        head.append(f"  since {local(one['since'], named=True)} ({ago(one['since'])})")
     yield head.append(f"  {count(one['restarts'], 'restart')}")
     yield _entry("why", one["why"] or "nothing is known of it")
     if held := one.get("held"):

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local
 from upulse_cli.views.table import PlainTable
 
 Told = Mapping[str, Any]
@@ -25,7 +25,7 @@ def tables(told: Told) -> RenderableType:
         words = "processes that help the daemon, since their start"
         parts += [Text(words, style="bold"), helper_table(told["helpers"])]
     if told["rules"]:
-        words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'])} {zone()}"
+        words = f"rules: {count(told['ticks']['calls'], 'tick')} since {local(told['since'], named=True)}"
         parts += [Text(words, style="bold"), rule_table(told["rules"])]
     return Group(*parts)
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from pulse_core.model.text import count, format_size, one_line
-from upulse_cli.time_args import ago, local, zone
+from upulse_cli.time_args import ago, local
 from upulse_cli.views.table import PlainTable
 
 COLOURS = {
@@ -120,7 +120,7 @@ def daemon_line(daemon: Mapping[str, Any]) -> Text:
 
 def since_words(since: str, state: str) -> str:
     """Since when it stands so; of a daemon that says no more, when it did what is known of it."""
-    when = f"{local(since)} {zone()} ({ago(since)}"
+    when = f"{local(since, named=True)} ({ago(since)}"
     return f"{KNOWN[state]} {when} ago)" if state in KNOWN else f"since {when})"
 
 

@@ -9,7 +9,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from pulse_core.model.text import one_line
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local
 
 KEPT = (10, 8, 6)
 """Characters that columns of longer words keep at least, as far as there is room for all: 10 are a date. Headings
@@ -96,7 +96,7 @@ def facts(said: Mapping[str, Any], names: Sequence[str], times: Collection[str] 
         if value not in (None, [], (), ""):
             words = ", ".join(value) if isinstance(value, list | tuple) else value
             words = ("no", "yes")[value] if isinstance(value, bool) else words
-            words = f"{local(words, date=True)} {zone()}" if name in times else words
+            words = local(words, date=True, named=True) if name in times else words
             drawn.add_row(Text(name.replace("_", " "), style="dim"), Text(one_line(words)))
     return drawn
 

@@ -10,7 +10,7 @@ from rich.tree import Tree
 
 from pulse_core.model.durations import duration_text
 from pulse_core.model.text import count, one_line, quoted
-from upulse_cli.time_args import ago, local, zone
+from upulse_cli.time_args import ago, local
 from upulse_cli.views.effects import COLOURS
 from upulse_cli.views.events import said
 from upulse_cli.views.incidents import began
@@ -185,7 +185,9 @@ def _wish(wish: Told, effect: Told) -> Tree:
     lost = effect["action"] is None
     who = f"rule {effect['rule']}" if effect["rule"] else wish["actor"]
     action = "an action that can't be read any more" if lost else effect["action"]
-    drawn = Tree(_at(wish["ms"], "effect", f"{action}, requested by {who} at {local(wish['at'])} {zone()}"))
+    drawn = Tree(
+        _at(wish["ms"], "effect", f"{action}, requested by {who} at {local(wish['at'], named=True)}")
+    )
     if effect.get("damaged"):
         drawn.add(Text(one_line(f"damaged: {effect['damaged']}"), style="red"))
     if effect["reason"]:

@@ -19,7 +19,7 @@ from pulse_core.app.state import current_state
 from pulse_core.model.errors import PulseError
 from pulse_core.model.moment import US_PER_SECOND, iso
 from pulse_core.ports.readers import EventQuery
-from upulse_cli.time_args import local, zone
+from upulse_cli.time_args import local
 from upulse_cli.wiring.verify import compare_with_anchors
 
 ANCHOR_REMEDY = "find out who changed it, and what else; then put the anchor back, or upulse restore a backup"
@@ -38,7 +38,7 @@ def checks_of(context: HomeContext, deep: bool) -> Sequence[Check]:
         return HomeLock(home.lock, __version__, wait=wait)
 
     def spell(at: int, date: bool) -> str:
-        return f"{local(iso(at), date=date)} {zone()}"
+        return local(iso(at), date=date, named=True)
 
     def anchors() -> Iterator[Finding]:
         return anchor_findings(context)

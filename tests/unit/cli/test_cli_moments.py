@@ -1,7 +1,8 @@
 """Moments and durations as people write and read them."""
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import typer
@@ -16,6 +17,7 @@ from upulse_cli.time_args import (
     since_arg,
     when_words,
     yesterday_note,
+    zone,
 )
 
 
@@ -94,3 +96,24 @@ def test_a_time_of_another_day_is_told_with_its_date() -> None:
 
 def test_what_never_was_is_a_dash() -> None:
     assert (ago(None), local(None)) == ("-", "-")
+
+
+@pytest.fixture
+def after_summer(monkeypatch: pytest.MonkeyPatch) -> Iterator[datetime]:
+    """A zone whose summer time has ended three days ago; this moment."""
+    now = datetime.now(UTC)
+    first, last = (f"J{int(f'{now - timedelta(days=ago):%j}') % 365 + 1}" for ago in (120, 4))
+    monkeypatch.setenv("TZ", f"WIN0SUM-1,{first},{last}")
+    time.tzset()
+    yield now
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_time_of_before_a_change_of_summer_time_names_its_zone(after_summer: datetime) -> None:
+    before, since = after_summer - timedelta(days=30), after_summer - timedelta(days=1)
+    assert zone() == "WIN"
+    assert local(since.isoformat()) == f"{since:%Y-%m-%d %H:%M:%S}"
+    assert local(since.isoformat(), named=True) == f"{since:%Y-%m-%d %H:%M:%S} WIN"
+    summer = f"{before + timedelta(hours=1):%Y-%m-%d %H:%M:%S} SUM"
+    assert local(before.isoformat()) == local(before.isoformat(), named=True) == summer
