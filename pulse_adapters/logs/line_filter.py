@@ -63,6 +63,16 @@ def _lines_matching(rule: LinePattern, block: bytes) -> Iterator[bytes]:
             yield line
 
 
+def first_lines(block: bytes, number: int) -> bytes:
+    """So many lines of a block (whole lines, each with its newline); all if there are fewer."""
+    end = 0
+    for _ in range(number):
+        end = block.find(b"\n", end) + 1
+        if not end:
+            return block
+    return block[:end]
+
+
 def printable_line(line: bytes) -> str:
     """A line as printable text without secrets: invalid UTF-8 and control characters are replaced; cut at 2,000."""
     text = hide_secrets(_CONTROL.sub("?", line[: TOLD * 4].decode("utf-8", "replace").rstrip("\r")))

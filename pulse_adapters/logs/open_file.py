@@ -68,7 +68,7 @@ class FollowedFile:
     def __init__(self, file: int, identity: tuple[int, int]) -> None:
         self.file, self.identity = file, identity
         self.offset = 0
-        self.head = self.tail = b""
+        self.head = self.tail = self._before = b""
         self.cut = self.copy = False
         self.watch: int | None = None
         self.active = time.monotonic()
@@ -109,6 +109,7 @@ class FollowedFile:
                 begin = len(raw) if self.cut else raw.index(b"\n", begin) + 1
             end = raw.rfind(b"\n", begin) + 1
             if end:
+                self._before = raw[max(0, begin - PRINT) : begin]
                 self._move(raw, end)
                 return raw[begin:end]
             if len(raw) - begin >= CHUNK:
@@ -118,6 +119,12 @@ class FollowedFile:
             if begin == len(self.tail):
                 return b""
             self._move(raw, begin)
+
+    def give_back(self, block: bytes, used: int) -> None:
+        """Have what comes after so many bytes of the block that was read last be read again; once for each block."""
+        self.offset -= len(block) - used
+        self.head = self.head[: self.offset]
+        self.tail = (self._before + block[:used])[-PRINT:]
 
     def _move(self, raw: bytes, end: int) -> None:
         new = end - len(self.tail)

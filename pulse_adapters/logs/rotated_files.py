@@ -49,6 +49,7 @@ class RotatedFiles:
         self.looked = 0
         self.known = False
         self.seen = time.monotonic()
+        self._taken: FollowedFile | None = None
 
     def place(self) -> dict[str, Any]:
         """The reader's position, as JSON."""
@@ -118,6 +119,7 @@ class RotatedFiles:
         visible: whether a file's current path matches a pattern. Raises Unreadable for a file that it drops.
         """
         for followed in tuple(self.files):
+            self._taken = followed
             try:
                 block = followed.read()
             except OSError as error:
@@ -140,6 +142,12 @@ class RotatedFiles:
                 self.total += len(block)
                 return block
         return b""
+
+    def give_back(self, block: bytes, used: int) -> None:
+        """Have what comes after so many bytes of the block that was taken last be taken again."""
+        if self._taken and used < len(block):
+            self._taken.give_back(block, used)
+            self.total -= len(block) - used
 
     def _drop(self, followed: FollowedFile) -> None:
         self.files.remove(followed)

@@ -10,16 +10,25 @@ import resource
 import select
 import signal
 import time
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 from pulse_adapters.logs.followed_files import FollowedFiles
 from pulse_adapters.logs.journal import JournalUnit
-from pulse_adapters.logs.line_filter import LinePattern, matching_lines, pattern_from_json, printable_line
+from pulse_adapters.logs.line_filter import (
+    LinePattern,
+    first_lines,
+    matching_lines,
+    pattern_from_json,
+    printable_line,
+)
 from pulse_adapters.logs.open_file import CHUNK
 from pulse_adapters.workers import child_side
 from pulse_adapters.workers.syscalls import prctl
+from pulse_core.ports.logs import line_cost
 
 MINUTE = 60.0
 GAP = 0.02
@@ -30,6 +39,10 @@ COUNTS_PER_SECOND = 10
 """Messages that only count, of all sources together."""
 TOGETHER = 5
 """How many times the lines of one source are sent of all sources of a rule together."""
+LINES = 50
+"""Lines of a file that one message has, of all rules together."""
+COST = 20_000
+"""What the lines of all logs may cost in a minute: less than the daemon records in that time, or it would fall behind."""
 
 Send = Callable[[Mapping[str, Any]], None]
 
@@ -42,11 +55,15 @@ class RateLimit:
         self._spent: deque[tuple[float, int]] = deque()
         self._sum = 0
 
-    def take(self, lines: int, now: float) -> int:
-        """How many of these lines may be sent now."""
+    def room(self, now: float) -> int:
+        """How many lines may be sent now."""
         while self._spent and now - self._spent[0][0] >= MINUTE:
             self._sum -= self._spent.popleft()[1]
-        granted = min(lines, self.limit - self._sum)
+        return self.limit - self._sum
+
+    def take(self, lines: int, now: float) -> int:
+        """How many of these lines may be sent now; they are counted as sent."""
+        granted = min(lines, self.room(now))
         if granted:
             self._spent.append((now, granted))
             self._sum += granted
@@ -73,21 +90,59 @@ class Outbox:
         """Of each source with unsent lines: for each rule those to send, and how many matched."""
         self._meters: dict[tuple[str, int], RateLimit] = {}
         self._together = [RateLimit(TOGETHER * rule.limit) for rule in self.rules]
+        self._cost = RateLimit(COST)
         self._sent = 0.0
         self._counted: dict[str, float] = {}
 
     def add(self, source: OutboxSource, block: bytes, now: float) -> None:
         """Filter the next lines of a source."""
+        self._add(source, self._matches(source, block), now)
+
+    def add_part(self, source: OutboxSource, block: bytes, now: float) -> int:
+        """Filter so many of the next lines that the next message has no more than LINES; returns how many bytes."""
+        found, room = self._matches(source, block), LINES - self._unsent(source)
+        if sum(min(len(lines), self._room(source, number, now)) for number, lines in found.items()) > room:
+            block = first_lines(block, max(1, room // len(source.rules)))
+            found = self._matches(source, block)
+        self._add(source, found, now)
+        return len(block)
+
+    def is_full(self, source: OutboxSource) -> bool:
+        """Whether the next message of this source has as many lines as it may have."""
+        return self._unsent(source) >= LINES
+
+    def _unsent(self, source: OutboxSource) -> int:
+        _, hits = self._pending.get(source.name, (source, {}))
+        return sum(len(to_send) for to_send, _ in hits.values())
+
+    def _matches(self, source: OutboxSource, block: bytes) -> dict[int, list[bytes]]:
+        found = {number: matching_lines(self.rules[number], block) for number in source.rules}
+        return {number: lines for number, lines in found.items() if lines}
+
+    def _meter(self, source: OutboxSource, number: int) -> RateLimit:
+        return self._meters.setdefault((source.name, number), RateLimit(self.rules[number].limit))
+
+    def _room(self, source: OutboxSource, number: int, now: float) -> int:
+        limits = (self._meter(source, number), self._together[number], self._cost)
+        return min(limit.room(now) for limit in limits)
+
+    def _add(self, source: OutboxSource, found: Mapping[int, Sequence[bytes]], now: float) -> None:
         self.moved[source.name] = source
-        for number in source.rules:
-            rule = self.rules[number]
-            if lines := matching_lines(rule, block):
-                meter = self._meters.setdefault((source.name, number), RateLimit(rule.limit))
-                _, hits = self._pending.setdefault(source.name, (source, {}))
-                to_send, count = hits.get(number, ([], 0))
-                granted = self._together[number].take(meter.take(len(lines), now), now)
-                to_send.extend(map(printable_line, lines[:granted]))
-                hits[number] = to_send, count + len(lines)
+        for number, lines in found.items():
+            _, hits = self._pending.setdefault(source.name, (source, {}))
+            to_send, count = hits.get(number, ([], 0))
+            granted = self._affordable(lines[: self._room(source, number, now)], now)
+            self._meter(source, number).take(len(granted), now)
+            self._together[number].take(len(granted), now)
+            hits[number] = [*to_send, *granted], count + len(lines)
+
+    def _affordable(self, lines: Sequence[bytes], now: float) -> list[str]:
+        """The first of these lines: those for which there is room in what all logs together may cost."""
+        texts = [printable_line(line) for line in lines]
+        costs = list(accumulate(map(line_cost, texts), initial=0))
+        affordable = bisect_right(costs, self._cost.room(now)) - 1
+        self._cost.take(costs[affordable], now)
+        return texts[:affordable]
 
     def flush(self, now: float) -> float | None:
         """Send what is due; returns the seconds until the next is, None if nothing waits."""
@@ -209,9 +264,12 @@ class TailReader:
                 self._scan_due = min(self._scan_due, now + 4 * POLLED)
         most = self._read_units(now)
         for trail in tuple(self.files.dirty.values()):
-            if block := self.files.take(trail, now):
-                self.outbox.add(trail, block, now)
-                most = max(most, len(block))
+            if self.outbox.is_full(trail):
+                most = max(most, 1)
+            elif block := self.files.take(trail, now):
+                used = self.outbox.add_part(trail, block, now)
+                trail.give_back(block, used)
+                most = max(most, used)
         self.outbox.flush(now)
         if now - self._told >= PROGRESS:
             self._progress(now)

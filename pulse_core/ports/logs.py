@@ -10,6 +10,12 @@ if TYPE_CHECKING:
 
 Place = Mapping[str, Json]
 """A reader's position in one source. `total` grows with every byte read, so that positions can be ordered."""
+_COMPARED, _QUANTUM = 600, 150
+
+
+def line_cost(line: str) -> int:
+    """What a recorded line costs whoever compares it with others, of which a long one is looked at in part: 1 to 5."""
+    return 1 + min(len(line), _COMPARED) // _QUANTUM
 
 
 class MatchedLines(NamedTuple):

@@ -122,7 +122,7 @@ def _with_batch(before: LogSource, event: Event) -> LogSource:
     for line in lines:
         shape = shape_of(line)
         known = alike.pop(shape, None) or SimilarLines(severity, 0, line[:_SHOWN], now, now)
-        worse = max(known.severity, severity, key=rank)
+        worse = severity if rank(severity) > rank(known.severity) else known.severity
         alike[shape] = known._replace(severity=worse, number=known.number + 1, last=now)
         if len(alike) > ALIKE:
             del alike[next(iter(alike))]

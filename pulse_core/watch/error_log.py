@@ -12,7 +12,7 @@ from pulse_core.model.kinds import LogMatched
 from pulse_core.model.moment import US_PER_SECOND
 from pulse_core.model.vitals import Reading, Sample, Window
 from pulse_core.ports.clock import Clock
-from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress
+from pulse_core.ports.logs import LogBatch, LogFollower, Place, ReadProgress, line_cost
 from pulse_core.ports.loops import join_in_slices
 from pulse_core.projections.state import CurrentState, encode_in_pieces
 from pulse_core.settings.logs import LogSettings
@@ -25,20 +25,26 @@ MOVED_EVERY, ANYWAY_EVERY = 15 * US_PER_SECOND, 3_600 * US_PER_SECOND
 """How often positions are put into a sample: at most so often if they changed, and so often if they did not."""
 LINES, CHARACTERS = 100, 24_000
 """The most that one event holds: a larger payload would be stored in a file of its own, which takes time."""
-GAP = 1.0
-"""Seconds after lines were recorded in which no others are: each time is a commit and a tick, for which a death waits."""
-MAX_DRAFTS = 100
-"""So many events are announced at once; the others wait for the next collection, and the reader with them."""
+GAP, HURRY = 1.0, 0.5
+"""Seconds after lines were recorded in which no others are: each time is a commit and a tick, for which a death waits.
+HURRY if some wait already."""
+MAX_DRAFTS, MAX_COST = 100, 300
+"""So many events are announced at once, and lines at this cost: they are folded in one turn of the loop. The others wait
+for the next collection, and the reader with them."""
 
 Newest = Callable[[str, str], Awaitable[Sample | None]]
 
 
 class SourceReport(NamedTuple):
-    """The events from one source and its position behind them; they are recorded together or not at all."""
+    """The events from one source and its position behind them; they are recorded together or not at all.
+
+    cost: of their lines.
+    """
 
     source: str
     place: Place
     drafts: tuple[Draft, ...]
+    cost: int
 
 
 @dataclass(eq=False)
@@ -88,15 +94,16 @@ class ErrorLog:
         """Take new lines from the reader, and conclude what is not recorded yet."""
         now = self.clock.now().mono
         self._settle()
-        if (changed := self.settings().log != self._logs) or len(self._drafts()) < MAX_DRAFTS:
+        if (changed := self.settings().log != self._logs) or len(self._due()) == len(self._unsaid):
             self._take(now)
         if changed:
             await self._follow(now)
         self._settle()
-        drafts = self._drafts()
-        if conclusions := (*drafts, *self._storms(now)):
-            self._next = asyncio.get_running_loop().time() + GAP
-        if len(drafts) >= MAX_DRAFTS:
+        due = self._due()
+        more_wait = len(due) < len(self._unsaid)
+        if conclusions := (*(draft for report in due for draft in report.drafts), *self._storms(now)):
+            self._next = asyncio.get_running_loop().time() + (HURRY if more_wait else GAP)
+        if more_wait:
             self._nudge_soon()
         return Reading(await self._data(now), conclusions)
 
@@ -108,14 +115,14 @@ class ErrorLog:
         elif self._timer is None or self._timer.when() <= loop.time():
             self._timer = loop.call_at(self._next, self.nudge.set)
 
-    def _drafts(self) -> Sequence[Draft]:
+    def _due(self) -> Sequence[SourceReport]:
         """As much of what is not recorded yet as is announced at once."""
-        drafts: list[Draft] = []
-        for report in self._unsaid:
-            if len(drafts) >= MAX_DRAFTS:
-                break
-            drafts += report.drafts
-        return drafts
+        drafts = cost = 0
+        for number, report in enumerate(self._unsaid):
+            if drafts >= MAX_DRAFTS or cost >= MAX_COST:
+                return self._unsaid[:number]
+            drafts, cost = drafts + len(report.drafts), cost + report.cost
+        return self._unsaid
 
     def _take(self, now: int) -> None:
         """Take what the reader has found."""
@@ -150,7 +157,8 @@ class ErrorLog:
                 drafts.append(Draft(matched, subject=batch.source))
             self._lines += hits.number
             self._count(batch.source, hits.number, untold, now, source_text(self._logs[hits.log]))
-        self._unsaid.append(SourceReport(batch.source, batch.place, tuple(drafts)))
+        cost = sum(line_cost(line) for hits in batch.hits for line in hits.lines)
+        self._unsaid.append(SourceReport(batch.source, batch.place, tuple(drafts), cost))
         self._places.move(batch.source, batch.place)
 
     def _go_on(self, progress: ReadProgress, now: int) -> None:

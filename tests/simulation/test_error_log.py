@@ -12,9 +12,9 @@ from pulse_adapters.memory.logs import MemoryLogs
 from pulse_adapters.memory.stores import MemoryCheckpoints, MemoryVitals
 from pulse_core.model.errors import LogUnavailable
 from pulse_core.model.kinds import ReloadRequested
-from pulse_core.ports.logs import LogBatch, MatchedLines
+from pulse_core.ports.logs import LogBatch, MatchedLines, line_cost
 from pulse_core.settings.settings import Settings
-from pulse_core.watch.error_log import MAX_DRAFTS, ErrorLog, latest_places, split_lines
+from pulse_core.watch.error_log import MAX_COST, MAX_DRAFTS, ErrorLog, latest_places, split_lines
 from tests.simulation.senses import of_logs
 from tests.simulation.world import World, simulate
 
@@ -140,6 +140,23 @@ def test_what_many_logs_say_at_once_is_recorded_in_parts() -> None:
         assert max(Counter(row.mono for row in rows).values()) <= MAX_DRAFTS
 
     simulate(story, {"log": [{"path": name, "keywords": ["ERROR"]} for name in names]})
+
+
+def test_of_a_flood_few_lines_are_folded_at_once_and_all_are_recorded() -> None:
+    logs = MemoryLogs()
+
+    async def story(world: World) -> None:
+        await start(world, logs)
+        for number in range(60):
+            logs.write(APP, *(f"ERROR {number} {'x' * (number % 4 * 300)}" for _ in range(50)))
+        await asyncio.sleep(20)
+        rows, most = world.events("log-matched"), MAX_COST + 50 * line_cost("x" * 900)
+        assert lines(world) == logs.lines[APP]
+        for at in {row.mono for row in rows}:
+            said = [line for row in rows if row.mono == at for line in json.loads(row.data)["lines"]]
+            assert sum(map(line_cost, said)) <= most
+
+    simulate(story, {"log": [{**LOG, "lines_per_minute": 100_000}]})
 
 
 @pytest.mark.parametrize("lost", ["nothing", "checkpoints", "vitals"])

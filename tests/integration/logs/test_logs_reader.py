@@ -14,6 +14,7 @@ import pytest
 
 from pulse_adapters.logs import reader as reader_module
 from pulse_adapters.logs.reader import FollowedLogs
+from pulse_adapters.logs.tail import LINES
 from pulse_adapters.workers import proc
 from pulse_adapters.workers.conversation import Conversation, conversation
 from pulse_adapters.workers.environment import inherited_environment
@@ -126,6 +127,7 @@ async def test_killed_at_random_points_of_a_stream_it_says_each_line_once(
         await ear.until(lambda: "ERROR last" in ear.lines)
         await asyncio.sleep(0.2)
     assert kills > 2
+    assert max(len(hits.lines) for one in ear.messages for hits in one.hits) <= LINES
     numbers = [line for line in ear.lines if line != "ERROR last"]
     assert len(numbers) == len(set(numbers))
     assert len(numbers) == ear.counted - 1
@@ -279,7 +281,7 @@ async def test_a_storm_is_told_up_to_the_limit_and_counted_to_the_end(log: Path)
         await ear.until(lambda: ear.counted >= 100_000, 40)
         assert ear.counted == 100_000
         assert 600 <= len(ear.lines) <= 1_200  # the reader that was killed had its own minute
-        assert len(ear.messages) < 20
+        assert len(ear.messages) < 60
 
 
 async def test_a_nested_repetition_takes_no_longer_than_another_pattern(log: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -52,6 +53,23 @@ def test_much_is_read_in_blocks_of_whole_lines(path: Path, followed: FollowedFil
     assert b"".join(blocks) == b"".join(lines)
     assert all(len(block) <= CHUNK and block.endswith(b"\n") for block in blocks)
     assert len(blocks) > 3
+
+
+def test_what_is_given_back_is_read_again_and_the_mark_is_before_it(
+    path: Path, followed: FollowedFile
+) -> None:
+    lines, dice, told = [b"%d %s\n" % (number, b"x" * (number % 90)) for number in range(400)], Random(5), b""
+    append(path, b"".join(lines))
+    while block := followed.read():
+        used = block.index(b"\n", min(dice.randrange(1, 3_000), len(block) - 1)) + 1
+        followed.give_back(block, used)
+        told += block[:used]
+        other = open_regular_file(str(path))
+        assert other is not None
+        assert other.resume(followed.mark())
+        assert (other.offset, other.head, other.tail) == (followed.offset, followed.head, followed.tail)
+        other.close()
+    assert told == b"".join(lines)
 
 
 @pytest.mark.parametrize("length", [CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK])

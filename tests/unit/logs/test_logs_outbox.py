@@ -2,8 +2,11 @@
 
 from typing import Any
 
+import pytest
+
 from pulse_adapters.logs.line_filter import pattern_from_json
-from pulse_adapters.logs.tail import COUNTED_EVERY, GAP, TOGETHER, Outbox
+from pulse_adapters.logs.tail import COST, COUNTED_EVERY, GAP, LINES, TOGETHER, Outbox
+from pulse_core.ports.logs import line_cost
 
 
 class Log:
@@ -101,3 +104,36 @@ def test_counts_of_many_sources_go_one_after_the_other() -> None:
     for turn in range(1, 100):
         desk.outbox.flush(100.0 + turn * 1.01 * GAP)
     assert len(desk.sent) == 100
+
+
+def test_of_a_flood_each_message_has_few_lines_and_the_place_behind_them() -> None:
+    desk, log = Desk(100_000, 100_000), Log(rules=(0, 1))
+    lines = [f"{'E' if number % 3 else 'fine'} {number}\n" for number in range(5_000)]
+    unread, now = "".join(lines), 100.0
+    while unread:
+        if not desk.outbox.is_full(log):
+            used = desk.outbox.add_part(log, unread.encode(), now)
+            log.read, unread = log.read + used, unread[used:]
+        desk.outbox.flush(now)
+        now += GAP / 2
+    desk.outbox.flush(now + GAP)
+    assert max(sum(len(hit[1]) for hit in message["hits"]) for message in desk.sent) <= LINES
+    behind = 0
+    for message in desk.sent:
+        text = "".join(lines)[behind : message["place"]["total"]]
+        expected = [line for line in text.splitlines() if line.startswith("E")]
+        assert message["hits"] == [[rule, expected, len(expected)] for rule in (0, 1)]
+        behind = message["place"]["total"]
+    assert behind == len("".join(lines))
+
+
+@pytest.mark.parametrize("length", [1, 400, 2_000])
+def test_all_logs_together_cost_no_more_than_can_be_recorded_and_the_rest_is_counted(length: int) -> None:
+    desk, logs = Desk(*[100_000] * 3), [Log(f"/{number}", rules=(number,)) for number in range(3)]
+    for log in logs:
+        desk.say(log, f"E{'x' * length}\n" * 10_000, 100.0)
+    for later in (GAP, 2 * GAP):
+        desk.outbox.flush(100.0 + 1.1 * later)
+    told = [line for message in desk.sent for hit in message["hits"] for line in hit[1]]
+    assert 0.99 * COST < sum(map(line_cost, told)) <= COST
+    assert sum(hit[2] for message in desk.sent for hit in message["hits"]) == 30_000
