@@ -141,7 +141,7 @@ def describe_check(check: CheckSettings, condition: Condition, plan: CheckPlan, 
     newest = curr.window(KEY).last
     now_seen = newest.data.get(check.name, {}).get("detail") if newest and lasted >= UNITS["m"] else None
     seen = str(now_seen) if now_seen else condition.described(curr.now)
-    parts = [seen, f"it lasts for {duration_text(lasted)}" if lasted >= UNITS["m"] else ""]
+    parts = [seen, condition.age(curr.now) if lasted >= UNITS["m"] else ""]
     if check.restart:
         parts.append(describe_tries(condition, RESTART_PROCESS, f"{check.restart} was restarted", curr))
     if check.runs:

@@ -74,7 +74,7 @@ def next_batch(waiting: Sequence[OpenEffect], state: State, settings: Settings, 
 def hold_reason(state: State, settings: Settings, now: Moment) -> str:
     """Why no new notice is sent at this moment, in words; empty if one may be."""
     if is_network_down(state, settings) and (condition := state.conditions[NETWORK]):
-        return f"waits for the network, which is {condition.state} for {duration_text(now.since(condition.began))}"
+        return f"waits for the network, which is {condition.state}, {condition.age(now)}"
     if full := rate_limit_wait(state.notices, settings.notify.per_hour, now):
         return f"waits for {duration_text(full)}: the messages of this hour are used up ([notify] per_hour)"
     return ""

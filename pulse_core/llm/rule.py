@@ -4,7 +4,6 @@ from collections.abc import Mapping
 
 from pulse_core.llm.endpoint import DOWN, PREFIX, excuse_for, name_of, process_of, process_started
 from pulse_core.llm.settings import LlmSettings, endpoints_of
-from pulse_core.model.durations import duration_text
 from pulse_core.model.json_types import Json
 from pulse_core.model.names import RESTART_PROCESS
 from pulse_core.model.verdict import Verdict
@@ -82,7 +81,7 @@ def counted_answers(llm: LlmSettings, curr: Snapshot) -> Mapping[str, Json]:
 
 def describe_endpoint(process: str | None, condition: Condition, plan: RestartPlan, curr: Snapshot) -> str:
     """Describe what is wrong, what was tried, and what comes next."""
-    wrong = f"{condition.evidence}, for {duration_text(curr.now.since(condition.began))}"
+    wrong = f"{condition.evidence}, {condition.age(curr.now)}"
     did = describe_tries(condition, RESTART_PROCESS, f"{process} was restarted", curr)
     return "; ".join(filter(None, (wrong, did, plan.why)))
 

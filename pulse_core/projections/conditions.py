@@ -72,6 +72,10 @@ class Condition(NamedTuple):
         """When it was first seen wrong, which is what people are told; rules count from when it was raised."""
         return self.failing or self.since
 
+    def age(self, now: Moment) -> str:
+        """How long ago it was first seen, in words: for how long it was wrong is not known if no daemon ran meanwhile."""
+        return f"first seen {duration_text(now.since(self.began))} ago"
+
     def described(self, now: Moment) -> str:
         """Its evidence, and how long ago that raised it, if a minute or more."""
         age = now.since(self.seen or self.changed)

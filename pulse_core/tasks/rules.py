@@ -62,7 +62,7 @@ async def tasks_for_conditions(prev: Snapshot, curr: Snapshot, inner: Inner) -> 
         if left > 0:
             verdict = verdict.after_wait(left)
         elif key not in known and not was_made:  # of one that was closed no other is made
-            title = f"{name} has been wrong for {duration_text(curr.now.since(condition.began))}"[:200]
+            title = f"{name} is wrong, {condition.age(curr.now)}"[:200]
             params = {"project": settings.project, "title": title, "prompt": _prompt(name, condition)}
             verdict = verdict.plus(CREATE_TASK.wish(f"condition:{name}", params, condition.evidence))
     return verdict

@@ -120,7 +120,8 @@ def test_what_does_not_help_is_followed_by_what_is_harsher_each_with_its_patienc
         (told,) = [second for second, wish in story.wishes() if "helped" in wish["params"].get("title", "")]
         assert 60 <= told - archived <= 63
         assert story.texts()[1] == (
-            "Tried: clean-paths (done), archive-sessions (done). It lasts for 2 min; it was 93.0%, and is 93.0% now."
+            "Tried: clean-paths (done), archive-sessions (done)."
+            " It was first seen 2 min ago; it was 93.0%, and is 93.0% now."
         )
 
     live(tell)
@@ -270,7 +271,7 @@ def test_the_next_worst_is_stopped_only_if_it_is_still_short() -> None:
         assert all(60 <= gap < 75 for gap in gaps)
         assert story.titles() == ["memory is short", "memory is short, and nothing helped"]
         assert story.texts()[1].startswith(
-            "Tried: stop-process (done), stop-process (done), stop-process (done). It lasts for 4.6 min;"
+            "Tried: stop-process (done), stop-process (done), stop-process (done). It was first seen 4.6 min ago;"
         )
 
     live(tell)

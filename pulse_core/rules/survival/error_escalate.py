@@ -240,8 +240,7 @@ def _of_condition(lines: SimilarLines, curr: Snapshot, explains: Explains) -> Ca
             continue
         for name, condition in curr.conditions.raised.items():
             if name.startswith(names) and condition.state not in _NO_CAUSE:
-                lasts = duration_text(curr.now.since(condition.began))
-                return Cause(f"explained by {name}, wrong for {lasts}")
+                return Cause(f"explained by {name}, {condition.age(curr.now)}")
         for name, cleared in curr.conditions.cleared.items():
             since = curr.now.since(cleared)
             if name.startswith(names) and curr.now.since(lines.last) >= since - AFTERMATH:

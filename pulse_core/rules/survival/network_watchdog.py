@@ -54,8 +54,8 @@ def outage_reason(url: str, wrong: Condition, curr: Snapshot) -> str:
     if is_here(url) or not (network.dns or network.http):
         return ""
     if condition := curr.conditions[NETWORK]:
-        lasts = duration_text(curr.now.since(condition.began))
-        return f"the network is {condition.state} for {lasts}" if explains_url(condition.state, url) else ""
+        words = f"the network is {condition.state}, {condition.age(curr.now)}"
+        return words if explains_url(condition.state, url) else ""
     newest = curr.window(NETWORK).last
     age = curr.now.since(newest.moment) if newest else 0
     if newest is None or age > 2 * (network.interval + network.timeout):

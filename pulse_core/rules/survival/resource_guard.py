@@ -117,7 +117,7 @@ def _shortage_notices(
     tried = tried_against(name, curr)
     what = f"Tried: {describe_measures(tried)}" if tried else f"Nothing could be tried: {due.why}"
     vain, trend = describe_trend(name, condition, curr)
-    text = f"{what}. It lasts for {duration_text(curr.now.since(condition.began))}{trend}."
+    text = f"{what}. It was {condition.age(curr.now)}{trend}."
     title = f"{title}, and {vain}"
     return notify_unless_told(TOPIC + name, title, text, curr, SYSTEM_RESOURCE, news=due.vain)
 

@@ -54,7 +54,7 @@ def test_it_is_said_why_a_notice_waits(telling: CliHome) -> None:
     telling.upulse("daemon", "reload")
     eventually(lambda: telling.status()["notices"]["held_back"], "the network to be found down")
     id_ = told(telling, "gateway down")
-    why = "waits for the network, which is down for "
+    why = "waits for the network, which is down, first seen "
     assert telling.upulse("effect", "show", id_, "--json").json["held_back"].startswith(why)
     assert why in telling.upulse("effect", "show", id_).out
     assert f"not delivered: {why}" in telling.upulse("status").out

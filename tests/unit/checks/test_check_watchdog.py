@@ -101,11 +101,11 @@ def test_a_reminder_says_how_long_it_lasts() -> None:
     story.tick()
     story.acked(TOPIC)
     story.after("25h").tick()
-    text = "/x is not there, raised 25 h ago; it lasts for 25 h"
+    text = "/x is not there, raised 25 h ago; first seen 25 h ago"
     story.expect("notify", title="still: check it fails", text=text)
     story.acked(TOPIC)
     story.after("25h").sample("checks", it={"ok": False, "detail": "/x was changed 2.1 days ago"}).tick()
-    text = "/x was changed 2.1 days ago; it lasts for 2.1 days"
+    text = "/x was changed 2.1 days ago; first seen 2.1 days ago"
     story.expect("notify", title="still: check it fails", text=text)
 
 
@@ -367,7 +367,7 @@ def test_a_command_that_is_wished_for_and_not_begun_is_told() -> None:
     story = a_story(**RUNS)
     bad(story.after("1m")).tick()
     story.expect("run-command")
-    assert "; it lasts for 1 min; '/bin/mend' should run, and does not: see upulse config check" in str(
+    assert "; first seen 1 min ago; '/bin/mend' should run, and does not: see upulse config check" in str(
         story.expect("notify", key=TOPIC).params["text"]
     )
 

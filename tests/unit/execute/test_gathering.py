@@ -123,7 +123,7 @@ def test_why_a_notice_waits_is_said() -> None:
     post = Post(per_hour=1)
     assert post.why(10) == ""
     post.network(10, "down")
-    assert post.why(310) == "waits for the network, which is down for 5 min"
+    assert post.why(310) == "waits for the network, which is down, first seen 5 min ago"
     post.network(320, "")
     post.deliver(400, post.wish(390, "a"))
     words = "the messages of this hour are used up ([notify] per_hour)"

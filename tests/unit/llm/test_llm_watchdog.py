@@ -350,7 +350,8 @@ def test_when_the_next_restart_is_due_at_once_it_is_told_all_the_same() -> None:
     story.expect("restart-process", key=KEY)
     text = str(story.expect("notify", key=TOPIC).params["text"])
     assert text == (
-        "no answer, 3 questions in a row, for 11 min; litellm was restarted once, last 11 min ago; restarting litellm"
+        "no answer, 3 questions in a row, first seen 11 min ago;"
+        " litellm was restarted once, last 11 min ago; restarting litellm"
     )
 
 

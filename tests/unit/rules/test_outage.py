@@ -55,7 +55,7 @@ def test_a_proven_outage_is_named_with_how_long_it_lasts() -> None:
     story = looked("")
     story.raised("network", "down")
     story.after("10m")
-    assert why(story) == "the network is down for 10 min"
+    assert why(story) == "the network is down, first seen 10 min ago"
     assert why(story, HERE) == ""
     story.raised("network", "slow")
     assert why(story) == ""

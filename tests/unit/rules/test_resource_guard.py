@@ -208,7 +208,7 @@ def test_when_nothing_has_helped_that_is_told_once_with_what_was_tried() -> None
     assert keys(story) == [TOPIC]
     notice = story.expect("notify", key=TOPIC, title="/ is nearly full, and nothing helped")
     assert notice.params["text"] == (
-        "Tried: clean-paths (done), archive-sessions (done). It lasts for 2 min; it was 93.0%, and is 95.0% now."
+        "Tried: clean-paths (done), archive-sessions (done). It was first seen 2 min ago; it was 93.0%, and is 95.0% now."
     )
     assert notice.samples == (1,)
     settle(story)
@@ -219,7 +219,9 @@ def test_a_measure_that_fails_is_told_with_its_words() -> None:
     story = short(a_machine(), DISK)
     round_over(story, fail=True)
     text = str(story.expect("notify", key=TOPIC).params["text"]) if keys(story) else ""
-    assert text.startswith("Tried: clean-paths (no room), archive-sessions (no room). It lasts for 2 min.")
+    assert text.startswith(
+        "Tried: clean-paths (no room), archive-sessions (no room). It was first seen 2 min ago."
+    )
 
 
 def test_a_failure_without_a_word_and_a_measure_under_way_are_told_as_such() -> None:
@@ -245,7 +247,7 @@ def test_that_nobody_could_be_stopped_is_told_with_the_reason() -> None:
     measured(story.after("1m"), memory=0.95, consumers=[]).tick()
     notice = story.expect("notify", title="memory is short, and nothing helped")
     assert notice.params["text"].startswith(
-        "Nothing could be tried: nobody who may be stopped holds much. It lasts for 1 min; it was 93.0%"
+        "Nothing could be tried: nobody who may be stopped holds much. It was first seen 1 min ago; it was 93.0%"
     )
 
 

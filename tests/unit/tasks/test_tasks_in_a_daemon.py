@@ -440,7 +440,7 @@ def test_a_condition_that_stays_becomes_a_task_where_the_settings_want_it() -> N
         assert len(world.events("task-created")) == 1
         await asyncio.sleep(20)
         made = world.events("task-created")[-1]
-        assert "disk:/srv has been wrong for" in made.data
+        assert "disk:/srv is wrong, first seen" in made.data
         assert f"{DATA}\n\n```\n97 % full\n" in json.loads(made.data)["prompt"]
         await asyncio.sleep(600)
         await say(world, "task-closed", made.subject)
