@@ -404,6 +404,8 @@ class IncidentFold:
         by, since, us = str(data.get("held_by", "")), int(data.get("since", 0)), int(data.get("held_us", 0))
         if story is None or since + us < story.began.at or (story.over and since > story.last.at):
             return  # it was not held back for this
+        if since >= story.since.at:
+            story.unseen = False  # what is held back was looked at
         if (
             story.worked and since > story.worked.at
         ):  # what was done did not help, or nothing would be due again
@@ -537,6 +539,8 @@ class IncidentFold:
         if story is None or (story.over and action not in TOLD):
             return  # what is over needs nothing done but to be told of
         story.take_wish(action, row.subject, row.id, reason)
+        if action not in TOLD and data.get("survival"):
+            story.unseen = False  # nothing is done before it was looked at
         if row.id in self.state.trying:
             self.state.trying[row.id].is_told = story.about == "process"
         self.state.under_way[row.id] = UnderWay(story.id, row.subject, row.actor == PULSE)

@@ -468,6 +468,11 @@ def test_how_long_a_condition_stood_while_no_daemon_ran_is_told_with_its_bounds(
     told = told_of(*rows, (HOUR + SECOND, FREE, "disk:/x"))
     assert next(lines(told[0])).endswith(", resolved after 1 h, wrong for 1 s to 1 h of it")
     assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (1_000, 3_599_000)
+    held = AnswerDelayed(held_by="a pause of ada", since=10**15 + HOUR, held_us=SECOND, lasts=True)
+    own = CLEAN.model_copy(update={"survival": True})
+    for seen, subject in ((held, "disk:/x"), (own, own.key)):  # which begin when it was looked at
+        told = told_of(*rows, (HOUR + SECOND, seen, subject), (HOUR + 10 * SECOND, FREE, "disk:/x"))
+        assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (11_000, 3_598_000)
     told = told_of(*rows, (2 * HOUR, FREE, "disk:/x"))  # an hour after the start it still stood
     assert (told[0]["wrong_ms"], told[0]["unsure_ms"]) == (3_601_000, 3_598_000)
 
