@@ -402,7 +402,7 @@ class IncidentFold:
         story = trial or self._current(about, row.subject)
         data = decoded(row)
         by, since, us = str(data.get("held_by", "")), int(data.get("since", 0)), int(data.get("held_us", 0))
-        if story is None or since + us < story.began.at or (story.over and since > story.last.at):
+        if story is None or since < story.began.at or (story.over and since > story.last.at):
             return  # it was not held back for this
         if since >= story.since.at:
             story.unseen = False  # what is held back was looked at

@@ -615,8 +615,12 @@ def test_what_held_a_restart_back_is_told_up_to_the_stop_that_a_person_requested
     lasts = RestartDelayed(held_by="its own budget", since=10**15 + SECOND, held_us=SECOND, lasts=True)
     ended = lasts.model_copy(update={"held_us": 11 * SECOND, "lasts": False})
     stopped = ((12 * SECOND, STOP, "web", PERSON), (12 * SECOND, ended, "web"), (HOUR, STOPPED, ""))
-    one = told_of((0, STARTED, ""), (SECOND, DIED, "web"), (2 * SECOND, lasts, "web"), *stopped)[0]
+    begun = ((0, STARTED, ""), (SECOND, DIED, "web"), (2 * SECOND, lasts, "web"))
+    one = told_of(*begun, *stopped)[0]
     assert one["delays"] == ["held back for 11 s by its own budget"]
+    start = ((MINUTE, ProcessStartRequested(), "web", PERSON), (MINUTE, RESTART, RESTART.key))
+    failed = told_of(*begun, *stopped[:2], *start, (MINUTE + 1, EffectFailed(error="no program"), "#7"))[1]
+    assert (failed["began"], failed["delays"]) == (iso(10**15 + MINUTE), [])  # it was held back before that
 
 
 def test_each_cause_that_held_a_restart_back_is_told_with_its_time_also_if_it_healed_by_itself() -> None:
